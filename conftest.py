@@ -70,6 +70,9 @@ def pytest_xdist_make_scheduler(config, log):
 FEW = 8
 """Seeds of a test that run otherwise."""
 
+LEFT_TO_ALL = frozenset((TESTS / "left_to_all.txt").read_text(encoding="utf-8").split())
+"""Tests that only `make test ALL=1` runs: over a second each, and first to catch none of the planted faults (`reproduce/seconds.py`)."""
+
 
 def pytest_collection():
     """What is imported and collected stays: nothing of it is looked through for garbage, then or later."""
@@ -85,8 +88,16 @@ INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 """Whether compiled functions run as Python."""
 
 
+def left_to_all(item) -> bool:
+    """Whether a test runs only where all do: it is marked so or listed, or is of a seed from the ninth on."""
+    marks = {mark.name for mark in item.iter_markers()}
+    if marks & {"browser", "slow"} or item.nodeid.partition("[")[0] in LEFT_TO_ALL:
+        return True
+    return getattr(getattr(item, "callspec", None), "indices", {}).get("seed", 0) >= FEW
+
+
 def pytest_collection_modifyitems(config, items):
-    """Where not all tests run, those marked `browser` or `slow` are left out, and seeds from the ninth on.
+    """Leave out, where not all tests run, those that only `make test ALL=1` runs (`left_to_all`).
 
     Without machine code those marked `compiled` are skipped.
     """
@@ -96,13 +107,7 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason=f"{reason} (NUMBA_DISABLE_JIT)"))
     if ALL or config.option.markexpr != "not long":
         return
-    left = {"browser", "slow"}
-    out = [
-        item
-        for item in items
-        if left & {mark.name for mark in item.iter_markers()}
-        or getattr(getattr(item, "callspec", None), "indices", {}).get("seed", 0) >= FEW
-    ]
+    out = [item for item in items if left_to_all(item)]
     if out:
         gone = set(map(id, out))
         config.hook.pytest_deselected(items=out)

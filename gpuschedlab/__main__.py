@@ -1,4 +1,4 @@
-"""`python -m gpuschedlab` is `gpuschedlab`; what is run here may be interrupted while it is still being loaded."""
+"""`python -m gpuschedlab` is `gpuschedlab`; a command may be interrupted while it is still being loaded."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""Where the shipped files are: data/ in a checkout, beside the modules in an installed wheel."""
+"""Folder of the shipped files: data/ in a checkout, beside the modules in an installed wheel."""
 
 from pathlib import Path
 

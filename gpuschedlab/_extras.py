@@ -1,4 +1,4 @@
-"""Optional parts: the one place that imports them, and says in one line what is missing and what to do."""
+"""Optional parts: the one place that imports them, and says in one line which package is missing and how to get it."""
 
 import importlib
 from types import ModuleType
@@ -36,7 +36,7 @@ def commands(extra: str) -> tuple[str, ...]:
 
 
 def need(module: str, what: str = "") -> ModuleType:
-    """Import an optional package, or say in one line what is missing and how to install it."""
+    """Import an optional package, or say in one line that it is missing and how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -1,8 +1,8 @@
 """Lazy faces: packages whose public names stand in the stub `__init__.pyi`, and are loaded when they are first used.
 
-What belongs to a paper lies in one folder, which has such a stub of its own: a folder of `papers/`, `autosched/`, or a package
+All of a paper lies in one folder, which has such a stub of its own: a folder of `papers/`, `autosched/`, or a package
 from outside that declares an entry point in the group `gpuschedlab.papers`. Its names are public names of `policies`,
-`estimators`, `speeds`, `problems`, `plots`, `widgets`, `metrics`, `traces` or `optim` as well: these list what is there, and name no
+`estimators`, `speeds`, `problems`, `plots`, `widgets`, `metrics`, `traces` or `optim` as well: these list names, and name no
 paper themselves.
 Names that a paper gives to such a package alone stand in a stub of their own, such as `autosched/figures/__init__.pyi`.
 """

@@ -27,13 +27,13 @@ UNREADABLE = (
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, in one line."""
+    """The error, in one line."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Give a path to write a file to, which takes the place of `path` when that is done; what fails leaves no trace."""
+    """Give a path to write a file to, which takes the place of `path` when that is done; a write that fails leaves no trace."""
     # In the same folder, since a rename is atomic only within one file system.
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -78,13 +78,13 @@ def parquet(frame: pl.DataFrame, metadata: Mapping[str, str] = {}, **options) ->
 
 
 def _sum_in(raw: bytes) -> tuple[int, int] | None:
-    """Where the bytes of a parquet file have its checksum: after the key, and two bytes of type and length."""
+    """Place of the checksum in the bytes of a parquet file: after the key, and two bytes of type and length."""
     start = raw.rfind(KEY.encode()) + len(KEY) + 2
     return None if start < len(KEY) + 2 else (start, start + 64)
 
 
 def frame_of(raw: bytes) -> pl.DataFrame:
-    """Frame of a parquet file that is what was written; one without a checksum is taken as it is."""
+    """Frame of a parquet file that is unchanged since it was written; one without a checksum is taken as it is."""
     if place := _sum_in(raw):  # before it is opened: polars may take the whole process down with a harmed file
         start, stop = place
         found = hashlib.sha256()
@@ -105,7 +105,7 @@ def frame_of(raw: bytes) -> pl.DataFrame:
 
 
 def read_frame(path: Path, note: Path | None = None) -> pl.DataFrame:
-    """Read a parquet file that is what was written, by its own checksum and by that in a file of `sums`."""
+    """Read a parquet file that is unchanged since it was written, by its own checksum and by that in a file of `sums`."""
     if note is not None:
         verify(path, note)
     return frame_of(path.read_bytes())

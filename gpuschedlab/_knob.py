@@ -1,4 +1,4 @@
-"""One knob: its declaration at a field, what follows from it, and its values as words."""
+"""One knob: its declaration at a field, its consequences, and its values as words."""
 
 import math
 import numbers
@@ -17,7 +17,7 @@ def check_number(value: object, raises: type[LabError], who: str, expected: str,
 
 @dataclass(frozen=True)
 class Knob:
-    """What may be chosen for one field: a range (with unit and scale), or a set of choices.
+    """The choices for one field: a range (with unit and scale), or a set of choices.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Knob:
     choices : collection, optional
         Allowed values of a categorical knob: a tuple, or the keys of a table that may grow.
     help : str
-        One sentence on what it does.
+        One sentence on its effect.
     many : int
         Greatest length, for a field that is a tuple of numbers.
     tuned : (float, float), optional
@@ -40,7 +40,7 @@ class Knob:
     unlimited : bool
         Whether infinity is allowed, too.
     words : str
-        What explorers and sentences call it ("next queue after"), if not its name; of a policy the first such knob stands in the first row.
+        Its name in sentences ("next queue after"), if another; of a policy the first such knob stands in the first row.
     """
 
     low: float | None = None
@@ -141,7 +141,7 @@ class KnobInfo:
         return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {knob_word(self.default)})"
 
     def problem(self, value: object) -> str | None:
-        """Say what is wrong with a value, or None when it is allowed."""
+        """Say how a value is wrong, or None when it is allowed."""
         k = self.knob
         if value is None and self.optional:
             return None

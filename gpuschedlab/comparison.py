@@ -41,18 +41,18 @@ class Comparison:
     runs : dict of str to Run
         By the name of the policy, in the order requested.
     failed : dict of str to str
-        What went wrong with the policies that have no run.
+        The errors of the policies that have no run.
     stopped : bool
         Whether it was interrupted (Ctrl-C) before all policies had run.
     place : str
         Whose facts the first sentence says: "In this week" of a generated one, "In this log" of a recorded one, "In this trace" of any
         other; "" of runs that nothing is known of: then an interval along their trace says how sure a difference is.
     weeks : Weeks, optional
-        What weeks like this one say of the two policies of the sentence.
+        Results of weeks like this one on the two policies of the sentence.
     headline : str
         Name of the policy that the sentence is about; "": the best, but none that knows true durations while others do not.
     words : dict of str to str
-        Names in sentences, where they differ: {"fifo:backfill=easy": "EASY backfill"}.
+        Names in sentences, if they differ: {"fifo:backfill=easy": "EASY backfill"}.
     """
 
     runs: dict
@@ -127,13 +127,14 @@ class Comparison:
         return difference.html
 
     def _difference(self, measure: str = "jct", **options) -> "Difference | None":
-        """What the sentence says; None if no policy has run."""
-        from gpuschedlab.metrics.who_pays import best_of
+        """The numbers of the sentence; None if no policy has run."""
+        from gpuschedlab.metrics.who_pays import Scope, best_of
 
-        return best_of(self.runs, measure, headline=self.headline, words=self.words, place=self.place, **options)
+        scope = Scope(place=self.place)
+        return best_of(self.runs, measure, scope, headline=self.headline, words=self.words, **options)
 
     def _of_weeks(self, censored: bool) -> str:
-        """What other weeks say, or the weeks of a log; "" if there are none."""
+        """The sentence of other weeks, or the weeks of a log; "" if there are none."""
         from gpuschedlab.metrics.log_weeks import log_in_words, weeks_of
 
         if self.weeks is not None:
@@ -153,7 +154,7 @@ class Comparison:
         Raises
         ------
         RunError
-            Some failed: the message holds what each did wrong.
+            Some failed: the message holds the error of each.
         """
         if self.failed:
             reasons = " ".join(f"{name}: {why}" for name, why in self.failed.items())
@@ -186,7 +187,7 @@ def compare(
         sentence compares in weeks of other seeds (`gpuschedlab.weeks`). `compare(runs, metrics)` of a dict of runs is
         `gpuschedlab.metrics.compare`.
     policies : dict of str to Policy or (Policy, Estimator), or iterable of Policy
-        With a pair, what that policy knows comes from its own estimator; a policy without a name is called by its word
+        With a pair, the knowledge of that policy comes from its own estimator; a policy without a name is called by its word
         ("tiresias:queues=3").
     seed, weeks : int
         Of a recipe: the seed, and how many weeks like it are played at most; 1: it alone.
@@ -200,7 +201,7 @@ def compare(
     Returns
     -------
     Comparison or polars.DataFrame
-        A policy that raises is in `.failed`; Ctrl-C ends the comparison with what is finished. Of runs: one row each.
+        A policy that raises is in `.failed`; Ctrl-C ends the comparison with the finished runs. Of runs: one row each.
 
     Raises
     ------
@@ -295,7 +296,7 @@ def _run_all(
 
 
 def _knowing(scenario, policies) -> dict[str, tuple]:
-    """Policies by name, each with its scenario: those that share an estimator share what it has learnt."""
+    """Policies by name, each with its scenario: those that share an estimator share the knowledge that it has learnt."""
     found: dict[str, tuple] = {}
     knowing = {id(None): scenario}
     for name, (policy, own) in _named(policies).items():

@@ -1,4 +1,4 @@
-"""Errors, by the part that raises them: a message names who, what was found, what was expected, and the way out.
+"""Errors, by the part that raises them: a message names who, the finding, the expectation, and the way out.
 
 Beside them the bounds beyond which input is refused, before it takes the memory of the process.
 """
@@ -22,11 +22,11 @@ class LabError(Exception):
 
 
 class TraceError(LabError, ValueError):
-    """A trace or a source file does not hold what its format promises."""
+    """A trace or a source file does not keep the promises of its format."""
 
 
 class ClusterError(LabError, ValueError):
-    """A cluster that cannot exist, or cannot hold what is asked of it."""
+    """A cluster that cannot exist, or cannot hold the jobs asked of it."""
 
 
 class PolicyError(LabError, ValueError):
@@ -74,7 +74,7 @@ class ClusterWarning(UserWarning):
 
 
 class IntakeError(TraceError):
-    """A log of which too much would be left out; `report` says what came in."""
+    """A log of which too much would be left out; `report` says the rows that came in."""
 
     def __init__(self, message: str, report=None):
         super().__init__(message)

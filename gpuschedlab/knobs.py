@@ -27,7 +27,7 @@ def data_of(cls: type) -> Mapping[str, int]:
 
 
 def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
-    """Kind of a field from its type, with the knob completed by what the type implies."""
+    """Kind of a field from its type, with the knob completed from the type."""
     if hint is bool:
         return "bool", replace(knob, choices=(False, True))
     if knob.choices:
@@ -153,8 +153,8 @@ def knobs_of(thing: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
 
     Raises
     ------
-    PolicyError, or what the class `raises`
-        A knob is declared wrongly: the message names the class, the field and what was expected.
+    PolicyError, or the class that it `raises`
+        A knob is declared wrongly: the message names the class, the field and the expectation.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class Knobbed:
     constraints : tuple of Constraint
         Relations between knobs.
     raises : type of LabError
-        What a wrong value raises.
+        Error of a wrong value.
     """
 
     raises: typing.ClassVar[type[LabError]] = PolicyError

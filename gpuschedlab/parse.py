@@ -68,7 +68,7 @@ def contenders_of(words: list[str]) -> dict[str, tuple]:
 
 
 def in_words(policy, estimator=None) -> str:
-    """Return the name of a policy in a sentence: its knobs that differ from the defaults, and what an estimator of its own says.
+    """Return the name of a policy in a sentence: its knobs that differ from the defaults, and the word of its own estimator.
 
     Examples
     --------

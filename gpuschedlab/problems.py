@@ -1,4 +1,4 @@
-"""The programs themselves, as arrays: what each round, merge or lease optimises, and problems without GPU jobs.
+"""The programs themselves, as arrays: the objectives and limits of each round, merge or lease, and problems without GPU jobs.
 
 The names of papers' programs stand in the stubs of their folders. Each is loaded when it is first used.
 """

@@ -123,7 +123,7 @@ class Table:
     Parameters
     ----------
     frame : polars.DataFrame
-        What to show. The first column names the rows.
+        Frame to show. The first column names the rows.
     names : dict of str to str, optional
         Heads of columns, in words.
     units : dict of str to str, optional

@@ -54,7 +54,7 @@ class Kept:
 
     @property
     def noun(self) -> str:
-        """What is played ("weeks")."""
+        """Noun of the plays ("weeks")."""
         return self.recipe.noun
 
     @property
@@ -63,7 +63,7 @@ class Kept:
         return not getattr(self.recipe, "warm", True)
 
     def source(self, contender, seed: int) -> tuple:
-        """Return by what the scenario of a contender and seed is kept, and what makes it: a function of a seed, in pieces."""
+        """Return the key of the scenario of a contender and seed, and the function of a seed that makes it in pieces."""
         return (seed,), _at_once(self.recipe)
 
     def policy(self, contender) -> tuple:
@@ -88,7 +88,7 @@ class Kept:
         return self.figures[known]
 
     def keep(self, contender, seed: int, run: Run):
-        """Keep what a run says that is there already."""
+        """Keep the figures of a run that is there already."""
         policy, estimator = self.policy(contender)
         key, _ = self.source(contender, seed)
         known = (policy, repr(estimator), *key)
@@ -140,12 +140,12 @@ def figures_of(run: Run) -> tuple[dict[str, float], Queue]:
 
 
 def refine(kept: Kept, pair: dict, seed: int = 0, most: int = MOST, measure: str = "jct") -> Iterator[Weeks]:
-    """Play two policies in weeks like that of a seed, one after another, and yield what all of them say after each.
+    """Play two policies in weeks like that of a seed, one after another, and yield the result of all of them after each.
 
     Parameters
     ----------
     kept : Kept
-        What has been played is not played again.
+        Weeks that have been played are not played again.
     pair : dict of str to Policy or (Policy, Estimator)
         Two policies by name, now and before.
     seed : int
@@ -161,7 +161,7 @@ def refine(kept: Kept, pair: dict, seed: int = 0, most: int = MOST, measure: str
 def pieces(
     kept: Kept, pair: dict, seed: int = 0, most: int = MOST, measure: str = "jct", thorough: bool = False
 ) -> Iterator[Weeks | None]:
-    """Play as `refine` does, and yield after each hundredth of a second or so: None, or what all weeks say.
+    """Play as `refine` does, and yield after each hundredth of a second or so: None, or the result of all weeks.
 
     Of each week the second policy, with which others are compared, is played first. With `thorough` all weeks are played.
     """
@@ -183,7 +183,7 @@ def pieces(
 
 
 def weeks_like(recipe: Recipe, pair: dict, seed: int = 0, most: int = MOST, measure: str = "jct") -> Weeks:
-    """Play two policies in weeks like that of a seed, and return what all of them say.
+    """Play two policies in weeks like that of a seed, and return the result of all of them.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def weeks_like(recipe: Recipe, pair: dict, seed: int = 0, most: int = MOST, meas
 def of_comparison(
     recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int, headline: str = ""
 ) -> Weeks | None:
-    """Return what weeks like this one say of the two policies that a comparison's sentence names; None without two."""
+    """Return the result of weeks like this one on the two policies that a comparison's sentence names; None without two."""
     *_, last = refine_comparison(recipe, contenders, runs, seed, most, headline)
     return last
 
@@ -232,7 +232,7 @@ def of_comparison(
 def refine_comparison(
     recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int, headline: str = ""
 ) -> Iterator[Weeks | None]:
-    """Yield what weeks like this one say after each week that is played; None once if there are not two policies."""
+    """Yield the result of weeks like this one after each week that is played; None once if there are not two policies."""
     names = pair_of(runs, headline=headline)
     if len(names) < 2:
         yield None

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from gallery_pages import raw
 
-from gpuschedlab.metrics.who_pays import compared, least_of
+from gpuschedlab.metrics.who_pays import Scope, compared, least_of
 from gpuschedlab.plots import web
 from gpuschedlab.plots.web.picture import png
 from gpuschedlab.widgets import Explorer
@@ -26,7 +26,7 @@ class Recording:
         self.runs = {each: explorer.run_of(self.setting(*each)) for each in product(nodes, self.names)}
         self.measured = {each: measured(run) for each, run in self.runs.items()}
         self.differences = {
-            (n, a, b): compared(self.runs[n, a], self.runs[n, b], (a, b), place=explorer._place())
+            (n, a, b): compared(self.runs[n, a], self.runs[n, b], (a, b), Scope(place=explorer._place()))
             for n in nodes
             for a, b in product(self.names, repeat=2)
         }

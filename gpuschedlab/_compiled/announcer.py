@@ -1,4 +1,4 @@
-"""Words on standard error while the simulator is compiled: what, why, how far, and how long it will still take."""
+"""Words on standard error while the simulator is compiled: which part, why, how far, and how long it will still take."""
 
 import threading
 import time

@@ -234,7 +234,7 @@ def _complete(code: Code) -> bool:
 
 
 class LateDispatcher(CPUDispatcher):
-    """A compiled function: machine code where Python calls it or its address is wanted, IR where compiled code calls it."""
+    """A compiled function: machine code if Python calls it or its address is wanted, IR if compiled code calls it."""
 
     def __init__(self, py_func, locals=None, targetoptions=None, pipeline_class=_StableNames):
         super().__init__(py_func, locals, targetoptions, pipeline_class)

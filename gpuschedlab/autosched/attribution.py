@@ -51,11 +51,13 @@ class Why(NamedTuple):
     @property
     def table(self) -> pl.DataFrame:
         """One row per cause, the largest first: `cause, from, to`, `share` and its `error`, and the parts of it (s)."""
-        first, last = (list(side) for side in zip(*self.changes, strict=True)) if self.causes else ([], [])
         share = self.shares.sum(axis=1)
-        columns = {"cause": list(self.causes), "from": first, "to": last}
+        columns = {"cause": list(self.causes)}
+        columns["from"] = [old for old, _ in self.changes]
+        columns["to"] = [new for _, new in self.changes]
         columns |= {"share": share, "error": self.error, **dict(zip(PARTS, self.shares.T, strict=True))}
-        return pl.DataFrame(columns)[np.argsort(-np.abs(share), kind="stable")]
+        largest_first = np.argsort(-np.abs(share), kind="stable")
+        return pl.DataFrame(columns)[largest_first]
 
     @property
     def sentence(self) -> str:
@@ -63,16 +65,24 @@ class Why(NamedTuple):
         old = self.before.sum() / HOUR
         new = self.after.sum() / HOUR
         rows = [row for row in self.table.iter_rows(named=True) if row["share"]]
-        said = []
-        for row in rows[:NAMED]:
-            part = max(PARTS, key=lambda name: row[name] * math.copysign(1, row["share"]))
-            values = f" {row['from']} -> {row['to']}" if row["from"] else ""
-            error = f" ± {row['error'] / HOUR:.3f}" if row["error"] else ""
-            share, most = (f"{x / HOUR:+.3f} h" for x in (row["share"], row[part]))
-            said.append(f"{self.words.get(row['cause'], row['cause'])}{values} {share}{error} ({part} {most})")
-        if others := rows[NAMED:]:
-            said.append(f"{len(others)} more {sum(row['share'] for row in others) / HOUR:+.3f} h")
-        return f"Average JCT {old:.3f} -> {new:.3f} h ({new - old:+.3f} h): {', '.join(said) or 'nothing changed it'}."
+        clauses = [self._clause(row) for row in rows[:NAMED]]
+        smaller = [row["share"] for row in rows[NAMED:]]
+        if smaller:
+            clauses.append(f"{len(smaller)} more {sum(smaller) / HOUR:+.3f} h")
+        causes = ", ".join(clauses) or "nothing changed it"
+        return f"Average JCT {old:.3f} -> {new:.3f} h ({new - old:+.3f} h): {causes}."
+
+    def _clause(self, row: dict) -> str:
+        """A cause in words, with its share in hours, from a row of the table."""
+        sign = math.copysign(1, row["share"])
+        part = max(PARTS, key=lambda name: row[name] * sign)
+        clause = self.words.get(row["cause"], row["cause"])
+        if row["from"]:
+            clause += f" {row['from']} -> {row['to']}"
+        clause += f" {row['share'] / HOUR:+.3f} h"
+        if row["error"]:
+            clause += f" ± {row['error'] / HOUR:.3f}"
+        return f"{clause} ({part} {row[part] / HOUR:+.3f} h)"
 
     def __repr__(self):
         return f"{self.sentence}\n{self._in_words()}"
@@ -117,13 +127,19 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
     value = cache(value)
     rng = np.random.default_rng(rng)
     exact = count <= EXACT
-    drawn = (rng.permutation(count) for _ in range(permutations))
+    if exact:
+        orders = itertools.permutations(range(count))
+    else:
+        orders = (rng.permutation(count) for _ in range(permutations))
     steps = []
-    for order in itertools.permutations(range(count)) if exact else drawn:
-        place = np.array(order, int)
-        path = np.array([value(tuple((place < k).tolist())) for k in range(count + 1)])
-        steps.append(np.diff(path, axis=0)[place])
-    return np.mean(steps, axis=0), np.zeros(count) if exact else half_width(np.sum(steps, axis=2))
+    for order in orders:
+        rank = np.array(order, int)
+        path = [value(tuple((rank < k).tolist())) for k in range(count + 1)]
+        steps.append(np.diff(np.array(path), axis=0)[rank])
+    error = np.zeros(count)
+    if not exact:
+        error = half_width(np.sum(steps, axis=2))
+    return np.mean(steps, axis=0), error
 
 
 def jct_parts(probe: Probe, policy) -> np.ndarray:
@@ -131,10 +147,13 @@ def jct_parts(probe: Probe, policy) -> np.ndarray:
     after = probe.after(policy)
     metrics = probe.metrics(after)
     weight = probe.weight / max(probe.weight.sum(), 1e-9)
-    work = weight @ (probe.base.trace["duration"].to_numpy() * (1 - probe.before["progress"] / probe.before["work"]))
+    duration = probe.base.trace["duration"].to_numpy()
+    share_left = 1 - probe.before["progress"] / probe.before["work"]
+    work = weight @ (duration * share_left)
     queued = metrics["queueing"] + (weight * probe.shift).sum()
     overhead = metrics["overhead"]
-    return np.array([queued, overhead, probe.value("jct", after.jobs, metrics) - queued - overhead - work, work])
+    slowdown = probe.value("jct", after.jobs, metrics) - queued - overhead - work
+    return np.array([queued, overhead, slowdown, work])
 
 
 def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
@@ -162,19 +181,31 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
     they allow.
     """
     cases = [(*case, None)[:3] for case in (before, after)]
-    kinds = (Scenario, Policy)
-    if odd := [type(x).__name__ for case in cases for x, kind in zip(case, kinds) if not isinstance(x, kind)]:
+    wrong = []
+    for scenario, policy, _ in cases:
+        if not isinstance(scenario, Scenario):
+            wrong.append(type(scenario).__name__)
+        if not isinstance(policy, Policy):
+            wrong.append(type(policy).__name__)
+    if wrong:
         raise EstimatorError(
-            f"why: found {', '.join(odd)}; expected (scenario, policy), and a forecast or none, on each side."
+            f"why: found {', '.join(wrong)}; expected (scenario, policy), and a forecast or none, on each side."
         )
-    clock = max(forecast.now if forecast else 0.0 for *_, forecast in cases)
+    clocks = []
+    for *_, forecast in cases:
+        if forecast is None:
+            clocks.append(0.0)
+        else:
+            clocks.append(forecast.now)
+    clock = max(clocks)
     sides = [_side(*case, clock) for case in cases]
     policies = [scenario.fitted(policy) for scenario, policy, _ in cases]
-    parts = [n for n, a in sides[0].items() if a is not sides[1][n] and digest(a) != digest(sides[1][n])]
+    first, second = sides
+    parts = [name for name in first if _differ(first[name], second[name])]
 
     @cache
     def probe(on):
-        world = {name: sides[name in on][name] for name in sides[0]}
+        world = first | {name: second[name] for name in on}
         return _probe(world, policies[0], clock)
 
     return explain(probe, *policies, parts, permutations=permutations, rng=rng)
@@ -188,27 +219,44 @@ def explain(probe: Callable, before, after, parts=(), *, permutations: int = PER
 
     @cache
     def value(probe, policy):  # several sets of knobs may come to one policy
-        return np.mean([jct_parts(each, policy) for each in (probe if isinstance(probe, tuple) else (probe,))], axis=0)
+        probes = probe
+        if not isinstance(probe, tuple):
+            probes = (probe,)
+        return np.mean([jct_parts(p, policy) for p in probes], axis=0)
 
     def value_of(on):
-        there = {*itertools.compress(causes, on)}
-        policy = after if there.issuperset(knobs) else before
-        if 0 < len(there.intersection(knobs)) < len(knobs):
-            policy = mixed(before, {name: values[name in there][name] for name in values[0]})
-        return value(probe(frozenset(there.intersection(parts))), policy)
+        changed = {*itertools.compress(causes, on)}
+        changed_knobs = changed.intersection(knobs)
+        policy = before
+        if changed.issuperset(knobs):
+            policy = after
+        elif changed_knobs:
+            policy = mixed(before, values[0] | {name: values[1][name] for name in changed_knobs})
+        return value(probe(frozenset(changed.intersection(parts))), policy)
 
     ends = [value_of((on,) * len(causes)) for on in (False, True)]
     shares, error = shapley(value_of, len(causes), permutations=permutations, rng=rng)
-    texts = tuple(tuple(_word(side[name]) if name in knobs else "" for side in values) for name in causes)
+    texts = [("", "")] * len(parts)
+    texts += [(_word(values[0][name]), _word(values[1][name])) for name in knobs]
     of_sliders = words_of(after)
     words = {name: of_sliders[name] for name in knobs if name in of_sliders}
-    return Why(causes, texts, *ends, shares.reshape(-1, len(PARTS)), error, value.cache_info().misses, words)
+    return Why(causes, tuple(texts), *ends, shares.reshape(-1, len(PARTS)), error, value.cache_info().misses, words)
+
+
+def _differ(part, of_other) -> bool:
+    """Whether two parts of scenarios differ."""
+    return part is not of_other and digest(part) != digest(of_other)
 
 
 def _word(value) -> str:
     """Value of a knob in a few characters."""
-    text = value.name if isinstance(value, Policy) else knob_word(value, 4)
-    return text if len(text) < 20 else "another"
+    if isinstance(value, Policy):
+        text = value.name
+    else:
+        text = knob_word(value, 4)
+    if len(text) < 20:
+        return text
+    return "another"
 
 
 def _side(scenario, policy, forecast, clock: float) -> dict:
@@ -217,7 +265,9 @@ def _side(scenario, policy, forecast, clock: float) -> dict:
     later = clock - forecast.now
     trace = validate(forecast.trace).with_columns(pl.col("submit") + later)
     moments = pl.col("^waiting_since|started$")
-    initial = forecast.initial.with_columns(moments + later) if forecast.initial.height else forecast.initial
+    initial = forecast.initial
+    if initial.height:
+        initial = initial.with_columns(moments + later)
     events = tuple(replace(e, start=e.start + later, end=e.end + later) for e in scenario.cluster.events)
     existing = trace[: forecast.existing]
     coming = trace[forecast.existing :]
@@ -231,7 +281,9 @@ def _probe(world: dict, policy, clock: float) -> Probe:
     existing, initial = world["backlog"]
     submit = world["arrivals"]
     mix = world["mix"]
-    jobs = submit.height if mix.height else 0
+    jobs = 0
+    if mix.height:
+        jobs = submit.height
     if initial.height:  # a moved clock may round to its very beginning, where jobs count as being in the system
         submit = submit.select(pl.col("submit").clip(math.nextafter(clock, math.inf)))
     if mix.height != submit.height:
@@ -239,8 +291,9 @@ def _probe(world: dict, policy, clock: float) -> Probe:
         mix = mix[np.arange(jobs) * mix.height // max(jobs, 1)]
     names = pl.concat([frame["job_id"] for frame in (existing, mix)])
     if names.n_unique() < len(names):  # of both sides, or of jobs that are repeated
-        mix = mix.with_columns(pl.format("{}~{}", "job_id", pl.int_range(pl.len())).alias("job_id"))
-    trace = pl.concat([existing, pl.concat([submit, mix], how="horizontal")], how="diagonal_relaxed")
+        mix = mix.with_columns(job_id=pl.format("{}~{}", "job_id", pl.int_range(pl.len())))
+    coming = pl.concat([submit, mix], how="horizontal")
+    trace = pl.concat([existing, coming], how="diagonal_relaxed")
     scenario = Scenario(trace, world["nodes"], **{name: world[name] for name in ("speeds", "estimator", "delays")})
     return Probe(scenario, policy, forecast=Forecast(clock, trace, initial, existing.height))
 
@@ -250,34 +303,38 @@ def values_of(policy, alike: bool = True) -> dict:
     if not alike:
         return {"policy": policy}
     infos = knobs_of(policy)
-    found = {}
+    values = {}
     for name, info in infos.items():
         value = info.value_of(policy)
         if info.kind == "floats":
-            found |= {f"{name}_{i + 1}": value[i] if i < len(value) else None for i in range(info.knob.many)}
+            numbers = [*value, *[None] * info.knob.many]
+            values |= {f"{name}_{i + 1}": numbers[i] for i in range(info.knob.many)}
         else:
-            found[name] = value
-    held = {*infos, *(info.holder for info in infos.values())}
-    return found | {f.name: getattr(policy, f.name) for f in fields(policy) if f.name not in held}
+            values[name] = value
+    holders = {*infos, *(info.holder for info in infos.values())}
+    learnt = {f.name: getattr(policy, f.name) for f in fields(policy) if f.name not in holders}
+    return values | learnt
 
 
 def words_of(policy) -> dict[str, str]:
     """Names of a policy's knobs, place by place, as their sliders have them."""
-    found = {}
+    names = {}
     for name, info in knobs_of(policy).items():
         if info.kind == "floats":
-            found |= {f"{name}_{i + 1}": info.words_at(i) for i in range(info.knob.many)}
+            names |= {f"{name}_{i + 1}": info.words_at(i) for i in range(info.knob.many)}
         else:
-            found[name] = info.words
-    return found
+            names[name] = info.words
+    return names
 
 
 def mixed(policy, given: dict):
     """Policy of the same class with other values of causes, as near as its constraints allow."""
     knobs = {}
     for name, info in knobs_of(policy).items():
-        many = info.kind == "floats"
-        places = [given[f"{name}_{i}"] for i in range(1, info.knob.many + 1)] if many else []
-        knobs[name] = tuple(x for x in places if x is not None) if many else given[name]
+        if info.kind == "floats":
+            numbers = [given[f"{name}_{i}"] for i in range(1, info.knob.many + 1)]
+            knobs[name] = tuple(number for number in numbers if number is not None)
+        else:
+            knobs[name] = given[name]
     learnt = {f.name: given[f.name] for f in fields(policy) if f.name in given and f.name not in knobs}
     return replace(policy.with_knobs(**policy.project(knobs)), **learnt)

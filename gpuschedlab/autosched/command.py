@@ -68,13 +68,7 @@ def tune(args) -> int:
     _check_kept(args, methods)
     _settle(args)
     progress = Progress(sys.stderr if args.json else sys.stdout)
-    length = f", {args.days * 24:g} h" if args.days else ""
-    load = f", load {args.load:g}" if args.load else ""
-    named = args.cluster or (CLUSTER if not args.on and args.trace in presets() else "")
-    cluster = f" cluster {named}," if named else ""
-    progress.say(
-        f"tuning {args.policy} on {args.on or args.trace}{length}{load},{cluster} seed {args.seed}: {', '.join(args.methods or COMPARED)}"
-    )
+    progress.say(_beginning(args))
     try:
         loops = _prepared(args, methods, progress)
         methods = loops.methods
@@ -83,9 +77,10 @@ def tune(args) -> int:
         for row in rows:
             row |= loops.records_of(row["method"])
     except KeyboardInterrupt:
-        words = f"decisions are in {args.out}. Add --resume to continue."
-        words = words if _journals(args, methods) else "no decision was taken."
-        print(f"gpuschedlab: interrupted; {words}", file=sys.stderr)
+        outcome = "no decision was taken."
+        if _journals(args, methods):
+            outcome = f"decisions are in {args.out}. Add --resume to continue."
+        print(f"gpuschedlab: interrupted; {outcome}", file=sys.stderr)
         return 130
     policy = loops.space.policy
     flips = ""
@@ -97,12 +92,28 @@ def tune(args) -> int:
         if loops.twin:
             calibration = {"mechanisms": loops.twin.frame.to_dicts(), "choice": flips}
             calibration["misfits"] = [misfit._asdict() for misfit in loops.twin.misfits]
-        found = {"policy": policy.name, "objective": policy.goals[0], "methods": rows} | calibration
-        print(as_json(found | intake_of(loops.about)))
+        result = {"policy": policy.name, "objective": policy.goals[0], "methods": rows} | calibration
+        print(as_json(result | intake_of(loops.about)))
     else:
         parts = [_table(rows, policy.goals[0], loops.base), *loops.outcome(), flips]
         print("\n" + "\n".join(part for part in parts if part) + intake_line(loops.about))
     return 0
+
+
+def _beginning(args) -> str:
+    """First line: the policy, the trace and the methods."""
+    text = f"tuning {args.policy} on {args.on or args.trace}"
+    if args.days:
+        text += f", {args.days * 24:g} h"
+    if args.load:
+        text += f", load {args.load:g}"
+    text += ","
+    cluster = args.cluster
+    if not cluster and not args.on and args.trace in presets():
+        cluster = CLUSTER
+    if cluster:
+        text += f" cluster {cluster},"
+    return f"{text} seed {args.seed}: {', '.join(args.methods or COMPARED)}"
 
 
 def _tune_site(args) -> int:
@@ -114,14 +125,16 @@ def _tune_site(args) -> int:
     progress = Progress(sys.stderr if args.json else sys.stdout)
     rounds = args.rounds or ROUNDS
     with progress.phase("searching on the first half of the log", rounds, "settings") as advance:
-        found = tune_site(Site(args.site), rounds, args.seed, advance, as_written=False)
+        tuning = tune_site(Site(args.site), rounds, args.seed, advance, as_written=False)
     if args.json:
-        rest = {"interval": found.interval, "miss": found.miss, "tried": found.tried, "changes": f"{found.back}"}
-        print(as_json({"sentence": found.sentence, "rows": found.table.to_dicts()} | rest))
+        result = {"sentence": tuning.sentence, "rows": tuning.table.to_dicts()}
+        result |= {"interval": tuning.interval, "miss": tuning.miss}
+        result |= {"tried": tuning.tried, "changes": f"{tuning.back}"}
+        print(as_json(result))
         return 0
-    print(f"{wrapped(found.sentence)}\n\nmean wait (s)\n{laid_out(found.table)}")
-    if found.changed:
-        print(f"\nto put it in force\n{found.back}")
+    print(f"{wrapped(tuning.sentence)}\n\nmean wait (s)\n{laid_out(tuning.table)}")
+    if tuning.changed:
+        print(f"\nto put it in force\n{tuning.back}")
     return 0
 
 
@@ -131,23 +144,29 @@ def _check_methods(methods: list[str]) -> None:
         return
     from gpuschedlab.autosched import METHODS
 
-    known = ("default", "fixed", *METHODS, BELIEVED)
-    if wrong := [m for m in methods if m not in known]:
-        near = difflib.get_close_matches(wrong[0], known, 1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise EstimatorError(f"--methods {wrong[0]}: expected some of {', '.join(known)}.{hint}")
+    choices = ("default", "fixed", *METHODS, BELIEVED)
+    wrong = [method for method in methods if method not in choices]
+    if wrong:
+        near = difflib.get_close_matches(wrong[0], choices, 1)
+        hint = ""
+        if near:
+            hint = f" Did you mean {near[0]}?"
+        raise EstimatorError(f"--methods {wrong[0]}: expected some of {', '.join(choices)}.{hint}")
 
 
 def _journals(args, methods: list[str]) -> list[Path]:
     """Journals of these methods that there are."""
-    return [path for m in methods if (path := Path(args.out) / f"{m}.jsonl").exists()]
+    paths = [Path(args.out) / f"{method}.jsonl" for method in methods]
+    return [path for path in paths if path.exists()]
 
 
 def _check_kept(args, methods: list[str]) -> None:
     """Raise EstimatorError if there is nothing to resume."""
     if args.resume and not _journals(args, methods):
         tuned = " or ".join(f"{m}.jsonl" for m in methods if m not in ("default", "fixed"))
-        expected = f"expected {tuned}" if tuned else "nothing is kept of methods that do not tune on the way"
+        expected = "nothing is kept of methods that do not tune on the way"
+        if tuned:
+            expected = f"expected {tuned}"
         raise EstimatorError(
             f"--resume: found no decisions in {args.out}; {expected}. Leave --resume out to begin anew, or give the folder "
             "of the stopped run: --out FOLDER."
@@ -175,13 +194,16 @@ def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
             recipe = recipe.with_knobs(warm=0.0)
         scenario = recipe(args.seed)
         about = recipe.about(scenario)
-        found = None if args.on else _twin(args, scenario, progress)
+        twin = None
+        if not args.on:
+            twin = _twin(args, scenario, progress)
         believed = scenario
-        scenario = found.scenario if found else scenario
+        if twin:
+            scenario = twin.scenario
         _, policy, scenario = one_in(policies, scenario)
         believed = one_in(policies, believed)[2]
-    methods = _offered(args.methods, found)
-    if not args.methods and found:
+    methods = _offered(args.methods, twin)
+    if not args.methods and twin:
         progress.say(f"of a log with attempts: {', '.join(methods)}")
     causal = [m for m in methods if m in METHODS and METHODS[m].tuner.causal]
     if causal and (scenario.history is None or not scenario.history.height):
@@ -189,7 +211,7 @@ def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
             f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
             "beginning of the trace, or --history FILE; or other --methods, such as default selftune."
         )
-    loops = Loops(args, scenario, policy, progress, about, found)
+    loops = Loops(args, scenario, policy, progress, about, twin)
     loops.methods = methods
     loops.believed = believed
     return loops
@@ -201,10 +223,12 @@ def _offered(asked: list[str] | None, twin) -> list[str]:
     Raises
     ------
     EstimatorError
-        A search on believed mechanisms is asked for where the trace shows none to differ from.
+        A search on believed mechanisms is asked for, and the trace shows none to differ from.
     """
     if asked is None:
-        return list(COMPARED if twin is None else ON_A_LOG)
+        if twin is None:
+            return list(COMPARED)
+        return list(ON_A_LOG)
     if BELIEVED in asked and twin is None:
         raise EstimatorError(
             f"--methods {BELIEVED}: found a trace that shows no mechanisms; expected a log with attempts, such as slurm:FILE of sacct -D. "
@@ -224,29 +248,38 @@ def _twin(args, scenario, progress: Progress):
             "trace behaves as it is believed to, so that a calibrated simulator could gain nothing."
         )
         return None
-    settings = [word for word in args.set if not word.startswith("attempts=")]
+    settings = [setting for setting in args.set if not setting.startswith("attempts=")]
     try:
-        found = twin(taken_of(args.trace, [*settings, "attempts=each"])[0].trace, scenario)
+        log = taken_of(args.trace, [*settings, "attempts=each"])[0]
+        calibrated = twin(log.trace, scenario)
     except EstimatorError as error:
         progress.say(f"mechanisms as believed: {error}")
         return None
-    lines = [f"mechanism {m.words}" for m in found.mechanisms.values()]
-    lines += [f"not explained: {misfit.words}" for misfit in found.misfits]
+    lines = [f"mechanism {m.words}" for m in calibrated.mechanisms.values()]
+    lines += [f"not explained: {misfit.words}" for misfit in calibrated.misfits]
     progress.say("\n".join(lines))
-    return found
+    return calibrated
 
 
 def _table(rows: list[dict], objective: str, against: str) -> str:
     """The comparison with one of the methods: objectives, decisions, and their cost."""
     base = next(row[objective] for row in rows if row["method"] == against)
     higher = objective in ("fair", "utilisation")
-    ratio = [(r[objective] / base if higher else base / r[objective]) if base else 1.0 for r in rows]
-    columns = {
-        "method": [r["method"] for r in rows],
-        "average JCT (h)": [f"{r['jct'] / HOUR:.3f}" for r in rows],
-        "rho <= 1": [f"{r['fair']:.1%}" for r in rows],
-        f"against {against}": [f"{x:.3f}x" for x in ratio],
-        **{name: [str(r[name]) for r in rows] for name in ("decisions", "switches", "measured")},
-        "s taken": [f"{r['seconds']:.1f}" for r in rows],
-    }
+    ratios = [_ratio(row[objective], base, higher) for row in rows]
+    columns = {"method": [row["method"] for row in rows]}
+    columns["average JCT (h)"] = [f"{row['jct'] / HOUR:.3f}" for row in rows]
+    columns["rho <= 1"] = [f"{row['fair']:.1%}" for row in rows]
+    columns[f"against {against}"] = [f"{ratio:.3f}x" for ratio in ratios]
+    for name in ("decisions", "switches", "measured"):
+        columns[name] = [str(row[name]) for row in rows]
+    columns["s taken"] = [f"{row['seconds']:.1f}" for row in rows]
     return grid([[name, *cells] for name, cells in columns.items()])
+
+
+def _ratio(value: float, base: float, higher: bool) -> float:
+    """How many times as good as another a value of an objective is; 1 if that other is 0."""
+    if not base:
+        return 1.0
+    if higher:
+        return value / base
+    return base / value

@@ -13,6 +13,7 @@ from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.autosched.tuner.trials import Tuning
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.metrics.times import mean_of
 from gpuschedlab.sim.entry import scenario_of
 
 
@@ -55,22 +56,35 @@ class Contest:
         find = partial(best_fixed, space=self.space, rounds=60, searches=1)
         if known is None:
             samples = gather(scenario.past, self.space, instants=instants, configurations=configurations)
-            known = samples, find(scenario.past).leaders(), find(scenario).best.policy if "fixed" in others else None
+            leaders = find(scenario.past).leaders()
+            best = None
+            if "fixed" in others:
+                best = find(scenario).best.policy
+            known = samples, leaders, best
         self.known = known
         self.samples, past, fixed = known
         self.loops = {}
         self.simulations = {}
         for name in (*others, "autosched"):
-            simulation = self.simulations[name] = scenario.simulation(fixed if name == "fixed" else self.space.policy)
+            start = self.space.policy
+            if name == "fixed":
+                start = fixed
+            simulation = scenario.simulation(start)
+            self.simulations[name] = simulation
             if name in METHODS:
-                given = {"history": scenario.history, "hints": past, "seed": seed}
-                own = {"autosched": tuner, "search": replace(tuner, causal=False)}.get(name, METHODS[name].tuner)
-                model = train(self.samples, self.space, rng=seed) if own.causal else None  # each learns on its own
-                self.loops[name] = attach(name, simulation, tuner=own, model=model, **given)
+                tuners = {"autosched": tuner, "search": replace(tuner, causal=False)}
+                own_tuner = tuners.get(name, METHODS[name].tuner)
+                model = None
+                if own_tuner.causal:
+                    model = train(self.samples, self.space, rng=seed)  # each learns on its own
+                history = scenario.history
+                loop = attach(name, simulation, tuner=own_tuner, model=model, history=history, hints=past, seed=seed)
+                self.loops[name] = loop
         self.loop = self.loops["autosched"]
         self.model = self.loop.model
         self.decisions = self.loop.decisions
-        self.now, self.end = 0.0, float(scenario.trace["submit"].max())
+        self.now = 0.0
+        self.end = float(scenario.trace["submit"].max())
         self.tuning = None
         self.averages = {"time": [], **{n: [] for n in self.simulations}}
 
@@ -92,16 +106,24 @@ class Contest:
     def __repr__(self):
         return f"Contest({', '.join(self.simulations)}; {self.space.policy.name}, {self.now / HOUR:g} h of {self.end / HOUR:.0f})"
 
+    def _tuned(self, loop) -> Iterator[Tuning | Decision]:
+        """Let a loop decide; yields the search and the decision if it is AutoSched's."""
+        for step in loop.trying():
+            if loop is not self.loop:
+                continue
+            self.tuning = step
+            if isinstance(step, Decision):
+                self.tuning = step.tuning
+            yield step
+
     def hour(self) -> Iterator[Tuning | Decision]:
         """Play one hour under all; yields AutoSched's search as it grows, its decision, and pauses between the others.
 
         If it is stopped before its end, the next call continues: a tuner that has decided does not decide again.
         """
         for loop in self.loops.values():
-            for step in loop.trying() if loop.last < self.now else ():
-                if loop is self.loop:
-                    self.tuning = step if isinstance(step, Tuning) else step.tuning
-                    yield step
+            if loop.last < self.now:
+                yield from self._tuned(loop)
             yield self.tuning
         if "once" in self.simulations and [d.now for d in self.decisions if d.switched] == [self.now]:
             self.simulations["once"].switch(self.policy)
@@ -113,4 +135,4 @@ class Contest:
         for name, simulation in self.simulations.items():
             jobs = simulation.snapshot().jobs
             spent = (jobs["end"] - jobs["submit"])[jobs["done"]]
-            self.averages[name].append(float(spent.mean()) if len(spent) else float("nan"))
+            self.averages[name].append(mean_of(spent))

@@ -108,7 +108,9 @@ class Controller:
         self.forecaster = forecaster
         self.space = space
         self.tuner = tuner or Tuner()
-        self.model = model if self.tuner.causal else None  # no graph is learnt for a search that does not ask it
+        self.model = None  # no graph is learnt for a search that does not ask it
+        if self.tuner.causal:
+            self.model = model
         self.aggregator = aggregator
         self.futures = futures
         self.threshold = threshold
@@ -121,7 +123,9 @@ class Controller:
         self.budget = budget
         self.look = look
         self.believed = believed
-        self.journal, self.rng, self.scenario = journal, rng, Scenario.of(simulation)
+        self.journal = journal
+        self.rng = rng
+        self.scenario = Scenario.of(simulation)
         self.submit = simulation.trace["submit"].to_numpy()
         self.decisions = []
         self.given = self.hints = tuple(hints)
@@ -131,17 +135,20 @@ class Controller:
         self.latest = self.probed = None  # forecast, and the probe of what was searched on
 
     def __repr__(self):
-        held = f"{len(self.decisions)} decisions, {sum(d.switched for d in self.decisions)} switches"
-        return f"Controller({self.simulation.policy.name} at {self.simulation.now / HOUR:g} h; {held})"
+        switches = sum(decision.switched for decision in self.decisions)
+        counts = f"{len(self.decisions)} decisions, {switches} switches"
+        return f"Controller({self.simulation.policy.name} at {self.simulation.now / HOUR:g} h; {counts})"
 
     def steps(self, until: float) -> Iterator[Decision]:
         """Play on to an instant (s; inf: until nothing is left), yielding each decision as it is taken."""
         simulation = self.simulation
         beat = self.check or self.interval
         while simulation.now < until and (until < np.inf or not (simulation.finished or simulation.still)):
-            if cause := self.due():
+            cause = self.due()
+            if cause:
                 yield self.decide(cause)
-            simulation.advance(min(until, (np.floor(simulation.now / beat + 1e-9) + 1) * beat))
+            beats = np.floor(simulation.now / beat + 1e-9)
+            simulation.advance(min(until, (beats + 1) * beat))
         if until == np.inf and not simulation.finished:  # nothing progresses any more
             simulation.advance(until)
 
@@ -153,15 +160,20 @@ class Controller:
 
     def due(self) -> str:
         """Why to tune now: "day", "burst", "hour", or "" for not at all."""
-        now = self.simulation.now
-        if now - self.searched >= self.wide - 1e-6:
+        instant = self.simulation.now
+        since_search = instant - self.searched
+        if since_search >= self.wide - 1e-6:
             return "day"
-        if self.check and now - self.searched >= self.wide / 4 - 1e-6 and self._bursts(now):
+        if self.check and since_search >= self.wide / 4 - 1e-6 and self._bursts(instant):
             return "burst"
-        return "hour" if now - self.last >= self.interval - 1e-6 else ""
+        if instant - self.last >= self.interval - 1e-6:
+            return "hour"
+        return ""
 
-    def _bursts(self, now: float) -> bool:
-        edges = now - self.check * np.arange(round(DAY / self.check) + 1)[::-1]
+    def _bursts(self, instant: float) -> bool:
+        """Whether many more jobs came in the last `check` seconds than usual."""
+        spans = np.arange(round(DAY / self.check) + 1)
+        edges = instant - self.check * spans[::-1]
         counts = np.diff(np.searchsorted(self.submit, edges, side="right"))
         before = counts[:-1][edges[1:-1] > 0]
         return len(before) >= 12 and counts[-1] > before.mean() + self.burst * max(before.std(), 1.0)
@@ -184,9 +196,12 @@ class Controller:
         settled = None
         hints = self._affordable(wide)
         if jobs:
-            given = {"hints": hints, "model": self.model, "rng": rng, "wide": wide}
-            probe = self.probed = self.probe(forecast)
-            for tuning in self.tuner.steps(probe, self.space, simulation.policy, **given):
+            probe = self.probe(forecast)
+            self.probed = probe
+            steps = self.tuner.steps(
+                probe, self.space, simulation.policy, hints=hints, model=self.model, rng=rng, wide=wide
+            )
+            for tuning in steps:
                 yield tuning
             settled = self._settle(tuning, probe, rng)
             if wide:
@@ -195,9 +210,24 @@ class Controller:
         policy, gain, reason, more, again, probes = settled or nothing
         switched = policy != simulation.policy
         seconds = time.perf_counter() - begin
-        found = (simulation.now, cause, policy, switched, gain, reason, tuning, jobs, forecast.trace.height, seconds)
-        kept = {"before": simulation.policy, "probes": tuple(probes), "state": simulation.copy()} if switched else {}
-        decision = self._take(Decision(*found, tuning.measured + more, hints, again=again, **kept))
+        decision = Decision(
+            simulation.now,
+            cause,
+            policy,
+            switched,
+            gain,
+            reason,
+            tuning,
+            jobs,
+            forecast.trace.height,
+            seconds,
+            tuning.measured + more,
+            hints,
+            again=again,
+        )
+        if switched:
+            decision = replace(decision, before=simulation.policy, probes=tuple(probes), state=simulation.copy())
+        self._take(decision)
         if self.journal is not None:
             self.journal.append(decision)
         yield decision
@@ -206,7 +236,9 @@ class Controller:
         """Hints that leave a budget room for the rounds of a search and for measuring one finalist again; all without a budget."""
         if self.budget is None:
             return self.hints
-        rounds = self.tuner.iterations if wide else self.tuner.check
+        rounds = self.tuner.check
+        if wide:
+            rounds = self.tuner.iterations
         again = 2 * max(self.futures, 1)  # what is in force, and the finalist
         return self.hints[: max(self.budget - rounds - 2 - again, 0)]
 
@@ -217,8 +249,9 @@ class Controller:
         before = next(t.reward for t in tuning.trials if t.policy == policy)
         gain = best.reward / before
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
-        if (asked := tuning.asked).rounds:
-            reason = f"model asked in {len(asked.rounds)} rounds, {asked.saved} rejected unmeasured; {reason}"
+        questions = tuning.asked
+        if questions.rounds:
+            reason = f"model asked in {len(questions.rounds)} rounds, {questions.saved} rejected unmeasured; {reason}"
         if gain <= self.threshold:
             return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0, {}, []
         ranks = [rank for rank in range(1 + self.futures) if rank != self.turn] or [0]
@@ -228,51 +261,60 @@ class Controller:
             finalists = finalists[: max(room - 1, 0)]  # what is in force is measured again, too
         if not finalists:
             return policy, gain, f"{reason}, and what is as good changes nothing", measured, {}, []
-        logs: dict = {other: [] for other in finalists}
+        logs: dict = {finalist: [] for finalist in finalists}
         gains = {}
         racing = [*logs]
         probes = []
         for rank in ranks:
             probe = self.probe(self.forecaster(self.simulation, rng, rank))
             value = probe(policy).value
-            for other in racing:
-                logs[other].append(np.log(reward(probe.objective, probe(other).value, value)))
-                gains[other] = float(np.exp(np.mean(logs[other])))
+            for finalist in racing:
+                gain_here = reward(probe.objective, probe(finalist).value, value)
+                logs[finalist].append(np.log(gain_here))
+                gains[finalist] = float(np.exp(np.mean(logs[finalist])))
             measured = measured + probe.measured
             probes = [*probes, probe]
-            racing = [other for other in racing if gains[other] > self.threshold]
+            racing = [finalist for finalist in racing if gains[finalist] > self.threshold]
             if not racing:
                 break
-        sure = [other for other in racing if self._surely(logs[other])]
+        sure = [finalist for finalist in racing if self._surely(logs[finalist])]
         best = max(sure or racing or gains, key=gains.get)
         reason += f", measured again {gains[best]:.3f}x; threshold {self.threshold:g}x"
         if racing and self.sure is not None and len(ranks) > 1:
             low = gain_interval(logs[best], self.sure)[0]
-            reason += f", lower {100 * self.sure:g} % end {low:.3f}x, {'' if sure else 'not '}above 1"
-        return (best if sure else policy), gains[best], reason, measured, logs, probes
+            reason += f", lower {100 * self.sure:g} % end {low:.3f}x, "
+            if not sure:
+                reason += "not "
+            reason += "above 1"
+        if sure:
+            policy = best
+        return policy, gains[best], reason, measured, logs, probes
 
     def _finalists(self, tuning: Tuning, probe: Probe, before: float) -> tuple[list, int]:
         """Configurations to measure again, each pruned, and the measurements that pruning took; `before`: reward of the one in force."""
         policy = self.simulation.policy
         first = tuning.trials[0].measurement.value
         ranked = [trial.policy for trial in tuning.ranking if trial.reward > before]
-        finalists = [other for i, other in enumerate(ranked) if i < FINALISTS or other in self.given]
+        finalists = [finalist for i, finalist in enumerate(ranked) if i < FINALISTS or finalist in self.given]
         if self.prune is None:
             return finalists, 0
-        known = {trial.policy: trial.reward for trial in tuning.ranking}
-        made = probe.measured
+        rewards = {trial.policy: trial.reward for trial in tuning.ranking}
+        measured = probe.measured
 
-        def gain(other) -> float:
-            if other not in known:
-                known[other] = reward(probe.objective, probe(other).value, first)
-            return float(np.log(known[other] / before))
+        def gain(candidate) -> float:
+            if candidate not in rewards:
+                rewards[candidate] = reward(probe.objective, probe(candidate).value, first)
+            return float(np.log(rewards[candidate] / before))
 
-        pruned = (smallest(policy, other, gain, np.log1p(self.prune)) for other in finalists)
-        return [other for other in dict.fromkeys(pruned) if other != policy], probe.measured - made
+        pruned = dict.fromkeys(smallest(policy, finalist, gain, np.log1p(self.prune)) for finalist in finalists)
+        return [finalist for finalist in pruned if finalist != policy], probe.measured - measured
 
     def _surely(self, logs: list[float]) -> bool:
         """Whether the interval of a gain lies above 1; of fewer than two futures there is none to ask."""
-        return self.sure is None or len(logs) < 2 or gain_interval(logs, self.sure)[0] > 1
+        if self.sure is None or len(logs) < 2:
+            return True
+        low, _ = gain_interval(logs, self.sure)
+        return low > 1
 
     def _take(self, decision: Decision) -> Decision:
         """Put a decision in force."""
@@ -280,7 +322,8 @@ class Controller:
             self.simulation.switch(decision.policy)
         self.last = decision.now
         self.hints = decision.hints
-        self.searched = decision.now if decision.cause != "hour" else self.searched
+        if decision.cause != "hour":
+            self.searched = decision.now
         self.decisions.append(decision)
         return decision
 
@@ -319,8 +362,12 @@ class Controller:
 
     def forecast(self, rng):
         """A forecast, aggregated if there is an aggregator, and its number of jobs before aggregation."""
-        found = self.latest = self.forecaster(self.simulation, rng, self.turn)
-        return (self.aggregator(found) if self.aggregator is not None else found), found.trace.height
+        forecast = self.forecaster(self.simulation, rng, self.turn)
+        self.latest = forecast
+        jobs = forecast.trace.height
+        if self.aggregator is not None:
+            forecast = self.aggregator(forecast)
+        return forecast, jobs
 
     def probe(self, forecast) -> Probe:
         """Probe that measures configurations on a forecast, from the state of the running scheduler."""

@@ -64,7 +64,9 @@ class Decision:
     @property
     def asked(self) -> Asked:
         """Rounds in which the causal model was asked, its rejections, and the measurements saved."""
-        return self.tuning.asked if self.tuning else Asked()
+        if self.tuning is None:
+            return Asked()
+        return self.tuning.asked
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -102,36 +104,59 @@ class Decision:
         """Changes and gain of a switch on the futures that judged it; "" if nothing was switched here."""
         if not self.probes:
             return ""
-        words = {axis.name: axis.words for axis in Space(self.before).axes}
-        rows = [row | {"cause": words.get(row["cause"], row["cause"])} for row in self.why.table.to_dicts()]
+        names = {axis.name: axis.words for axis in Space(self.before).axes}
+        rows = [row | {"cause": names.get(row["cause"], row["cause"])} for row in self.why.table.to_dicts()]
+        changes = [f"{row['cause']} {row['from']} -> {row['to']}" for row in rows]
+        old = self.why.before.sum() / HOUR
+        new = self.why.after.sum() / HOUR
+        gain = f"{self.gain:.2f} times"
         low, high = self.interval
-        many = len(self.probes)
-        changes = ", ".join("{cause} {from} -> {to}".format(**r) for r in rows)
-        count = f"{len(rows)} knob{'s' * (len(rows) != 1)}: {changes}"
-        old, new = (side.sum() / HOUR for side in (self.why.before, self.why.after))
-        sure = f"; 90 %: {low:.2f} to {high:.2f}" if low == low else ""
-        said = f"{count}; average JCT {old:.2f} -> {new:.2f} h on {many} future{'s' * (many != 1)} ({self.gain:.2f} times{sure})"
+        if low == low:
+            gain += f"; 90 %: {low:.2f} to {high:.2f}"
+        futures = _counted(len(self.probes), "future")
+        sentence = f"{_counted(len(rows), 'knob')}: {', '.join(changes)}; average JCT {old:.2f} -> {new:.2f} h on {futures} ({gain})"
         if len(rows) < 2:
-            return f"{said}."
-        if max(abs(r["share"]) for r in rows) > 2 * HOUR * abs(new - old):
-            return f"{said}: these knobs act only together, so that no part of it is the share of one."
-        words = {-1.0: "saves", 0.0: "changes nothing,", 1.0: "costs"}
-        shares = (f"{r['cause']} {words[float(np.sign(r['share']))]} {abs(r['share']) / HOUR:.3f} h" for r in rows)
-        return f"{said}: {', '.join(shares)}."
+            return f"{sentence}."
+        if max(abs(row["share"]) for row in rows) > 2 * HOUR * abs(new - old):
+            return f"{sentence}: these knobs act only together, so that no part of it is the share of one."
+        shares = [f"{row['cause']} {_verb(row['share'])} {abs(row['share']) / HOUR:.3f} h" for row in rows]
+        return f"{sentence}: {', '.join(shares)}."
 
     def record(self) -> dict:
         """Entry of a journal: plain values, enough to replay the decision."""
-        samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
-        found = {"knobs": self.policy.knobs, "hints": [hint.knobs for hint in self.hints], "samples": samples}
-        left = ("policy", "tuning", "hints", "before", "again", "probes", "state")
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left} | found
+        samples = []
+        if self.tuning is not None and self.tuning.trials:
+            samples = self.tuning.samples.to_dicts()
+        left_out = ("policy", "tuning", "hints", "before", "again", "probes", "state")
+        record = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left_out}
+        record["knobs"] = self.policy.knobs
+        record["hints"] = [hint.knobs for hint in self.hints]
+        record["samples"] = samples
+        return record
 
     @classmethod
     def of(cls, record: dict, space: Space) -> Self:
         """Decision from its record; without the trials."""
-        kept = {n: v for n, v in record.items() if n not in ("knobs", "hints", "samples")}
-        policy, *hints = (space.policy.with_knobs(**knobs) for knobs in (record["knobs"], *record["hints"]))
-        return cls(policy=policy, tuning=None, hints=tuple(hints), **kept)
+        values = {name: value for name, value in record.items() if name not in ("knobs", "hints", "samples")}
+        policy = space.policy.with_knobs(**record["knobs"])
+        hints = [space.policy.with_knobs(**knobs) for knobs in record["hints"]]
+        return cls(policy=policy, tuning=None, hints=tuple(hints), **values)
+
+
+def _counted(number: int, noun: str) -> str:
+    """A number of things: "1 knob", "2 knobs"."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}s"
+
+
+def _verb(seconds: float) -> str:
+    """Verb of a change of the average JCT by so many seconds."""
+    if seconds < 0:
+        return "saves"
+    if seconds > 0:
+        return "costs"
+    return "changes nothing,"
 
 
 def gain_interval(logs, level: float = LEVEL) -> tuple[float, float]:

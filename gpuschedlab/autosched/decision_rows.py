@@ -29,7 +29,9 @@ class Rows:
         """Rows that a decision completes: its own where it switches, before it that of those without one."""
         if not decision.switched:
             self.calm.append(decision)
-            return self.rest() if len(self.calm) == TOGETHER else []
+            if len(self.calm) < TOGETHER:
+                return []
+            return self.rest()
         return [*self.rest(), self._row([decision], self._outcome(decision))]
 
     def rest(self) -> list[str]:
@@ -38,15 +40,22 @@ class Rows:
             return []
         calm = self.calm
         self.calm = []
-        best = max(d.gain for d in calm)
-        why = "no better configuration" if best < SEEN else "gain below the threshold"
-        return [self._row(calm, "kept: " + (why if any(d.measured for d in calm) else "no jobs in the forecast"))]
+        if not any(decision.measured for decision in calm):
+            reason = "no jobs in the forecast"
+        elif max(decision.gain for decision in calm) < SEEN:
+            reason = "no better configuration"
+        else:
+            reason = "gain below the threshold"
+        return [self._row(calm, f"kept: {reason}")]
 
     def _row(self, decisions: list, outcome: str) -> str:
-        first, last = (f"{d.now / HOUR:.1f}" for d in (decisions[0], decisions[-1]))
+        """Row of decisions that follow one another."""
+        hours = f"{decisions[0].now / HOUR:.1f}"
+        if len(decisions) > 1:
+            hours += f" to {decisions[-1].now / HOUR:.1f}"
         cells = {
             "method": self.method,
-            "hours": first if len(decisions) == 1 else f"{first} to {last}",
+            "hours": hours,
             "decisions": len(decisions),
             "measured": sum(d.measured for d in decisions),
             "best gain": f"{max(d.gain for d in decisions):.2f}",
@@ -54,11 +63,15 @@ class Rows:
         return _line(cells, outcome)
 
     def _outcome(self, decision) -> str:
-        now = {k: v for k, v in decision.policy.knobs.items() if k in self.knobs}
-        changes = [f"{k} {_value(self.knobs[k])} -> {_value(v)}" for k, v in now.items() if v != self.knobs[k]]
-        self.knobs = now
-        why = " (burst of arrivals)" if decision.cause == "burst" else ""
-        return f"switched{why}: {', '.join(changes)}"
+        """The changes of a switch, in words."""
+        old = self.knobs
+        new = {name: value for name, value in decision.policy.knobs.items() if name in old}
+        changed = [name for name in new if new[name] != old[name]]
+        changes = [f"{name} {_value(old[name])} -> {_value(new[name])}" for name in changed]
+        self.knobs = new
+        if decision.cause == "burst":
+            return f"switched (burst of arrivals): {', '.join(changes)}"
+        return f"switched: {', '.join(changes)}"
 
 
 def _value(value) -> str:
@@ -67,11 +80,17 @@ def _value(value) -> str:
         return f"({', '.join(map(_value, value))})"
     if isinstance(value, bool | str):
         return str(value)
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
 def _line(cells: dict, outcome: str) -> str:
     """Columns of text to the left, of numbers to the right."""
-    texts = ("method", "hours")
-    parts = [f"{cells[k]:<{w}}" if k in texts else f"{cells[k]:>{w}}" for k, w in WIDTHS.items()]
+    parts = []
+    for name, width in WIDTHS.items():
+        if name in ("method", "hours"):
+            parts.append(f"{cells[name]:<{width}}")
+        else:
+            parts.append(f"{cells[name]:>{width}}")
     return "  ".join([*parts, outcome])

@@ -40,7 +40,8 @@ class Journal:
         with self._storing():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with whole(self.path) as part:
-                part.write_text("".join(json.dumps(row) + "\n" for row in ({"identity": self.identity}, *self.records)))
+                rows = [{"identity": self.identity}, *self.records]
+                part.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def append(self, decision) -> None:
         """Keep a decision; it is on disk when this returns. RunError if it is no later than the last one that is kept."""
@@ -59,19 +60,22 @@ class Journal:
         try:
             yield
         except OSError as error:
-            found = f"decisions not stored in {self.path}: {error.strerror or error}"
-            raise RunError(f"{found}. Those before are kept; free some space and resume.") from error
+            problem = f"decisions not stored in {self.path}: {error.strerror or error}"
+            raise RunError(f"{problem}. Those before are kept; free some space and resume.") from error
 
     def _read(self) -> list[dict]:
         try:
             first, *lines = self.path.read_text().splitlines()
-            found = dict(json.loads(first)["identity"])
+            identity = dict(json.loads(first)["identity"])
         except (*UNREADABLE, KeyError, TypeError) as error:
             raise RunError(f"{self.path}: found no journal; expected one that a tuning wrote. Name another.") from error
-        other = sorted(k for k in self.identity.keys() | found.keys() if self.identity.get(k) != found.get(k))
-        if other:
-            found = ", ".join(f"{k} {found.get(k)!r} (now {self.identity.get(k)!r})" for k in other)
-            raise RunError(f"{self.path}: found a journal of another loop: {found}. Use its options, or another file.")
+        names = sorted(self.identity.keys() | identity.keys())
+        differing = [name for name in names if self.identity.get(name) != identity.get(name)]
+        if differing:
+            values = [f"{name} {identity.get(name)!r} (now {self.identity.get(name)!r})" for name in differing]
+            raise RunError(
+                f"{self.path}: found a journal of another loop: {', '.join(values)}. Use its options, or another file."
+            )
         records = [_record(line) for line in lines]
         if records and records[-1] is None:
             records.pop()  # the line that was being written
@@ -84,5 +88,7 @@ class Journal:
 def _record(line: str) -> dict | None:
     """Read a decision from a line of JSON; None if it holds none."""
     with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(line)
-        return found if isinstance(found, dict) and isinstance(found.get("now"), int | float) else None
+        record = json.loads(line)
+        if isinstance(record, dict) and isinstance(record.get("now"), int | float):
+            return record
+    return None

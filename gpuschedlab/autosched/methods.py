@@ -114,9 +114,14 @@ def attach(
     """
     if not isinstance(method, Method) and method not in METHODS:
         raise EstimatorError(f"found method {method!r}; expected one of {', '.join(METHODS)}.")
-    how, method = (method, method.doc) if isinstance(method, Method) else (METHODS[method], method)
+    if isinstance(method, Method):
+        how = method
+        method = how.doc
+    else:
+        how = METHODS[method]
     tuner = tuner or how.tuner
-    horizon = how.horizon if horizon is None else horizon
+    if horizon is None:
+        horizon = how.horizon
     if not 0 < horizon < np.inf:
         raise EstimatorError(f"method {method}: found horizon={horizon}; expected seconds above 0.")
     if tuner.causal and model is None:
@@ -126,17 +131,22 @@ def attach(
         raise EstimatorError(
             f"method {method}: found a space of {space.policy.name}; expected one of {simulation.policy.name}, which runs."
         )
-    if tuner.causal and model.graph.layers.knobs != tuple(a.name for a in space.axes):
+    names = tuple(axis.name for axis in space.axes)
+    if tuner.causal and model.graph.layers.knobs != names:
         raise EstimatorError(
             f"method {method}: found a causal model of knobs {', '.join(model.graph.layers.knobs)}; expected "
-            f"{', '.join(a.name for a in space.axes)}. Train it on what `gather` measures in this space."
+            f"{', '.join(names)}. Train it on what `gather` measures in this space."
         )
-    aggregator = Aggregator(room=_room(simulation)) if aggregator is None else aggregator
+    if aggregator is None:
+        aggregator = Aggregator(room=_room(simulation))
+    if not how.aggregate:
+        aggregator = None
+    if not how.hinted:
+        hints = ()
     generated = {"similarity": similarity, "predictor": predictor, "horizon": horizon, "seed": seed}
     forecaster = foreseer(how.future, history=before(simulation, history), **generated)
-    given = {"model": model, "aggregator": aggregator if how.aggregate else None, "rng": seed}
-    given |= {"hints": hints if how.hinted else ()} | how.options
-    return Controller(simulation, forecaster, space, tuner, **given | options)
+    settings = {"model": model, "aggregator": aggregator, "rng": seed, "hints": hints} | how.options | options
+    return Controller(simulation, forecaster, space, tuner, **settings)
 
 
 def _room(simulation) -> float:
@@ -147,7 +157,9 @@ def _room(simulation) -> float:
     node = float(simulation.cluster.node_gpus.max())
     policy = simulation.policy
     within = getattr(policy, "sharing", False) or getattr(policy, "profiler_nodes", 0)
-    return node if within else max(node, simulation.cluster.total_gpus / 16)
+    if within:
+        return node
+    return max(node, simulation.cluster.total_gpus / 16)
 
 
 def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int = 3, rng=None, **parts) -> Tuning:
@@ -173,9 +185,12 @@ def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int =
     """
     scenario, space = scenario_of(scenario, space, *more, **parts)
     space = Space(scenario.fitted(space.policy), space.names)
-    streams = np.random.default_rng(scenario.seed if rng is None else rng).spawn(searches)
+    if rng is None:
+        rng = scenario.seed
+    streams = np.random.default_rng(rng).spawn(searches)
     probe = Probe(scenario, space.policy)
-    return max((Tuner(rounds).tune(probe, space, space.policy, rng=r) for r in streams), key=lambda t: t.best.reward)
+    tunings = [Tuner(rounds).tune(probe, space, space.policy, rng=stream) for stream in streams]
+    return max(tunings, key=lambda tuning: tuning.best.reward)
 
 
 def score(simulation: Simulation) -> dict:
@@ -184,6 +199,10 @@ def score(simulation: Simulation) -> dict:
     result = simulation.result()
     goals = simulation.policy.goals
     jobs = result.jobs
-    found = {"jct": float(jct(jobs, True).mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}
-    more = {"p99": lambda: float(np.quantile(jct(jobs, True), 0.99)), "utilisation": lambda: utilisation(result)}
-    return found | {goal: value() for goal, value in more.items() if goal in goals}
+    spent = jct(jobs, True)
+    values = {"jct": float(spent.mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}
+    if "p99" in goals:
+        values["p99"] = float(np.quantile(spent, 0.99))
+    if "utilisation" in goals:
+        values["utilisation"] = utilisation(result)
+    return values

@@ -26,24 +26,25 @@ def smallest(before, after, gain: Callable, room: float):
     old = values_of(before)
     new = values_of(after)
     names = changed(before, after)
-    whole = gain(after)
+    gain_of_all = gain(after)
     for size in range(1, min(len(names), 1 + MOST)):
         parts = itertools.combinations(names, size)
         tried = [(part, mixed(before, old | {name: new[name] for name in part})) for part in parts]
         least, _, policy = min((-gain(policy), part, policy) for part, policy in tried)
-        if -least >= whole - room:
+        if -least >= gain_of_all - room:
             return policy
     return after
 
 
 def realised(state: Simulation, policy, horizon: float = HORIZON) -> PairedRatio:
     """Average JCT as the true days go on without a switch over that with it, never switched again; the interval is over blocks of time."""
-    now = state.now
+    instant = state.now
     before = state.snapshot().jobs
-    counted = ~before["done"] & (before["submit"] <= now + horizon)
+    counted = ~before["done"] & (before["submit"] <= instant + horizon)
     spent = []
     for simulation in (state.copy(), state.under(policy)):
         simulation.advance(np.inf)
         jobs = simulation.snapshot().jobs
-        spent.append(np.where(jobs["done"], jobs["end"] - np.maximum(jobs["submit"], now), np.nan)[counted])
-    return paired_ratio(np.maximum(before["submit"][counted], now), *spent)
+        seconds = jobs["end"] - np.maximum(jobs["submit"], instant)
+        spent.append(np.where(jobs["done"], seconds, np.nan)[counted])
+    return paired_ratio(np.maximum(before["submit"][counted], instant), *spent)

@@ -41,21 +41,30 @@ class Promise:
         """Plain values; None if a number is not known."""
         values = {"at": self.at, "announced": self.announced, "announced_low": self.low, "announced_high": self.high}
         if self.realised is not None:
-            came = self.realised
+            ratio = self.realised
             values |= {
-                "realised": came.ratio,
-                "realised_low": came.low,
-                "realised_high": came.high,
-                "verdict": came.verdict,
+                "realised": ratio.ratio,
+                "realised_low": ratio.low,
+                "realised_high": ratio.high,
+                "verdict": ratio.verdict,
             }
-        return {name: None if value != value else value for name, value in values.items()}
+        return without_nan(values)
+
+
+def without_nan(values: dict) -> dict:
+    """The same values by name, None in the place of nan."""
+    plain = dict(values)
+    plain |= {name: None for name, value in values.items() if value != value}
+    return plain
 
 
 def promises_table(promises: list[Promise], goal: str) -> str:
     """Write each switch's announced gain beside the realised one; "" if there was no switch."""
     if not promises:
         return ""
-    of_goal = "" if goal == "jct" else f" ({goal})"
+    of_goal = ""
+    if goal != "jct":
+        of_goal = f" ({goal})"
     head = ["method", "switch at (h)", f"announced{of_goal}", "90 %", "realised", "95 %"]
     rows = []
     for promise in promises:
@@ -76,9 +85,12 @@ def _in_short(promises: list[Promise]) -> str:
     played = [promise for promise in promises if promise.realised is not None]
     if not played:
         return "Decisions that are kept in a journal are not played again."
-    announced = math.exp(np.mean([math.log(promise.announced) for promise in played]))
+    logs = [math.log(promise.announced) for promise in played]
+    announced = math.exp(np.mean(logs))
     ratios = [promise.realised.ratio for promise in played if promise.realised.ratio > 0]
-    realised = math.exp(np.mean(np.log(ratios))) if ratios else float("nan")
+    realised = float("nan")
+    if ratios:
+        realised = math.exp(np.mean(np.log(ratios)))
     verdicts = [promise.realised.verdict for promise in played]
     better = verdicts.count("better")
     worse = verdicts.count("worse")
@@ -102,7 +114,8 @@ def gain_of_loop(first: Run, second: Run) -> PairedRatio:
 def _times(run: Run) -> np.ndarray:
     """JCT (s) of each job; nan if it has not ended."""
     jobs = run.jobs
-    return (jobs["end"] - jobs["submit"]).cast(float).fill_null(float("nan")).to_numpy()
+    seconds = (jobs["end"] - jobs["submit"]).cast(float)
+    return seconds.fill_null(float("nan")).to_numpy()
 
 
 def loop_in_words(method: str, base: str, gain: PairedRatio) -> str:
@@ -111,8 +124,11 @@ def loop_in_words(method: str, base: str, gain: PairedRatio) -> str:
         return f"{method}: the jobs end as under {base}."
     if math.isnan(gain.ratio):
         return f"{method}: no job ended both under it and under {base}."
-    way = f"{gain.ratio:.2f} times sooner" if gain.ratio >= 1 else f"{1 / gain.ratio:.2f} times later"
-    sentence = f"{method}: the average job is done {way} than under {base}"
+    if gain.ratio >= 1:
+        much = f"{gain.ratio:.2f} times sooner"
+    else:
+        much = f"{1 / gain.ratio:.2f} times later"
+    sentence = f"{method}: the average job is done {much} than under {base}"
     if math.isnan(gain.low):
         why = "a few of its jobs carry the difference"
         if gain.times < TIMES:
@@ -127,8 +143,8 @@ def fastest(speeds: Speeds | None) -> float:
         return 1.0
     if not speeds.relative.all():
         return math.inf
-    tables = [speeds.rate, speeds.merged, speeds.transfer]
-    most = [float(np.nanmax(table)) for table in tables if table is not None and np.isfinite(table).any()]
+    tables = [table for table in (speeds.rate, speeds.merged, speeds.transfer) if table is not None]
+    most = [float(np.nanmax(table)) for table in tables if np.isfinite(table).any()]
     return max(1.0, *most)
 
 
@@ -142,7 +158,8 @@ def most_possible(run: Run, speeds: Speeds | None) -> float:
     ended = jobs.filter(jobs["end"].is_not_null() & jobs["end"].is_finite())
     if elastic_jobs(run) or math.isinf(speed) or not ended.height:
         return math.nan
-    return float((ended["end"] - ended["submit"]).sum() / ended["duration"].sum() * speed)
+    spent = (ended["end"] - ended["submit"]).sum()
+    return float(spent / ended["duration"].sum() * speed)
 
 
 def room_in_words(run: Run, speeds: Speeds | None, base: str) -> str:

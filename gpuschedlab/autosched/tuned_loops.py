@@ -30,7 +30,8 @@ class Loops:
         self.about = about
         self.space = autosched.Space(scenario.fitted(policy))
         self.history = scenario.history
-        self.progress, self.end = progress, float(scenario.trace["submit"].max())
+        self.progress = progress
+        self.end = float(scenario.trace["submit"].max())
         self.twin = twin
         self.methods: list[str] = []
         self.believed = scenario
@@ -39,15 +40,17 @@ class Loops:
         self.switches = []
         self.promises = []
         self._headed = False
-        known = 0 if self.history is None else self.history.height
-        jobs = f"{scenario.trace.height:,} jobs on {scenario.cluster}; history: {known:,} jobs"
+        past_jobs = 0
+        if self.history is not None:
+            past_jobs = self.history.height
+        jobs = f"{scenario.trace.height:,} jobs on {scenario.cluster}; history: {past_jobs:,} jobs"
         progress.say(f"{jobs}; knobs: {', '.join(self.space.names)}")
 
     def as_shown(self, scenario):
         """A scenario with the mechanisms that the log shows; failures are drawn anew, so that none to come is known."""
-        shown = self.twin.at(self.as_believed(scenario).replace(seed=scenario.seed + 1))
-        trace = shown.trace.with_columns(scenario.trace["duration"])  # as forecast: the log's own is not known yet
-        return shown.replace(trace=trace, seed=scenario.seed)
+        as_in_log = self.twin.at(self.as_believed(scenario).replace(seed=scenario.seed + 1))
+        trace = as_in_log.trace.with_columns(scenario.trace["duration"])  # as forecast: the log's own is not known yet
+        return as_in_log.replace(trace=trace, seed=scenario.seed)
 
     def as_believed(self, scenario):
         """A scenario with mechanisms as the options say, in the place of those that the log shows."""
@@ -57,15 +60,16 @@ class Loops:
 
     @property
     def _horizon(self) -> dict:
-        """Seconds of the forecast, where they are asked for."""
-        return {} if self.args.horizon is None else {"horizon": self.args.horizon * HOUR}
+        """Seconds of the forecast, if they are asked for."""
+        if self.args.horizon is None:
+            return {}
+        return {"horizon": self.args.horizon * HOUR}
 
     @cached_property
     def _samples(self):
         """Measurements of the offline phase."""
-        given = {"instants": INSTANTS} | self._horizon
         with self.progress.phase("offline phase: measuring on the history", INSTANTS, "instants") as advance:
-            return self.lab.gather(self.scenario.past, self.space, **given, progress=advance)
+            return self.lab.gather(self.scenario.past, self.space, instants=INSTANTS, **self._horizon, progress=advance)
 
     def model(self):
         """A causal model as the offline phase leaves it; a fresh one for each method."""
@@ -103,8 +107,10 @@ class Loops:
         from gpuschedlab.autosched.realised_gains import room_in_words
 
         played = simulation.result()
-        if method == self.base and (room := room_in_words(played, self.scenario.speeds, method)):
-            self.progress.say(room)
+        if method == self.base:
+            room = room_in_words(played, self.scenario.speeds, method)
+            if room:
+                self.progress.say(room)
         self.runs[method] = played
         self.switches += [(method, decision) for decision in decisions if decision.switched]
         return {
@@ -119,8 +125,10 @@ class Loops:
 
     @property
     def base(self) -> str:
-        """Method that the others are compared with: the default where it is played, or else the first."""
-        return "default" if "default" in self.methods else self.methods[0]
+        """Method that the others are compared with: the default if it is played, or else the first."""
+        if "default" in self.methods:
+            return "default"
+        return self.methods[0]
 
     def play_promises(self) -> None:
         """Play on from each switch with it and without it, once all loops are over."""
@@ -135,16 +143,16 @@ class Loops:
 
     def records_of(self, method: str) -> dict:
         """Plain values of a method's switches, and of its whole gain over `base`."""
-        from gpuschedlab.autosched.realised_gains import gain_of_loop
+        from gpuschedlab.autosched.realised_gains import gain_of_loop, without_nan
 
         record = {"promises": [promise.record() for promise in self.promises if promise.method == method]}
         base = self.base
         if method == base:
             return record
         gain = gain_of_loop(self.runs[base], self.runs[method])
-        ends = {"ratio": gain.ratio, "low": gain.low, "high": gain.high}
-        ends = {name: None if value != value else value for name, value in ends.items()}
-        return record | {f"against {base}": ends | {"jobs": gain.jobs, "verdict": gain.verdict}}
+        values = without_nan({"ratio": gain.ratio, "low": gain.low, "high": gain.high})
+        values |= {"jobs": gain.jobs, "verdict": gain.verdict}
+        return record | {f"against {base}": values}
 
     def outcome(self) -> list[str]:
         """Lines below the table: the whole gain of each method over `base`, and each switch."""
@@ -186,10 +194,17 @@ class Loops:
 
         args = self.args
         path = Path(self.args.out) / f"{method}.jsonl"
-        name = "search" if method == BELIEVED else method
+        name = method
+        if method == BELIEVED:
+            name = "search"
         how = self.lab.METHODS[name]
-        most = min(how.tuner.check, args.rounds or 0)  # a check is no longer than a wide search
-        model = self.model() if how.tuner.causal else None
+        tuner = how.tuner
+        if args.rounds is not None:
+            check = min(tuner.check, args.rounds)  # a check is no longer than a wide search
+            tuner = replace(tuner, iterations=args.rounds, check=check)
+        model = None
+        if tuner.causal:
+            model = self.model()
         # Files may change, and so may a policy of one's own.
         content = digest([self.scenario, self.space.policy])[:8]
         identity = {"method": method, "what files and classes hold": content}
@@ -197,19 +212,24 @@ class Loops:
         belief = {"history": self.history}
         if self.twin:
             belief["believed"] = self.as_shown
-        hints = self.hints if how.hinted else ()
+        hints = ()
+        if how.hinted:
+            hints = self.hints
         if method == BELIEVED:
             belief = {"history": self.believed.history, "believed": self.as_believed}
             hints = self.leaders(self.believed)
+        further = {}
+        if args.threshold is not None:
+            further["threshold"] = args.threshold
         return self.lab.attach(
             name,
             simulation,
             **belief,
             model=model,
-            tuner=how.tuner if args.rounds is None else replace(how.tuner, iterations=args.rounds, check=most),
+            tuner=tuner,
             hints=hints,
             **self._horizon,
             seed=self.scenario.seed,
             journal=self.lab.Journal(path, identity, resume=args.resume and path.exists()),
-            **({} if args.threshold is None else {"threshold": args.threshold}),
+            **further,
         )

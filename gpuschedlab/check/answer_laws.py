@@ -1,6 +1,6 @@
-"""What holds of every answer that a round policy gives, field by field, as `law(seen, run, cluster) -> None, or what is wrong`.
+"""Laws of every answer that a round policy gives, field by field, as `law(seen, run, cluster) -> None, or the problem`.
 
-They compare what was answered with what then happened, so they check the engine as well as the policy; what is impossible
+They compare the answer with the events after it, so they check the engine as well as the policy; an answer that is impossible
 the engine refuses by name before they see it.
 """
 
@@ -22,7 +22,7 @@ LARGEST = 0.1
 
 
 class Seen(NamedTuple):
-    """An answer: when, to a view of which rows of the trace, what, within which relative gap, and its words on jobs that wait."""
+    """An answer: when, to a view of which rows, its fields, within which relative gap, and its words on jobs that wait."""
 
     now: float
     index: np.ndarray
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     why: list | None = None
 
     def of(self, name: str, default) -> np.ndarray:
-        """A field of the answer, job by job; the default where it says nothing."""
+        """A field of the answer, job by job; the default if it says nothing."""
         values = getattr(self.answer, name)
         if values is None:
             return np.full(len(self.index), default)
@@ -56,13 +56,14 @@ class Recorded(Wrapped):
 
 
 def _held(run, now: float) -> pl.DataFrame:
-    """What is held just after an instant: a row per job and node."""
+    """GPUs held just after an instant: a row per job and node."""
     return run.allocations.filter((pl.col("start") <= now) & (pl.col("end") > now + SLACK))
 
 
 def _of_round(run, now: float, name: str):
-    """What a column of `Run.rounds` has for the last round at an instant; None without one."""
-    return next(reversed(run.rounds.filter(time=now)[name].to_list()), None)
+    """Value of a column of `Run.rounds` for the last round at an instant; None without one."""
+    values = run.rounds.filter(time=now)[name].to_list()
+    return values[-1] if values else None
 
 
 def _each(law: Callable) -> Callable:
@@ -78,9 +79,14 @@ def _each(law: Callable) -> Callable:
 
 @_each
 def gpus_are_held(s, run, cluster) -> str | None:
-    """Jobs hold the GPUs that were answered, or none where the round says that they found no place."""
-    held = dict(_held(run, s.now).group_by("job", maintain_order=True).agg(pl.col("gpus").sum()).iter_rows())
-    wrong = [i for i, row in enumerate(s.index) if abs(held.get(row, 0.0) - s.answer.gpus[i]) > 0.01 + SLACK]
+    """Jobs hold the GPUs that were answered, or none if the round says that they found no place."""
+    by_job = _held(run, s.now).group_by("job", maintain_order=True)
+    held = dict(by_job.agg(pl.col("gpus").sum()).iter_rows())
+    wrong = []
+    for i, row in enumerate(s.index):
+        difference = held.get(row, 0.0) - s.answer.gpus[i]
+        if abs(difference) > 0.01 + SLACK:
+            wrong.append(i)
     placed = [i for i in wrong if s.index[i] in held]
     if placed:
         i = placed[0]
@@ -107,7 +113,8 @@ def named_nodes_are_held(s, run, cluster) -> str | None:
         return None
     rows = np.asarray(s.answer.nodes, float)
     wanted = {(int(s.index[int(i)]), int(node)): gpus for i, node, gpus in rows}
-    held = {(j, n): g for j, n, g in _held(run, s.now).select("job", "node", "gpus").iter_rows()}
+    rows_held = _held(run, s.now).select("job", "node", "gpus")
+    held = {(job, node): gpus for job, node, gpus in rows_held.iter_rows()}
     for (job, node), gpus in wanted.items():
         if abs(held.get((job, node), 0.0) - gpus) > SLACK:
             return f"row {job} of .jobs holds {held.get((job, node), 0.0):g} GPUs of node {node}; the answer named {gpus:g}"
@@ -149,9 +156,10 @@ def sources_are_named(seen, run, cluster) -> str | None:
 
 
 def profiling_is_named(seen, run, cluster) -> str | None:
-    """A job is profiled only where an answer said so."""
+    """A job is profiled only if an answer said so."""
     asked = {int(j) for s in seen for j in s.index[s.of("profiling", False).astype(bool)]}
-    odd = set(run.allocations.filter("profiling")["job"].unique()) - asked
+    profiled = run.allocations.filter("profiling")["job"]
+    odd = set(profiled.unique()) - asked
     if odd:
         return f"row {min(odd)} of .jobs was profiled; no answer said so"
 
@@ -169,7 +177,7 @@ def delays_are_those_named(s, run, cluster) -> str | None:
 
 @_each
 def reserved_gpus_are_logged(s, run, cluster) -> str | None:
-    """`Run.pools` holds what was reserved."""
+    """`Run.pools` holds the GPUs that were reserved."""
     logged = {}
     for name, kind, gpus in run.pools.filter(pl.col("time") <= s.now).select("name", "gpu_type", "gpus").iter_rows():
         logged[name, kind] = gpus

@@ -27,8 +27,8 @@ def check_estimator(
 ) -> CheckReport:
     """Run the battery on an estimator.
 
-    It must say what it does, refuse to predict before it has learnt, give a positive duration for every job,
-    also for users and tasks that it has never seen and where columns are missing, use nothing that is not
+    It must have a docstring, refuse to predict before it has learnt, give a positive duration for every job,
+    also for users and tasks that it has never seen and if columns are missing, use nothing that is not
     known at submission, answer for a job the same alone and among others, learn the same twice, and survive
     pickling.
 
@@ -44,7 +44,7 @@ def check_estimator(
     Returns
     -------
     CheckReport
-        All checks with what is wrong; `.raise_if_failed()` makes an error of it.
+        All checks with their problems; `.raise_if_failed()` makes an error of it.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def check_estimator(
 
 @dataclass(frozen=True)
 class _EstimatorBattery:
-    """The checks, as methods: the docstring is the demand, the answer reports what is wrong."""
+    """The checks, as methods: the docstring is the demand, the answer reports the problem."""
 
     given: object
     history: pl.DataFrame
@@ -86,7 +86,7 @@ class _EstimatorBattery:
         return np.asarray(self.fitted.predict(self.jobs))
 
     def docstring(self):
-        """A docstring says what it does."""
+        """A docstring says how it predicts."""
         return no_docstring(type(self.fresh()))
 
     def parameters(self):

@@ -1,4 +1,4 @@
-"""What holds in every run of every policy, as functions `law(run, cluster) -> None, or what is wrong`.
+"""Laws of every run of every policy, as functions `law(run, cluster) -> None, or the problem`.
 
 They read a run's frames and nothing else, so they check the engine as well as the policy.
 """
@@ -48,10 +48,9 @@ def reserved_gpus_fit(run, cluster) -> str | None:
     types = pl.Series(cluster.gpu_types)
     rows = _owned(run)
     down = pl.DataFrame(_down(cluster), {"node": pl.Int64, "start": pl.Float64, "end": pl.Float64}, orient="row")
-    down = down.with_columns(
-        gpu_type=types.gather(pl.Series(cluster.node_type).gather(down["node"])),
-        gpus=pl.Series(np.asarray(cluster.node_gpus, float)).gather(down["node"]),
-    )
+    type_of_node = types.gather(pl.Series(cluster.node_type))
+    gpus_of_node = pl.Series(np.asarray(cluster.node_gpus, float))
+    down = down.with_columns(gpu_type=type_of_node.gather(down["node"]), gpus=gpus_of_node.gather(down["node"]))
     parts = [part.select("gpu_type", "gpus", "start", "end") for part in (rows, down, reserved_times(run))]
     taken = _at_once(pl.concat(parts), "gpu_type")
     most = pl.col("gpu_type").replace_strict(list(cluster.gpu_types), list(map(float, cluster.capacity)))
@@ -62,7 +61,7 @@ def reserved_gpus_fit(run, cluster) -> str | None:
 
 
 def bills_add_up(run, cluster) -> str | None:
-    """What is billed, at one price or at one for each type, is what jobs that count held and what was reserved since the first."""
+    """The bill, at one price or one per type, is of the GPUs that counted jobs held and of those reserved since the first."""
     counts = run.jobs["submit"] >= 0
     allocations = _owned(run)
     allocations = allocations.filter(counts.gather(allocations["job"]))
@@ -87,7 +86,8 @@ def gpu_time_is_conserved(run, cluster) -> str | None:
     rows = _owned(run)
     steps = np.diff(run.timeline["time"].to_numpy())
     allocated = float((rows["gpus"] * (rows["end"] - rows["start"])).sum())
-    used = float(np.sum(run.timeline["used"].to_numpy()[:-1] * steps))
+    used_gpus = run.timeline["used"].to_numpy()[:-1]
+    used = float(np.sum(used_gpus * steps))
     attained = float(run.jobs["attained"].sum())
     if not np.allclose([allocated, used], attained, rtol=CLOSE):
         return (
@@ -109,13 +109,17 @@ def littles_law_holds(run, cluster) -> str | None:
 def times_add_up(run, cluster) -> str | None:
     """A job waits or runs at each instant of its life, and runs when its allocations say so."""
     stretches = run.allocations.unique(["job", "start", "end"], maintain_order=True)
-    jobs = jobs_with(run, stretches, seconds=(pl.col("end") - pl.col("start")).sum())
+    length = pl.col("end") - pl.col("start")
+    jobs = jobs_with(run, stretches, seconds=length.sum())
     life = pl.col("jct")
-    held = pl.col("executed")
+    executed = pl.col("executed")
+    queueing = pl.col("queueing")
+    excess = queueing + executed - life
+    unrecorded = pl.col("seconds").fill_null(0) - executed
     wrong = pl.any_horizontal(
-        (pl.col("queueing") + held - life).abs() > _near(life),
-        (pl.col("seconds").fill_null(0) - held).abs() > _near(life),
-        pl.col("queueing") < -_near(life),
+        excess.abs() > _near(life),
+        unrecorded.abs() > _near(life),
+        queueing < -_near(life),
     )
     return first_wrong(
         jobs.filter(wrong),
@@ -125,7 +129,7 @@ def times_add_up(run, cluster) -> str | None:
 
 
 def nodes_were_asked_for(run, cluster) -> str | None:
-    """No job holds nodes outside its partitions, or, where GPU types bind, of a type that it did not ask for."""
+    """No job holds nodes outside its partitions, or, if GPU types bind, of a type that it did not ask for."""
     kinds = [g for g in cluster.groups for _ in range(g.nodes)]
     nodes = pl.DataFrame(
         {"gpu_types": [[g.gpu_type.lower()] for g in kinds], "partitions": [list(g.partitions) for g in kinds]}
@@ -137,7 +141,8 @@ def nodes_were_asked_for(run, cluster) -> str | None:
             word = pl.element().str.to_lowercase()
         asked = run.jobs[name].gather(run.allocations["job"]).list.eval(word)
         held = run.allocations.with_columns(asked=asked, has=nodes[name].gather(run.allocations["node"]))
-        wrong = held.filter(pl.col("asked").list.set_intersection("has").list.len() == 0)
+        both = pl.col("asked").list.set_intersection("has")
+        wrong = held.filter(both.list.len() == 0)
         wrong = wrong.with_columns(pl.col("asked", "has").list.join(", "))
         message = "row {job} of .jobs held GPUs of node {node}, of {has}, at t={start:g} s; expected one of its "
         if problem := first_wrong(wrong, message + f"{name}: {{asked}}"):
@@ -147,7 +152,8 @@ def nodes_were_asked_for(run, cluster) -> str | None:
 def idle_time_is_left_out(run, cluster) -> str | None:
     """Utilisation is of the time from the first submission (from 0 with warm jobs) to the last end, and of the GPUs that were up then."""
     begin = max(0.0, float(run.jobs["submit"].min()))  # of a warm cluster from 0 on
-    end = float(run.jobs.filter(pl.col("submit") >= 0)["end"].max())
+    submitted = run.jobs.filter(pl.col("submit") >= 0)
+    end = float(submitted["end"].max())
     up = cluster.total_gpus * (end - begin)
     for node, start, back in _down(cluster):
         up -= cluster.node_gpus[node] * max(0.0, min(back, end) - max(start, begin))
@@ -175,14 +181,16 @@ def _at_once(rows: pl.DataFrame, by: str) -> pl.DataFrame:
     """GPUs `taken` from each `time` (s) on, by a column, of rows of `gpus` from `start` to `end`, in order of time."""
     changes = rows.select(by, time="end", more=-pl.col("gpus"))
     changes = pl.concat([rows.select(by, time="start", more="gpus"), changes]).group_by(by, "time", maintain_order=True)
-    changes = changes.agg(pl.col("more").sum()).sort("time", by)
-    return changes.with_columns(taken=pl.col("more").cum_sum().over(by))
+    more = pl.col("more")
+    changes = changes.agg(more.sum()).sort("time", by)
+    return changes.with_columns(taken=more.cum_sum().over(by))
 
 
 def reserved_times(run) -> pl.DataFrame:
-    """Rows of `Run.pools` with `start` and `end` (s): the next row of their name and type, or where the run stopped."""
+    """Rows of `Run.pools` with `start` and `end` (s): the next row of their name and type, or the end of the run."""
     stop = max(run.info["now"], run.timeline["time"].max() or 0.0, run.pools["time"].max() or 0.0)
-    end = pl.col("time").shift(-1).over("name", "gpu_type").fill_null(stop)
+    next_time = pl.col("time").shift(-1).over("name", "gpu_type")
+    end = next_time.fill_null(stop)
     return run.pools.sort("time", maintain_order=True).with_columns(start="time", end=end)
 
 
@@ -210,7 +218,7 @@ def _owned(run) -> pl.DataFrame:
 
 
 def first_wrong(wrong: pl.DataFrame, message: str) -> str | None:
-    """What is wrong with the first of some rows, and how many more there are; None without any."""
+    """The problem of the first of some rows, and how many more there are; None without any."""
     if wrong.is_empty():
         return None
     problem = message.format(**wrong.row(0, named=True))

@@ -37,26 +37,26 @@ def check_policy(
 ) -> CheckReport:
     """Run the battery on a policy.
 
-    It must declare its knobs and say what it does; on a small trace, with delays, with node failures, on nodes of several
+    It must declare its knobs and say its rule; on a small trace, with delays, with node failures, on nodes of several
     sizes, and with elastic jobs on two types of GPU, every job must finish, no node be overcommitted, no GPU-second
-    or second of a job be unaccounted for, and each end follow from what the job held; it must decide the same
+    or second of a job be unaccounted for, and each end follow from the GPUs that the job held; it must decide the same
     when asked twice, when jobs are relabelled, when the clock counts in another unit, and after pickling; and
-    it must not know what has not yet happened. A policy that keeps to more has `laws`, a tuple of functions
-    `law(run, cluster)`, None or what is wrong, which hold in these runs too.
+    it must not know events that are still to come. A policy that keeps to more has `laws`, a tuple of functions
+    `law(run, cluster)`, None or the problem, which hold in these runs too.
 
     Parameters
     ----------
     policy : Policy or type
         A policy, or its class (then with default knobs).
     trace, cluster, speeds : optional
-        What to run it on; by default 60 jobs of 0.5 to 8 GPUs on 5 nodes of 4.
+        The trace that it runs on; by default 60 jobs of 0.5 to 8 GPUs on 5 nodes of 4.
     only : tuple of str
         Names of the checks to run.
 
     Returns
     -------
     CheckReport
-        All checks with what is wrong; `.raise_if_failed()` makes an error of it.
+        All checks with their problems; `.raise_if_failed()` makes an error of it.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def check_policy(
 
 @dataclass(frozen=True)
 class _PolicyBattery:
-    """The checks, as methods: the docstring is the demand, the answer reports what is wrong."""
+    """The checks, as methods: the docstring is the demand, the answer reports the problem."""
 
     given: object
     trace: pl.DataFrame | None
@@ -117,7 +117,7 @@ class _PolicyBattery:
         return self.run()
 
     def docstring(self):
-        """A docstring says what it does."""
+        """A docstring says its rule."""
         return no_docstring(type(self.policy))
 
     def knobs(self):
@@ -158,32 +158,37 @@ class _PolicyBattery:
         span = float(self.jobs["submit"].max())
         outages = tuple(Outage(i % 5, (i + 1) * span / 6, (i + 1.3) * span / 6) for i in range(5))
         cluster = Cluster((Nodes("v100", 2, 4), Nodes("v100", 2, 5), Nodes("v100", 1, 6)), outages)
-        large = pl.when(pl.int_range(pl.len()) % 20 == 9).then(pl.lit(11.0)).otherwise(pl.col("gpus"))
+        is_large = pl.int_range(pl.len()) % 20 == 9
+        large = pl.when(is_large).then(pl.lit(11.0)).otherwise(pl.col("gpus"))
         return self._broken(small_trace(40, rng=2).with_columns(gpus=large), cluster)
 
     def laws_of_a_site(self):
         """The same with limits, known windows, partitions and preferred types of GPU."""
         groups = (Nodes("slow", 3, 4, ("main",)), Nodes("fast", 2, 4, ("late", "main")), Nodes("fast", 1, 4, ("late",)))
         jobs = small_trace(40, rng=3)
-        each = pl.int_range(pl.len())
+        number = pl.int_range(pl.len())
         span = float(jobs["submit"].max())
         choices = pl.Series([["late"], ["main"], ["late", "main"]])
+        prefers_fast = number % 3 > 0
+        has_short_limit = number % 5 == 0
+        share = pl.when(has_short_limit).then(0.5).otherwise(1.2)
         jobs = jobs.with_columns(
             pl.min_horizontal("gpus", 4.0).alias("gpus"),
-            gpu_types=pl.when(each % 3 > 0).then(pl.lit(["fast", "slow"])),
+            gpu_types=pl.when(prefers_fast).then(pl.lit(["fast", "slow"])),
             partitions=choices.gather(np.arange(jobs.height) % 3),
-            limit=pl.col("duration") * pl.when(each % 5 == 0).then(0.5).otherwise(1.2),
+            limit=pl.col("duration") * share,
         )
         cluster = Cluster(groups, (Window(1, span / 3, span / 2), Window(4, span / 2, span)))
         return self._broken(jobs, cluster, types="requested", over=10.0)
 
     def answers(self):
-        """What happens is what a round answered, field by field (of policies that decide by rounds)."""
+        """The run follows the answers of rounds, field by field (of policies that decide by rounds)."""
         if not isinstance(self.policy, Round):
             return None
         recorded = Recorded(self.policy)
         run = self.run(policy=recorded)
-        return next(filter(None, (law(recorded.seen, run, self.nodes) for law in dict.fromkeys(LAWS.values()))), None)
+        problems = (law(recorded.seen, run, self.nodes) for law in dict.fromkeys(LAWS.values()))
+        return next(filter(None, problems), None)
 
     def deterministic(self):
         """The same bytes twice."""
@@ -228,7 +233,7 @@ class _PolicyBattery:
         )
 
     def future_arrivals(self):
-        """What happens until a time does not depend on jobs that come later."""
+        """The run until a time does not depend on jobs that come later."""
         for t in self.jobs["submit"].quantile(0.3), self.jobs["submit"].quantile(0.7):
             all_jobs = self.run(until=t)
             past = self.run(self.jobs.filter(pl.col("submit") <= t), until=t)
@@ -237,7 +242,7 @@ class _PolicyBattery:
                 return problem
 
     def future_durations(self):
-        """What happens until a time does not depend on how long unfinished jobs still last."""
+        """The run until a time does not depend on how long unfinished jobs still last."""
         guess = Guess()
         whole = self.run(estimator=guess)
         t = float(np.quantile(whole.jobs["end"].fill_null(np.inf), 0.5))
@@ -274,7 +279,7 @@ def _slower(policy):
 
 
 def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
-    """Say where two runs differ: jobs, then allocations, then timeline."""
+    """Say how two runs differ: jobs, then allocations, then timeline."""
     for name in ("jobs", "allocations", "timeline"):
         one, other = (getattr(run, name).drop(drop, strict=False) for run in (a, b))
         if one.equals(other):
@@ -282,22 +287,26 @@ def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
         if one.shape != other.shape:
             return f".{name} has {one.shape} rows and columns, and {other.shape} {when}; expected the same"
         row = next(i for i in range(one.height) if not one[i].equals(other[i]))
-        column = next(c for c in one.columns if not one[row, [c]].equals(other[row, [c]]))
+        cells = one[row]
+        other_cells = other[row]
+        column = next(c for c in one.columns if not cells.select(c).equals(other_cells.select(c)))
         was = one[row, column]
         became = other[row, column]
         return f".{name} row {row}: {column} is {was}, and {became} {when}; expected the same"
 
 
+def _allocations_until(t: float, run) -> pl.DataFrame:
+    """Return the allocations that began before time t (s), cut there: one row per job, node and start."""
+    started = run.allocations.filter(pl.col("start") < t)
+    cut = started.with_columns(pl.col("end").clip(upper_bound=t))
+    rows = cut.group_by("job", "node", "start", maintain_order=True)
+    return rows.agg(pl.col("gpus").sum(), pl.col("end").max()).sort("start", "job", "node")
+
+
 def different_until(t: float, a, b, when: str) -> str | None:
-    """Say where the allocations of two runs differ before time t (s)."""
-    one, other = (
-        run.allocations.filter(pl.col("start") < t)
-        .with_columns(pl.col("end").clip(upper_bound=t))
-        .group_by("job", "node", "start", maintain_order=True)
-        .agg(pl.col("gpus").sum(), pl.col("end").max())
-        .sort("start", "job", "node")
-        for run in (a, b)
-    )
+    """Say how the allocations of two runs differ before time t (s)."""
+    one = _allocations_until(t, a)
+    other = _allocations_until(t, b)
     for row in range(max(one.height, other.height)):
         left, right = (frame.row(row, named=True) if row < frame.height else None for frame in (one, other))
         if left != right:

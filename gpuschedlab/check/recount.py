@@ -1,8 +1,8 @@
-"""The progress of each job, added up anew from what a run logged and the definitions; it shares no code with the engine.
+"""The progress of each job, added up anew from the log of a run and the definitions; it shares no code with the engine.
 
 A job progresses at the rate of its configuration in the speed table, times the factors of its partner and of the result that it
-started from, while it holds GPUs, after the delay of its start; failures undo what came after the last checkpoint. What follows
-for its end, its starts and its seconds is compared with what the run says.
+started from, while it holds GPUs, after the delay of its start; failures undo the work after the last checkpoint. The result
+for its end, its starts and its seconds is compared with that of the run.
 """
 
 import math
@@ -96,7 +96,7 @@ class _Account:
             self.work = self.table.ends[-1] if self.row.get("target") is None else self.row["target"]
 
     def check(self, held: list[Stretch]):
-        """Follow the job from stretch to stretch and compare what comes of it with its row of `Run.jobs`."""
+        """Follow the job from stretch to stretch and compare the result with its row of `Run.jobs`."""
         for before, s, after in zip([None, *held], held, [*held[1:], None], strict=False):
             self._enter(before, s)
             self._pass(s)
@@ -148,12 +148,12 @@ class _Account:
         self.saved = (self.progress, self.useful)
 
     def _in_force(self, now: float) -> list[Policy]:
-        """Policies that decide at an instant: both where one takes over then."""
+        """Policies that decide at an instant: both if one takes over then."""
         ends = [since for since, _ in self.policies[1:]] + [math.inf]
         return [p for (since, p), end in zip(self.policies, ends, strict=True) if since - TINY <= now <= end + TINY]
 
     def _delays(self, now: float) -> set[float]:
-        """Seconds that the next start may take: those of every start, or, where rounds decide, of a kind that they may name."""
+        """Seconds that the next start may take: those of every start, or, if rounds decide, of a kind that they may name."""
         delays = self.scenario.delays
         row = self.row
         switch, restart = (
@@ -222,7 +222,7 @@ class _Account:
         return (round(seconds / unit) * unit if unit else 0.0) or seconds
 
     def _checkpoint(self, begin: float, end: float, rate: float | None = None):
-        """Save what there is at the last checkpoint between two instants: with one rate, or (None) within a delay."""
+        """Save the progress at the last checkpoint between two instants: with one rate, or (None) within a delay."""
         period = self.scenario.delays.checkpoint
         if period is None:
             return
@@ -256,7 +256,8 @@ class _Account:
             return
         # Where jobs were given GPUs twice at an instant, what the first gave has no row.
         in_force = self._in_force(s.end)
-        two_rounds = (self.run.columns("rounds")["time"] == s.end).sum() > 1 or len(in_force) > 1
+        at_end = self.run.columns("rounds")["time"] == s.end
+        two_rounds = at_end.sum() > 1 or len(in_force) > 1
         if self._profiled(s, in_force):
             self._undo(0.0, 0.0)
         elif any(e.node in dict(s.cells) and e.start == s.end for e in self.scenario.cluster.events):
@@ -281,7 +282,7 @@ class _Account:
         return held >= having[0].profile_time - TINY and max(s.cells)[0] < having[0].profiler_nodes
 
     def _other_end(self, s: Stretch, end: float | None) -> Wrong:
-        """What is wrong with a stretch that ends at another instant than the job's work."""
+        """Problem of a stretch that ends at another instant than the job's work."""
         ended = f" and ended at {end:.9g} s" if end is not None else ""
         return Wrong(
             f"{self.name} is done with its work at t={self.finish:.9g} s by its allocations; found that it held GPUs to "
@@ -314,7 +315,7 @@ def books_add_up(
 
 
 def reservations_are_given_back(run: Run, policies: tuple[tuple[float, Policy], ...]) -> str | None:
-    """A policy that orders jobs reserves nothing, and gives back what the policy before it had reserved."""
+    """A policy that orders jobs reserves nothing, and gives back the GPUs that the policy before it had reserved."""
     ends = [since for since, _ in policies[1:]] + [math.inf]
     for (since, policy), end in zip(policies, ends, strict=True):
         if not isinstance(policy, Round):

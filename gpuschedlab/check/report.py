@@ -9,7 +9,7 @@ from gpuschedlab.errors import LabError, PolicyError, interrupts
 
 @dataclass(frozen=True)
 class Check:
-    """One check: its name, what it demands, and what is wrong ("" when it passed)."""
+    """One check: its name, its demand, and the problem ("" when it passed)."""
 
     name: str
     demands: str
@@ -23,7 +23,7 @@ class Check:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a battery found.
+    """Findings of a battery.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class CheckReport:
     checks : tuple of Check
         In the order in which they were run.
     error : type
-        What `raise_if_failed` raises.
+        Class of the error of `raise_if_failed`.
     """
 
     subject: str
@@ -67,13 +67,13 @@ class CheckReport:
         return self
 
     def _texts(self) -> list[str]:
-        """What each check demands, or what is wrong; a problem that an earlier check met, too, is reported once."""
+        """The demand of each check, or its problem; a problem that an earlier check met, too, is reported once."""
         first = {c.problem: c.name for c in reversed(self.failures)}
         problems = [c.problem if first.get(c.problem) == c.name else f"as {first.get(c.problem)}" for c in self.checks]
         return [c.demands if c.passed else problem for c, problem in zip(self.checks, problems, strict=True)]
 
     def summary(self) -> dict[str, str]:
-        """What is wrong by check, "" where nothing is."""
+        """Problem of each check, "" if it passed."""
         return {c.name: c.problem for c in self.checks}
 
     def __repr__(self):
@@ -86,7 +86,11 @@ class CheckReport:
     def _repr_html_(self) -> str:
         rows = zip(self.checks, self._texts(), strict=True)
         cells = [("✔ passed" if c.passed else "✘ failed", c.name, words) for c, words in rows]
-        rows = "".join(f"<tr>{''.join(f'<td>{html.escape(v)}</td>' for v in row)}</tr>" for row in cells)
+        lines = []
+        for row in cells:
+            line = "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
+            lines.append(f"<tr>{line}</tr>")
+        rows = "".join(lines)
         return f"<table><caption>{html.escape(self.subject)}</caption>{rows}</table>"
 
 
@@ -104,7 +108,7 @@ def not_frozen(cls: type) -> str | None:
 
 
 def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error: type[LabError]) -> CheckReport:
-    """Run checks one after the other; what one raises is its problem, and the others still run."""
+    """Run checks one after the other; an exception of one is its problem, and the others still run."""
     # Each returns what is wrong, or None; the first line of its docstring says what it demands.
     done = []
     for name, check in checks.items():
@@ -115,5 +119,6 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
             problem = f"it raised {type(raised).__name__}: {raised}"
             if isinstance(raised, LabError):
                 problem = str(raised)
-        done.append(Check(name, (check.__doc__ or name).strip().splitlines()[0].rstrip("."), problem))
+        first = (check.__doc__ or name).strip().splitlines()[0]
+        done.append(Check(name, first.rstrip("."), problem))
     return CheckReport(subject, tuple(done), error)

@@ -1,4 +1,4 @@
-"""What the batteries run on when nothing is given."""
+"""Traces that the batteries run on by default."""
 
 from dataclasses import dataclass
 
@@ -32,10 +32,11 @@ def small_trace(jobs: int = 60, rng: int | np.random.Generator = 0) -> pl.DataFr
     """
     rng = np.random.default_rng(rng)
     duration = np.ceil(rng.lognormal(6, 1.2, jobs)).clip(20, 20_000)
+    submit = np.cumsum(1 + rng.integers(0, 90, jobs))
     return pl.DataFrame(
         {
             "job_id": [f"job-{i:03}" for i in range(jobs)],
-            "submit": np.cumsum(1 + rng.integers(0, 90, jobs)).astype(float),
+            "submit": submit.astype(float),
             "gpus": rng.choice([0.5, 1, 2, 4, 8], jobs, p=[0.1, 0.45, 0.2, 0.15, 0.1]),
             "duration": duration,
             "user": [f"user-{i}" for i in rng.integers(0, 5, jobs)],
@@ -71,11 +72,14 @@ def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
         for k, end in enumerate((100.0, np.inf))
     ]
     frame = pl.DataFrame(rows, schema=["model", "gpu_type", "n_gpus", "progress", "rate"], orient="row")
-    known = pl.int_range(pl.len()) % 3 > 0
+    is_elastic = pl.int_range(pl.len()) % 3 > 0
+    target = 2 * pl.col("duration")
+    gpus = pl.col("gpus")
+    whole_gpus = pl.when(is_elastic).then(gpus.ceil()).otherwise(gpus)
     jobs = small_trace(40, rng=1).with_columns(
-        model=pl.when(known).then(pl.lit("cnn")),
-        target=pl.when(known).then(2 * pl.col("duration")),
-        gpus=pl.when(known).then(pl.col("gpus").ceil()).otherwise(pl.col("gpus")).clip(upper_bound=8),
+        model=pl.when(is_elastic).then(pl.lit("cnn")),
+        target=pl.when(is_elastic).then(target),
+        gpus=whole_gpus.clip(upper_bound=8),
     )
     return jobs, Speeds.from_frame(frame, sharing={("cnn", "cnn"): 0.8})
 

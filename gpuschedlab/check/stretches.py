@@ -1,4 +1,4 @@
-"""What jobs held, from stretch to stretch, and the rate that a speed table has for it: read from frames and arrays alone."""
+"""GPUs that jobs held, from stretch to stretch, and the rate that a speed table has for it: read from frames and arrays alone."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ TINY = 1e-6
 
 
 class Stretch(NamedTuple):
-    """Rows of `Run.allocations` of one job and time: its cells (node, GPUs), their types, and what holds for all of them."""
+    """Rows of `Run.allocations` of one job and time: its cells (node, GPUs), their types, and the fields that all have."""
 
     start: float
     end: float
@@ -41,8 +41,10 @@ def stretches(run: Run, jobs: np.ndarray) -> dict[int, list[Stretch]]:
     names = Stretch._fields[:-2]
     held = run.allocations
     if len(jobs) < run.jobs.height:
-        some = held["job"].is_in(jobs)
-        held = held.filter(some | held["job"].is_in(held["partner"].filter(some).drop_nulls().implode()))
+        is_one = held["job"].is_in(jobs)
+        partners = held["partner"].filter(is_one).drop_nulls()
+        is_partner = held["job"].is_in(partners.implode())
+        held = held.filter(is_one | is_partner)
     rows = held.sort("job", "start", "end", "node").select("job", *names, "gpu_type", "node", "gpus").iter_rows()
     for (job, *shared), group in groupby(rows, key=lambda row: row[: len(names) + 1]):
         parts = list(group)

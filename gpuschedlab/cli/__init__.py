@@ -1,7 +1,7 @@
 """The command line: `gpuschedlab COMMAND`, one module a command.
 
 Exit codes: 0 done; 1 something that was asked for failed (a check, a budget, a policy, a full disk); 2 wrong usage or
-input, with one line on standard error; 130 interrupted, by Ctrl-C or a request to end (SIGTERM), with what was finished
+input, with one line on standard error; 130 interrupted, by Ctrl-C or a request to end (SIGTERM), with the part that was finished
 until then kept.
 """
 

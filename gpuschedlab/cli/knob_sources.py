@@ -141,7 +141,7 @@ def _origin(statement: ast.ImportFrom, name: str) -> tuple[str, str]:
 
 
 def _imported(statement: ast.Import | ast.ImportFrom, name: str):
-    """Return what a name is bound to by an import: of the standard library itself, of the package as its source has it."""
+    """Return the object of a name that an import binds: of the standard library itself, of the package as its source has it."""
     if isinstance(statement, ast.Import):
         if name not in sys.stdlib_module_names:
             raise Unreadable(name)

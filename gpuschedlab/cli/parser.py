@@ -78,7 +78,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message):
-        """Say what is wrong in one line, and how to get help."""
+        """Say the error in one line, and how to get help."""
         self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
 
     def format_help(self):
@@ -113,7 +113,7 @@ def add_json(parser):
 
 
 def policies_help() -> str:
-    """Policies, each with its knobs: ranges, units, defaults, and what they do."""
+    """Policies, each with its knobs: ranges, units, defaults, and their effects."""
     from gpuschedlab import policies
     from gpuschedlab.cli.knob_sources import declared
 

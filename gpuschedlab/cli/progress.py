@@ -1,4 +1,4 @@
-"""What long work prints as it goes: a bar on a terminal, elsewhere a line from time to time."""
+"""Output of long work as it goes: a bar on a terminal, elsewhere a line from time to time."""
 
 import contextlib
 import importlib.util
@@ -79,7 +79,7 @@ class Progress:
 
 
 def _bar(name: str, total: float | None, unit: str):
-    """Bar on standard error; None where that is no terminal, or tqdm is not installed."""
+    """Bar on standard error; None if that is no terminal, or tqdm is not installed."""
     if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
         return None
     from gpuschedlab._extras import need

@@ -48,14 +48,14 @@ def cell(value) -> str:
 
 
 def intake_of(about: dict) -> dict:
-    """The report of what came in, under its name; nothing for a trace that is no log."""
+    """The intake report of a log, under its name; nothing for a trace that is no log."""
     if "intake" not in about:
         return {}
     return {"intake": about["intake"]}
 
 
 def intake_line(about: dict) -> str:
-    """Line on what came in from a log, under a table; nothing where the trace was no log."""
+    """Line on the intake of a log, under a table; "" if the trace was no log."""
     report = about.get("intake")
     if report is None:
         return ""
@@ -63,12 +63,12 @@ def intake_line(about: dict) -> str:
 
 
 def as_json(value) -> str:
-    """JSON that any reader takes: what is not a number or not finite becomes null or text."""
+    """JSON that any reader takes: a value that is not a number or not finite becomes null or text."""
     return json.dumps(_finite(value), indent=1, default=str)
 
 
 def _finite(value):
-    """Copy of nested data in which numbers that are not finite are None, and what has a summary is its summary."""
+    """Copy of nested data in which numbers that are not finite are None, and an object that has a summary is its summary."""
     if hasattr(value, "summary"):
         value = value.summary()
     if isinstance(value, dict):

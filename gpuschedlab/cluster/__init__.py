@@ -1,4 +1,4 @@
-"""What jobs run on: nodes, GPU types, outages, and the rules that place jobs on them."""
+"""The hardware of jobs: nodes, GPU types, outages, and the rules that place jobs on them."""
 
 from gpuschedlab.cluster.cluster import Cluster, Nodes, Outage, Window
 from gpuschedlab.cluster.placement import RULES

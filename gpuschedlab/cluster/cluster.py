@@ -91,7 +91,7 @@ class Window(Outage):
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a trace runs on: node groups, numbered in order, and their outages.
+    """The hardware that a trace runs on: node groups, numbered in order, and their outages.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class Cluster:
     def fewest_nodes(self, kind: np.ndarray, gpus: np.ndarray) -> np.ndarray:
         """Fewest nodes of GPU types, by index, that hold so many GPUs when they are empty; at least 1.
 
-        Beyond what a type has, as many as if it had more nodes like its largest.
+        Beyond the GPUs of a type, as many as if it had more nodes like its largest.
 
         Examples
         --------

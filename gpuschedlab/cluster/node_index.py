@@ -176,7 +176,7 @@ def has_room(claims, row, spare):
 
 @njit
 def charge(claims, row, spare):
-    """Take from the quotas what a job that runs claims, on GPUs of whatever type."""
+    """Take from the quotas the claims of a job that runs, on GPUs of any type."""
     for k in range(claims.shape[1]):
         claim = claims[row, k]
         if claim.quota >= 0 and claim.type == ANY_TYPE:

@@ -34,7 +34,7 @@ def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:
 class Estimator(Regressor, Parameters, Knobbed):
     """Base of estimators of a job's duration: learn from an earlier trace, predict a later one.
 
-    A subclass is a frozen dataclass; its fields are its parameters, annotated with `Knob` where the command line, sweeps and
+    A subclass is a frozen dataclass; its fields are its parameters, annotated with `Knob` if the command line, sweeps and
     sliders are to offer them. It has `_predict(jobs) -> (n,) array` and, unless `needs_history` is False, `_fit(history)`,
     which keeps its learnt state in attributes that end in an underscore (set with `self._learn(name_=value)`). One that also
     learns while jobs run overrides `update(view)`. `predict` shows it the columns of `KNOWN` only, so that a duration or an

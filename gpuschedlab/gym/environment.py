@@ -96,7 +96,7 @@ class SchedulingEnv(Environment):
         self._simulation = self._dispatch = None
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
-        """Begin an episode; the seed makes the scenario, where that is a function."""
+        """Begin an episode; the seed makes the scenario, if that is a function."""
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(2**31 - 1)) if callable(self.scenario) else 0
         scenario = self.scenario(drawn) if callable(self.scenario) else self.scenario

@@ -30,11 +30,14 @@ def _judge(run, censored: bool) -> _Judged:
     end = jobs["end"][wanted]
     due = submit[:, None] + deadlines[wanted]
     end = np.where(np.isnan(end), np.inf, end)
-    steps = (due[:, :1], np.where(np.isfinite(due), due, -np.inf).max(axis=1, keepdims=True))
+    first = due[:, 0]
+    last = np.where(np.isfinite(due), due, -np.inf).max(axis=1)
     # The job has ended, or its deadline has passed.
-    known = tuple(np.isfinite(end) | (step[:, 0] < run.window[1]) for step in steps)
+    stop = run.window[1]
+    known_first = np.isfinite(end) | (first < stop)
+    known_last = np.isfinite(end) | (last < stop)
     # A rounding error in the last bit of a sum is no violation.
-    return _Judged(np.flatnonzero(wanted), end[:, None] <= due + 1e-9 * due, reward[wanted], known)
+    return _Judged(np.flatnonzero(wanted), end[:, None] <= due + 1e-9 * due, reward[wanted], (known_first, known_last))
 
 
 def has_deadline(run, censored: bool = False) -> np.ndarray:
@@ -69,7 +72,9 @@ def slo_attainment(run, censored: bool = False) -> float:
     """
     slo = _judge(run, censored)
     met = slo.met[slo.known[0], 0]
-    return float(met.mean()) if len(met) else float("nan")
+    if not len(met):
+        return float("nan")
+    return float(met.mean())
 
 
 def slo_violation(run, censored: bool = False) -> float:
@@ -99,5 +104,8 @@ def slo_violation(run, censored: bool = False) -> float:
     """
     slo = _judge(run, censored)
     step = slo.met.argmax(axis=1)
-    earned = np.where(slo.met.any(axis=1), slo.reward[np.arange(len(step)), step], 0.0)[slo.known[1]]
-    return 1.0 - float(np.mean(earned / 100.0)) if len(earned) else float("nan")
+    reward = slo.reward[np.arange(len(step)), step]
+    earned = np.where(slo.met.any(axis=1), reward, 0.0)[slo.known[1]]
+    if not len(earned):
+        return float("nan")
+    return 1.0 - float(np.mean(earned / 100.0))

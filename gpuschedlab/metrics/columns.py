@@ -23,7 +23,9 @@ class Columns(Mapping):
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._made:
             column = self.frame[name]
-            self._made[name] = (column.fill_null(False) if column.dtype == pl.Boolean else column).to_numpy()
+            if column.dtype == pl.Boolean:
+                column = column.fill_null(False)
+            self._made[name] = column.to_numpy()
         return self._made[name]
 
     def __contains__(self, name) -> bool:
@@ -45,22 +47,27 @@ class Reading:
     """A run, or anything with its frames and `info`, as metrics read it: columns that several of them need are computed once."""
 
     def __init__(self, run):
-        self.run, self.info = run, getattr(run, "info", {})
+        self.run = run
+        self.info = getattr(run, "info", {})
         self._parts: dict[str, Mapping] = {}
 
     def __getitem__(self, part: str) -> Mapping[str, np.ndarray]:
         """Columns of a part, such as `jobs`."""
         if part not in self._parts:
-            run = self.run
-            self._parts[part] = run.columns(part) if hasattr(run, "columns") else Columns(getattr(run, part))
+            if hasattr(self.run, "columns"):
+                self._parts[part] = self.run.columns(part)
+            else:
+                self._parts[part] = Columns(getattr(self.run, part))
         return self._parts[part]
 
     @cached_property
     def stopped(self) -> float:
         """Instant (s) at which the run stopped: that of its last event, or `info["now"]`."""
-        now = self.info.get("now")
-        last = self["timeline"]["time"].max(initial=0.0)
-        return float(last if now is None or now == np.inf else max(last, now))
+        last = float(self["timeline"]["time"].max(initial=0.0))
+        asked_until = self.info.get("now")
+        if asked_until is None or asked_until == np.inf:
+            return last
+        return float(max(last, asked_until))
 
     @cached_property
     def counted(self) -> np.ndarray:
@@ -70,18 +77,20 @@ class Reading:
     @cached_property
     def window(self) -> tuple[float, float]:
         """First and last instant (s) of the time that metrics are of, which is that with jobs."""
-        # It begins with the first submission, or with a run that starts among jobs, and ends with the last job, or where the
+        # It begins with the first submission, or with a run that starts among jobs, and ends with the last job, or when the
         # run stopped while jobs were left. What a policy does before and after, such as a last round or warm pools, has no
         # part in it.
         time = self["timeline"]["time"]
         jobs = self["jobs"]
-        end = jobs["end"][self.counted].max(initial=-np.inf)  # nan where a job is left
-        stop = float(end) if np.isfinite(end) else self.stopped
-        first = float(jobs["submit"].min(initial=np.inf))
-        if first < 0:  # the cluster is warm at 0
-            first = 0.0
-        begin = max(time[0] if len(time) else 0.0, first if first < np.inf else 0.0)
-        return min(stop, float(begin)), stop
+        stop = float(jobs["end"][self.counted].max(initial=-np.inf))  # nan if a job is left
+        if not np.isfinite(stop):
+            stop = self.stopped
+        begin = 0.0  # the cluster is warm at 0
+        if len(jobs["submit"]):
+            begin = max(begin, float(jobs["submit"].min()))
+        if len(time):
+            begin = max(begin, float(time[0]))
+        return min(stop, begin), stop
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -99,14 +108,19 @@ class Reading:
 
 def reading(run) -> Reading:
     """A run as metrics read it, unless it is one already."""
-    return run if isinstance(run, Reading) else Reading(run)
+    if isinstance(run, Reading):
+        return run
+    return Reading(run)
 
 
 def jobs_of(given) -> Mapping[str, np.ndarray]:
     """Columns of jobs: of a run, of its `jobs` frame, or as they are."""
     if isinstance(given, pl.DataFrame):
-        given = Columns(given)
-    jobs = given if isinstance(given, Mapping) else reading(given)["jobs"]
+        jobs = Columns(given)
+    elif isinstance(given, Mapping):
+        jobs = given
+    else:
+        jobs = reading(given)["jobs"]
     if "end" not in jobs:
         raise RunError(
             f"metrics: found a frame with columns {list(jobs)}; expected a Run or its jobs frame, with column 'end'. "
@@ -126,7 +140,9 @@ def known(given, censored: bool) -> np.ndarray:
     """(n,) whether a job counts and has a known completion time, as `gpuschedlab.metrics.measured` says."""
     jobs = jobs_of(given)
     ended = counted(jobs) & ~np.isnan(jobs["end"])
-    return ended if censored or "censored" not in jobs else ended & ~jobs["censored"]
+    if censored or "censored" not in jobs:
+        return ended
+    return ended & ~jobs["censored"]
 
 
 def known_jobs(given, censored: bool, *names: str) -> list[np.ndarray]:
@@ -163,8 +179,10 @@ def check_text(source: str, name: str, value: object):
 
 def check_texts(source: str, name: str, value: object):
     """Raise a RunError if a value is not a mapping of texts to texts."""
-    texts = isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair)
-    if not texts:
+    are_texts = isinstance(value, Mapping)
+    if are_texts:
+        are_texts = all(isinstance(part, str) for part in (*value.keys(), *value.values()))
+    if not are_texts:
         raise RunError(f"{source}: found {name}={shown(value)}; expected a dict of texts for {name}.")
 
 
@@ -182,20 +200,22 @@ def check_runs(source: str, name: str, value: object):
 
 def names_of(source: str, name: str, value: object, known: Iterable[str]) -> list[str]:
     """Return names as a list; raise a RunError if they are not texts, or one is not known."""
-    known = list(known)
-    words = f"names from {name.upper()}: {', '.join(known)}"
+    choices = list(known)
+    expected = f"names from {name.upper()}: {', '.join(choices)}"
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise RunError(f"{source}: found {name}={shown(value)}; expected a list of {words}.")
+        raise RunError(f"{source}: found {name}={shown(value)}; expected a list of {expected}.")
     names = list(value)
-    unknown = [word for word in names if not isinstance(word, str) or word not in known]
+    unknown = [text for text in names if not isinstance(text, str) or text not in choices]
     if unknown:
-        raise RunError(f"{source}: found unknown {name} {shown(sorted(unknown, key=str))}; expected {words}.")
+        raise RunError(f"{source}: found unknown {name} {shown(sorted(unknown, key=str))}; expected {expected}.")
     return names
 
 
 def check_prices(source: str, value: object):
     """Raise a RunError if a value is neither the price of a GPU-hour nor a mapping of GPU types to prices."""
-    prices = value.values() if isinstance(value, Mapping) else [value]
+    prices = [value]
+    if isinstance(value, Mapping):
+        prices = value.values()
     for price in prices:
         if isinstance(price, bool) or not isinstance(price, Real) or not 0 <= price < math.inf:
             raise RunError(

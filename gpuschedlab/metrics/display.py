@@ -1,5 +1,6 @@
 """Metrics as a person reads them: a label for each, and each time in its own unit, by one rule for tables, reports and explorers."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,13 +13,17 @@ from gpuschedlab.table_display import Table, aligned, duration, number, page
 
 SHARES = ("late", "utilisation", "fragmentation", "unfair_fraction", "slo_attainment", "slo_violation")
 EXACT = ("seconds",)  # times of this machine, not of the simulation: always in s
+APART = 1.03
+"""Ratio of two times from which on they are written differently."""
+SECONDS = {name: seconds for seconds, name in SCALES}
+"""Seconds of units by their names."""
 
 
 def in_words(frame: pl.DataFrame) -> Table:
     """Return a table in which columns that are metrics have their labels and units; others stay as they are."""
-    known = [name for name in frame.columns if name in METRICS]
-    names = {name: METRICS[name].label for name in known}
-    units = {name: "%" if name in SHARES else METRICS[name].unit for name in known}
+    names = {name: METRICS[name].label for name in frame.columns if name in METRICS}
+    units = {name: METRICS[name].unit for name in names}
+    units |= {name: "%" for name in names if name in SHARES}
     return Table(frame, names, {name: unit for name, unit in units.items() if unit})
 
 
@@ -40,16 +45,32 @@ def column(name: str, values: list) -> Column:
     if metric.unit != "s":
         return Column(metric.label, metric.unit, [_formatted(v) for v in values])
     if name in EXACT:
-        return Column(metric.label, "s", ["-" if v is None else f"{v:,.3f}" for v in values])
-    return Column(metric.label, "", ["-" if v is None else duration(v) for v in values])
+        return Column(metric.label, "s", [_seconds(v) for v in values])
+    return Column(metric.label, "", [_duration(v) for v in values])
+
+
+def _seconds(value: float | None) -> str:
+    """Format a time in s; "-" for None."""
+    if value is None:
+        return "-"
+    return f"{value:,.3f}"
+
+
+def _duration(value: float | None) -> str:
+    """Format a time in its own unit; "-" for None."""
+    if value is None:
+        return "-"
+    return duration(value)
 
 
 def _percent(share: float | None) -> str:
     """Format a share in percent, with one decimal below 100 so that a column is aligned; "-" for None."""
     if share is None:
         return "-"
-    percent = 100.0 * share
-    return f"{percent:,.{0 if percent >= 99.95 else 1}f}"
+    hundredths = 100.0 * share
+    if hundredths >= 99.95:
+        return f"{hundredths:,.0f}"
+    return f"{hundredths:,.1f}"
 
 
 def _formatted(value, factor: float = 1.0) -> str:
@@ -59,6 +80,13 @@ def _formatted(value, factor: float = 1.0) -> str:
     if isinstance(value, int) and factor == 1.0:
         return f"{value:,}"
     return number(value * factor)
+
+
+def _with_unit(cell: str, unit: str) -> str:
+    """A cell with its unit, if it has a value."""
+    if cell == "-" or not unit:
+        return cell
+    return f"{cell} {unit}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +116,7 @@ class MetricTable:
     def _columns(self) -> Iterator[tuple[str, list[str]]]:
         for name in self.frame.columns[1:]:
             label, unit, cells = column(name, self.frame[name].to_list())
-            yield label, [cell if cell == "-" else f"{cell} {unit}".rstrip() for cell in cells]
+            yield label, [_with_unit(cell, unit) for cell in cells]
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
         """Return heads, and the cells of each column."""
@@ -107,3 +135,98 @@ class MetricTable:
     def _repr_html_(self) -> str:
         hints = {METRICS[name].label: METRICS[name].doc for name in self.frame.columns[1:]}
         return page(*self._shown(), hints)
+
+
+def span(seconds: float, unit: str = "", figures: int = 2) -> str:
+    """Write a time in two or more figures, in a unit or in that of which there is one; days from four of them on."""
+    if seconds != seconds:
+        return "none"
+    if unit:
+        scale = SECONDS[unit]
+    else:
+        scale, unit = _unit(seconds)
+    value = seconds / scale
+    if unit == "s" and value < 9.95:
+        return f"{float(f'{value:.{figures}g}'):g} s"
+    if value >= 100 or unit == "s":
+        digits = 0
+    elif value >= 9.95:
+        digits = figures - 2
+    else:
+        digits = figures - 1
+    return f"{value:,.{digits}f} {unit}"
+
+
+def round_span(seconds: float) -> float:
+    """Return the longest time that is 1, 2 or 5 times a power of ten in its unit, and not longer than that given; 0 for 0.
+
+    Examples
+    --------
+    >>> round_span(86.0), round_span(0.34), round_words(600.0), round_words(0.2)
+    (60.0, 0.2, '10 min', '0.2 s')
+    """
+    if not seconds > 0:
+        return 0.0
+    scale, _ = _largest_unit(seconds)
+    value = seconds / scale
+    power = math.floor(math.log10(value))
+    steps = [float(f"{digit}e{power}") for digit in (1, 2, 5)]
+    shorter = [step for step in steps if step <= value]
+    return scale * max(shorter, default=steps[0])
+
+
+def round_words(seconds: float) -> str:
+    """Write a time of `round_span`."""
+    scale, unit = _largest_unit(seconds)
+    return f"{seconds / scale:g} {unit}"
+
+
+def _largest_unit(seconds: float) -> tuple[float, str]:
+    """Seconds and name of the largest unit of which a time has one or more; seconds if it has none."""
+    return next((unit for unit in SCALES[::-1] if seconds >= unit[0]), SCALES[0])
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    """Seconds and name of the unit in which a time is written."""
+    scale, name = _largest_unit(seconds)
+    if name == "d" and seconds < 4 * scale:
+        return SCALES[-2]
+    return scale, name
+
+
+def two_spans(one: float, other: float) -> tuple[str, ...]:
+    """Write two times in one unit, unless that leaves less than 0.95 of it; in three figures if two do not tell them apart by 3 %."""
+    longer = max(one, other)
+    shorter = min(one, other)
+    scale, unit = _unit(longer)
+    if shorter / scale < 0.95:
+        unit = ""
+    texts = (span(one, unit), span(other, unit))
+    if texts[0] == texts[1] and longer >= APART * shorter:
+        return span(one, unit, 3), span(other, unit, 3)
+    return texts
+
+
+def percent(share: float) -> str:
+    """Write a share in percent: two figures, one below 1 %."""
+    if 0 < share < 0.001:
+        return "under 0.1 %"
+    if 0 < share < 0.0995:
+        return f"{100 * share:.1f} %"
+    return f"{100 * share:.0f} %"
+
+
+def times_of(ratio: float) -> str:
+    """Write how much sooner a ratio of times is: whole times, halves below 2.75, and percent below 1.95."""
+    if ratio < 1.95:
+        return f"{100 * (1 - 1 / ratio):.0f} %"
+    if ratio < 2.75:
+        return f"{round(2 * ratio) / 2:g} times"
+    return f"{ratio:,.0f} times"
+
+
+def count(number: int) -> str:
+    """Write a number of jobs."""
+    if number == 1:
+        return "1 job"
+    return f"{number:,} jobs"

@@ -36,7 +36,9 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
     """
     submit, end, duration, contention = known_jobs(run, censored, "submit", "end", "duration", "contention")
     rho = (end - submit) / (duration * np.maximum(1.0, contention))
-    return np.full(len(rho), np.nan) if elastic_jobs(run) else rho
+    if elastic_jobs(run):
+        return np.full(len(rho), np.nan)
+    return rho
 
 
 def elastic_jobs(run) -> int:
@@ -45,7 +47,7 @@ def elastic_jobs(run) -> int:
 
 
 def unfair_fraction(rho: np.ndarray) -> float:
-    """Share of jobs with rho > 1 (beyond rounding); nan without jobs, and where some rho is unknown.
+    """Share of jobs with rho > 1 (beyond rounding); nan without jobs, or if some rho is unknown.
 
     References
     ----------
@@ -56,7 +58,9 @@ def unfair_fraction(rho: np.ndarray) -> float:
     >>> unfair_fraction(np.array([0.5, 1.0, 2.0, 3.0]))
     0.5
     """
-    return float(np.mean(rho > 1.0 + 1e-9)) if len(rho) and not np.isnan(rho).any() else float("nan")
+    if not len(rho) or np.isnan(rho).any():
+        return float("nan")
+    return float(np.mean(rho > 1.0 + 1e-9))
 
 
 def average_jobs(run, start: np.ndarray, end: np.ndarray) -> np.ndarray:
@@ -98,19 +102,25 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
     not say how a share below the smallest configuration is used: here the job has the GPUs for that part of the
     time.
     """
-    if speeds is None and (elastic := elastic_jobs(run)):
+    elastic = elastic_jobs(run)
+    if speeds is None and elastic:
         raise RunError(
             f"finish_time_fairness_by_type: found {elastic} elastic jobs and no speeds; expected the run's speeds."
         )
     jobs = measured(run, censored)
     cluster = cluster_of(run)
-    shared = (jobs["end"] - jobs["submit"]).to_numpy()
-    share = cluster.capacity / average_jobs(run, jobs["submit"].to_numpy(), jobs["end"].to_numpy())[:, None]
-    rigid = jobs["duration"].to_numpy()[:, None] * np.maximum(1.0, jobs["gpus"].to_numpy()[:, None] / share)
-    alone = rigid if speeds is None or "model" not in jobs.columns else _best_alone(jobs, speeds, cluster, share, rigid)
+    submit = jobs["submit"].to_numpy()
+    end = jobs["end"].to_numpy()
+    shared = end - submit
+    share = cluster.capacity / average_jobs(run, submit, end)[:, None]
+    slower = np.maximum(1.0, jobs["gpus"].to_numpy()[:, None] / share)
+    alone = jobs["duration"].to_numpy()[:, None] * slower
+    if speeds is not None and "model" in jobs.columns:
+        alone = _best_alone(jobs, speeds, cluster, share, alone)
     possible = np.isfinite(alone)
     weight = np.where(possible, cluster.capacity, 0.0)
-    rho = np.where(possible, shared[:, None] / np.where(possible, alone, 1.0), 0.0)
+    ratio = shared[:, None] / np.where(possible, alone, 1.0)
+    rho = np.where(possible, ratio, 0.0)
     return (weight * rho).sum(1) / weight.sum(1)
 
 
@@ -130,13 +140,15 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
             continue
         kind = speeds.code[entries] >> 40
         gpus = (speeds.code[entries] & ANY).astype(float)
-        own = requested[rows][:, None]
-        needs = np.where(gpus == ANY, own, gpus)
-        # Speeds relative to the duration on the requested GPUs do not cover other numbers of GPUs.
-        possible = (needs == own) if speeds.relative[m] else np.ones(needs.shape, bool)
+        requests = requested[rows][:, None]
+        needs = np.where(gpus == ANY, requests, gpus)
+        possible = np.ones(needs.shape, bool)
+        if speeds.relative[m]:
+            # Speeds relative to the duration on the requested GPUs do not cover other numbers of GPUs.
+            possible = needs == requests
         seconds = _seconds(speeds, m, entries, _work(jobs, speeds, m)[rows])
-        for t, known in enumerate(speeds.type_codes(cluster.gpu_types)):
-            fits = possible & (kind == known) & (needs <= cluster.capacity[t])
+        for t, code in enumerate(speeds.type_codes(cluster.gpu_types)):
+            fits = possible & (kind == code) & (needs <= cluster.capacity[t])
             waits = np.maximum(1.0, needs / share[rows, t][:, None])
             alone[rows, t] = np.where(fits, seconds * waits, np.inf).min(axis=1)
     return np.where(np.isfinite(alone).any(axis=1, keepdims=True), alone, rigid)
@@ -147,7 +159,9 @@ def _work(jobs: pl.DataFrame, speeds, m: int) -> np.ndarray:
     if speeds.relative[m]:
         return jobs["duration"].to_numpy()
     last = float(speeds.seg_end[speeds.seg_first[m + 1] - 1])
-    return jobs["target"].fill_null(last).to_numpy() if "target" in jobs.columns else np.full(jobs.height, last)
+    if "target" not in jobs.columns:
+        return np.full(jobs.height, last)
+    return jobs["target"].fill_null(last).to_numpy()
 
 
 def _seconds(speeds, m: int, entries: np.ndarray, work: np.ndarray) -> np.ndarray:
@@ -158,4 +172,5 @@ def _seconds(speeds, m: int, entries: np.ndarray, work: np.ndarray) -> np.ndarra
     spent = np.cumsum(np.diff(begins) / rate[:, :-1], axis=1)
     before = np.concatenate([np.zeros((len(entries), 1)), spent], axis=1)
     segment = np.minimum(np.searchsorted(ends, work), len(ends) - 1)
-    return (before[:, segment] + (work - begins[segment]) / rate[:, segment]).T
+    within = (work - begins[segment]) / rate[:, segment]
+    return (before[:, segment] + within).T

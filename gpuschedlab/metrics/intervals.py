@@ -30,14 +30,21 @@ FILLED = 20
 def half_width(values: np.ndarray, many: int = 0, level: float = LEVEL) -> np.ndarray:
     """Half the width of Student's interval of the mean of values (n, ...); of one `behind` the best of so `many` (95 %) if given."""
     n = len(values)
-    constant = stdtrit(n - 1, (1 + level) / 2) if many < 3 else best_constant(many, n)
+    if many < 3:
+        constant = stdtrit(n - 1, (1 + level) / 2)
+    else:
+        constant = best_constant(many, n)
     return constant * np.std(values, axis=0, ddof=1) / np.sqrt(n)
 
 
 def mean_interval(values: np.ndarray, many: int = 0) -> tuple[float, float]:
     """Mean of values (n,), and the half width of its interval (`half_width`); nan for fewer than two values."""
-    mean = float(np.mean(values)) if len(values) else np.nan
-    return mean, float(half_width(values, many)) if len(values) > 1 else np.nan
+    if not len(values):
+        return np.nan, np.nan
+    mean = float(np.mean(values))
+    if len(values) == 1:
+        return mean, np.nan
+    return mean, float(half_width(values, many))
 
 
 @cache
@@ -47,9 +54,11 @@ def best_constant(many: int, seeds: int) -> float:
     Differences are paired, each with its own standard error; the quantile is that of drawn normal values.
     """
     x = np.random.default_rng(0).normal(size=(4_000, seeds, many)).astype(np.float32)
-    behind = x - np.take_along_axis(x, x.mean(axis=1).argmin(axis=1)[:, None, None], axis=2)
+    best = x.mean(axis=1).argmin(axis=1)
+    behind = x - np.take_along_axis(x, best[:, None, None], axis=2)
+    deviation = behind.std(axis=1, ddof=1)
     with np.errstate(invalid="ignore"):  # the best beside itself
-        t = behind.mean(axis=1) / behind.std(axis=1, ddof=1) * np.sqrt(seeds)
+        t = behind.mean(axis=1) / deviation * np.sqrt(seeds)
     return float(np.quantile(np.nanmax(t, axis=1), LEVEL))
 
 
@@ -105,9 +114,10 @@ def median_interval(values: np.ndarray, level: float = LEVEL) -> MedianInterval:
     """
     ordered = np.sort(np.asarray(values, float))
     count = len(ordered)
-    if np.isnan(ordered).any() or not 0 < level < 1:
+    unknown = int(np.isnan(ordered).sum())
+    if unknown or not 0 < level < 1:
         raise RunError(
-            f"median_interval: found {int(np.isnan(ordered).sum())} nan among {count} values, level={level}; expected numbers "
+            f"median_interval: found {unknown} nan among {count} values, level={level}; expected numbers "
             "and a level between 0 and 1. Leave out what is not known."
         )
     if not count:
@@ -118,8 +128,10 @@ def median_interval(values: np.ndarray, level: float = LEVEL) -> MedianInterval:
         return MedianInterval(median, np.nan, np.nan, widest)
     depth, share = _depth_of(count, level)
     inner = min(depth + 1, count)
-    low = ordered[depth - 1] + share * (ordered[inner - 1] - ordered[depth - 1])
-    high = ordered[count - depth] + share * (ordered[count - inner] - ordered[count - depth])
+    outer_low = ordered[depth - 1]
+    outer_high = ordered[count - depth]
+    low = outer_low + share * (ordered[inner - 1] - outer_low)
+    high = outer_high + share * (ordered[count - inner] - outer_high)
     return MedianInterval(median, float(low), float(high), widest)
 
 
@@ -128,11 +140,11 @@ def _depth_of(count: int, level: float) -> tuple[int, float]:
     """Depth of the narrowest pair of order statistics that reaches a level, and how far its ends go towards the next pair."""
     depths = np.arange(1, count // 2 + 2)
     reached = 1 - 2 * bdtr(depths - 1, count, 0.5)
-    depth = int(np.flatnonzero(reached >= level)[-1]) + 1
-    outer = reached[depth - 1]
-    inner = reached[depth]
-    surplus = (outer - level) / (outer - inner)
-    return depth, float((count - depth) * surplus / (depth + (count - 2 * depth) * surplus))
+    last = int(np.flatnonzero(reached >= level)[-1])
+    depth = last + 1
+    surplus = (reached[last] - level) / (reached[last] - reached[last + 1])
+    share = (count - depth) * surplus / (depth + (count - 2 * depth) * surplus)
+    return depth, float(share)
 
 
 def autocorrelation_times(*series: np.ndarray) -> float:
@@ -140,30 +152,43 @@ def autocorrelation_times(*series: np.ndarray) -> float:
 
     A time is 1 + 2 x the sum of autocorrelations up to the first lag that is 5 of such times (Sokal, 1997), at least 1.
     """
-    found = []
-    for values in series:
-        n = len(values)
-        away = values - values.mean()
-        time = 1.0
-        if away.any():
-            covariance = np.fft.irfft(np.abs(np.fft.rfft(away, 1 << (2 * n - 1).bit_length())) ** 2)[:n]
-            times = 2 * np.cumsum(covariance / covariance[0]) - 1
-            time = max(1.0, times[np.append(np.flatnonzero(np.arange(n) >= 5 * times), n - 1)[0]])
-        found.append(n / time)
-    return float(min(found))
+    counts = [len(values) / _autocorrelation_time(values) for values in series]
+    return float(min(counts))
+
+
+def _autocorrelation_time(values: np.ndarray) -> float:
+    """Autocorrelation time of values (n,), in values; 1 if all are equal."""
+    n = len(values)
+    away = values - values.mean()
+    if not away.any():
+        return 1.0
+    size = 1 << (2 * n - 1).bit_length()
+    spectrum = np.abs(np.fft.rfft(away, size)) ** 2
+    covariance = np.fft.irfft(spectrum)[:n]
+    times = 2 * np.cumsum(covariance / covariance[0]) - 1
+    is_long = np.arange(n) >= 5 * times
+    is_long[-1] = True
+    return max(1.0, times[is_long.argmax()])
 
 
 def _sums(values: np.ndarray, blocks: int) -> np.ndarray:
     """Sums of stretches of as many values each, one more or less."""
-    return np.add.reduceat(values, np.linspace(0, len(values), min(blocks, len(values)) + 1).astype(int)[:-1])
+    borders = np.linspace(0, len(values), min(blocks, len(values)) + 1).astype(int)
+    return np.add.reduceat(values, borders[:-1])
 
 
 def _times(*series: np.ndarray, carry: tuple[np.ndarray, ...]) -> float:
     """Autocorrelation times of series, if they and the stretches that `carry` a figure are enough; else nan."""
-    if len(series[0]) < max(TIMES, FILLED) or (times := autocorrelation_times(*series)) < TIMES:
+    if len(series[0]) < max(TIMES, FILLED):
+        return np.nan
+    times = autocorrelation_times(*series)
+    if times < TIMES:
         return np.nan
     sums = np.stack([_sums(np.abs(values), STRETCHES) for values in carry])
-    return times if (sums.sum(axis=1) ** 2 >= FILLED * (sums**2).sum(axis=1)).all() else np.nan
+    squares = (sums**2).sum(axis=1)
+    if (sums.sum(axis=1) ** 2 >= FILLED * squares).all():
+        return times
+    return np.nan
 
 
 def _half(without: np.ndarray, times: float, level: float = LEVEL) -> np.ndarray:
@@ -175,17 +200,21 @@ def _half(without: np.ndarray, times: float, level: float = LEVEL) -> np.ndarray
 def ratio_interval(first: np.ndarray, second: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
     """Ends for the sum of `first` over that of `second`, both (n,) above or at 0, in order of time; nan if too short to tell."""
     times = _times(first, second, carry=(first, second))
-    return (np.nan, np.nan) if np.isnan(times) else _ratio(first, second, times, level)
+    if np.isnan(times):
+        return np.nan, np.nan
+    return _ratio(first, second, times, level)
 
 
 def _ratio(first: np.ndarray, second: np.ndarray, times: float, level: float) -> tuple[float, float]:
     """Ends of the ratio in logarithms."""
-    sums = np.stack([_sums(values, BLOCKS) for values in (first, second)])
-    total = sums.sum(axis=1)
+    sums = _sums(first, BLOCKS)
+    sums_of_second = _sums(second, BLOCKS)
+    total = sums.sum()
+    total_of_second = sums_of_second.sum()
     with np.errstate(divide="ignore", invalid="ignore"):  # all of it in one block: no interval
-        without = np.log((total - sums.T) / (total - sums.T)[:, 1:])[:, 0]
+        without = np.log((total - sums) / (total_of_second - sums_of_second))
         half = _half(without, times, level)
-        ratio = total[0] / total[1]
+        ratio = total / total_of_second
     return float(ratio * np.exp(-half)), float(ratio * np.exp(half))
 
 
@@ -203,20 +232,26 @@ def difference_interval(one: np.ndarray, two: np.ndarray, level: float = LEVEL) 
     mean = change.mean()
     if np.isnan(times):
         return np.nan, np.nan
-    without = (sums.sum() - sums) / (len(change) - _sums(np.ones(len(change)), BLOCKS))
+    sizes = _sums(np.ones(len(change)), BLOCKS)
+    without = (sums.sum() - sums) / (len(change) - sizes)
     half = _half(without, times, level)
     low, high = _ratio(two, one, times, level)
     if (sums * mean > 0).all() and (abs(mean) > half or low > 1 or high < 1):
         half = _half(np.log(without / mean), times, level)
-        return tuple(sorted((float(mean * np.exp(-half)), float(mean * np.exp(half)))))
+        ends = (float(mean * np.exp(-half)), float(mean * np.exp(half)))
+        return min(ends), max(ends)
     return float(mean - half), float(mean + half)
 
 
 def verdict(low: float, high: float, words: tuple[str, str], center: float = 0.0) -> str:
-    """The first word where an interval lies below a value, the second above, "undecided" where it holds it, or `SHORT`."""
+    """The first word if an interval lies below a value, the second if above, "undecided" if it holds it, or `SHORT`."""
     if np.isnan(low):
         return SHORT
-    return words[0] if high < center else words[1] if low > center else "undecided"
+    if high < center:
+        return words[0]
+    if low > center:
+        return words[1]
+    return "undecided"
 
 
 class PairedRatio(NamedTuple):
@@ -247,7 +282,9 @@ class PairedRatio(NamedTuple):
 
     def range(self, digits: int = 2) -> str:
         """The interval in words: "1.10 to 1.30", or "too short to tell"."""
-        return SHORT if np.isnan(self.low) else f"{self.low:.{digits}f} to {self.high:.{digits}f}"
+        if np.isnan(self.low):
+            return SHORT
+        return f"{self.low:.{digits}f} to {self.high:.{digits}f}"
 
 
 def paired_ratio(submit, first, second, *, level: float = LEVEL) -> PairedRatio:
@@ -297,19 +334,23 @@ def paired_ratio(submit, first, second, *, level: float = LEVEL) -> PairedRatio:
     >>> round(found.ratio, 2), found.range(), found.verdict
     (1.33, '1.32 to 1.35', 'better')
     """
-    submit, first, second = (np.asarray(values, float) for values in (submit, first, second))
+    submit = np.asarray(submit, float)
+    first = np.asarray(first, float)
+    second = np.asarray(second, float)
     both = np.isfinite(first) & np.isfinite(second)
-    sound = submit.shape == first.shape == second.shape and submit.ndim == 1 and 0 < level < 1
-    if not sound or (np.minimum(first[both], second[both]) <= 0).any():
+    is_sound = submit.shape == first.shape == second.shape and submit.ndim == 1 and 0 < level < 1
+    if not is_sound or (np.minimum(first[both], second[both]) <= 0).any():
         raise RunError(
             f"paired_ratio: found times of shapes {submit.shape}, {first.shape}, {second.shape}, level={level}; expected one "
             "submission and two JCTs above 0 (nan: not ended) for each job, a level between 0 and 1."
         )
     if not both.any():
-        return PairedRatio(*(float("nan"),) * 3, 0, 0.0)
+        return PairedRatio(np.nan, np.nan, np.nan, 0, 0.0)
     order = np.flatnonzero(both)[np.argsort(submit[both], kind="stable")]
     first = first[order]
     second = second[order]
-    same = (first == second).all()
-    low, high = (1.0, 1.0) if same else ratio_interval(first, second, level)
-    return PairedRatio(float(first.sum() / second.sum()), low, high, len(order), autocorrelation_times(first, second))
+    times = autocorrelation_times(first, second)
+    if (first == second).all():
+        return PairedRatio(1.0, 1.0, 1.0, len(order), times)
+    low, high = ratio_interval(first, second, level)
+    return PairedRatio(float(first.sum() / second.sum()), low, high, len(order), times)

@@ -111,60 +111,74 @@ class Weeks:
         if low > 1 / CLOSE and high < CLOSE:
             return "none"
         if low > 1:
-            return "sooner" if median >= CLOSE else "small"
+            if median < CLOSE:
+                return "small"
+            return "sooner"
         if high < 1:
-            return "later" if median <= 1 / CLOSE else "small"
+            if median > 1 / CLOSE:
+                return "small"
+            return "later"
         return "open"
 
     @property
     def main(self) -> str:
         """The sentence, as HTML: which policy is better in the middle week, how sure that is, and how unusual this week is."""
-        now, before = (
-            f'<b class="{role}">{escape(name)}</b>' for role, name in zip(("now", "ref"), self.names, strict=True)
-        )
+        x, y = self._marked
         who = FIGURES[self.measure][0]
-        start = f"In {len(self.seeds)} such {self.noun}{', each of which begins empty,' * self.empty}"
+        start = f"In {len(self.seeds)} such {self.noun}"
+        if self.empty:
+            start += ", each of which begins empty,"
         kind = self.kind
         if kind == "grows":
-            return self._of_growth(start, dict(zip(self.names, (now, before), strict=True)))
+            return self._of_growth(start)
         if kind == "same":
-            return f"{start} {who} is done after the same time under {now} and {before} in each."
+            return f"{start} {who} is done after the same time under {x} and {y} in each."
         if kind == "none":
             return f"{start} it makes no difference for {who}: {self._amounts(False)}."
         if kind == "few":
             span = f"{times(self.ratios.min())} to {times(self.ratios.max())}"
-            return f"{start} {who} is done {span} times sooner under {now} than under {before}."
+            return f"{start} {who} is done {span} times sooner under {x} than under {y}."
         if kind == "small":
             return f"{start} it makes little difference for {who}: {self._amounts(self.interval.median < 1)}."
         if kind == "open":
-            return f"{start} neither is surely sooner for {who} under {now}: {self._amounts(False)}."
+            return f"{start} neither is surely sooner for {who} under {x}: {self._amounts(False)}."
         return f"{start} {who} is done {self._amounts(kind == 'later')}."
 
     def _amounts(self, later: bool) -> str:
         """The middle week, its interval, the range, and the number of this week."""
-        ratios = 1 / self.ratios if later else self.ratios
+        ratios = self.ratios
+        direction = "sooner"
+        if later:
+            ratios = 1 / ratios
+            direction = "later"
         middle = median_interval(ratios)
-        words = "later" if later else "sooner"
-        under = f'under <b class="now">{escape(self.names[0])}</b> '
-        said = f"{times(middle.median)} times {words} {under}in the middle {self.noun.removesuffix('s')}"
-        said += (
-            f" (95 %: {times(middle.low)} to {times(middle.high)}), from {times(ratios.min())} to {times(ratios.max())}"
-        )
+        week = self.noun.removesuffix("s")
+        interval = f"95 %: {times(middle.low)} to {times(middle.high)}"
+        extent = f"from {times(ratios.min())} to {times(ratios.max())}"
+        text = f"{times(middle.median)} times {direction} under {self._marked[0]} in the middle {week} ({interval}), {extent}"
         if len(ratios) >= NUMBERED:
             number = 1 + int((ratios > ratios[0]).sum())
-            said += f"; this {self.noun.removesuffix('s')} is number {number} of {len(ratios)}"
-        return said
+            text += f"; this {week} is number {number} of {len(ratios)}"
+        return text
 
-    def _of_growth(self, start: str, marked: dict[str, str]) -> str:
-        """The sentence where a queue has no end."""
-        said = []
-        for name, queues in zip(self.names, zip(*self.queues, strict=True), strict=True):
-            if name in self.growing:
-                kept = f"{percent(served(list(queues)))} of the GPUs busy, and the jobs bring work for {percent(brought(list(queues)))}"
-                said.append(f"under {marked[name]} the queue grows without end: while it is long it keeps {kept}")
-        return (
-            f"{start} {'; '.join(said)}. How much later jobs end depends on how long one looks, so there is no ratio."
-        )
+    @property
+    def _marked(self) -> list[str]:
+        """Names of both policies, as HTML."""
+        return [f'<b class="{role}">{escape(name)}</b>' for role, name in zip(("now", "ref"), self.names, strict=True)]
+
+    def _of_growth(self, start: str) -> str:
+        """The sentence if a queue has no end."""
+        clauses = []
+        for name, marked, queues in zip(self.names, self._marked, zip(*self.queues, strict=True), strict=True):
+            if name not in self.growing:
+                continue
+            busy = percent(served(list(queues)))
+            load = percent(brought(list(queues)))
+            clauses.append(
+                f"under {marked} the queue grows without end: while it is long it keeps {busy} of the GPUs busy, "
+                f"and the jobs bring work for {load}"
+            )
+        return f"{start} {'; '.join(clauses)}. How much later jobs end depends on how long one looks, so there is no ratio."
 
     @property
     def source(self) -> str:
@@ -174,19 +188,23 @@ class Weeks:
     @property
     def html(self) -> str:
         """The sentence and its seeds, as a paragraph."""
-        return f'<p class="weeks">{self.main} {self.source}</p>' if len(self.seeds) > 1 else ""
+        if len(self.seeds) < 2:
+            return ""
+        return f'<p class="weeks">{self.main} {self.source}</p>'
 
     @property
     def text(self) -> str:
         """The same as plain text; "" of this week alone."""
         from gpuschedlab.metrics.sentence import plain
 
-        return plain(f"{self.main} {self.source}") if len(self.seeds) > 1 else ""
+        if len(self.seeds) < 2:
+            return ""
+        return plain(f"{self.main} {self.source}")
 
     __str__ = text.fget
 
     def called(self, words: Mapping[str, str]) -> "Weeks":
-        """Return the same with other names of the policies, where `words` has some."""
+        """Return the same with other names of the policies, if `words` has some."""
         return replace(self, names=tuple(words.get(name, name) for name in self.names))
 
     def summary(self) -> dict:
@@ -202,7 +220,10 @@ class Weeks:
 
 
 def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
+    """The value, or None if it is nan."""
+    if np.isnan(value):
+        return None
+    return value
 
 
 def enough(interval: MedianInterval) -> bool:
@@ -212,8 +233,11 @@ def enough(interval: MedianInterval) -> bool:
 
 def times(ratio: float) -> str:
     """Write a ratio: one decimal from 1.95 on, two below, none from 99.5 on."""
-    digits = 0 if ratio >= 99.5 else 1 if ratio >= 1.95 else 2
-    return f"{ratio:,.{digits}f}"
+    if ratio >= 99.5:
+        return f"{ratio:,.0f}"
+    if ratio >= 1.95:
+        return f"{ratio:,.1f}"
+    return f"{ratio:,.2f}"
 
 
 def ranges(seeds: tuple[int, ...]) -> str:
@@ -232,6 +256,12 @@ def ranges(seeds: tuple[int, ...]) -> str:
             runs.append([seed, seed])
     texts = []
     for first, last in runs:
-        between = " and " if last == first + 1 else " to "
-        texts.append(f"{first:,}" if first == last else f"{first:,}{between}{last:,}")
-    return ", and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+        if first == last:
+            texts.append(f"{first:,}")
+        elif last == first + 1:
+            texts.append(f"{first:,} and {last:,}")
+        else:
+            texts.append(f"{first:,} to {last:,}")
+    if len(texts) == 1:
+        return texts[0]
+    return f"{', '.join(texts[:-1])}, and {texts[-1]}"

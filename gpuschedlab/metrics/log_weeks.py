@@ -30,7 +30,9 @@ def weeks_of(now, before, censored: bool = False) -> np.ndarray:
     if submit.max() - begin < len(number) * WEEK - DAY:
         complete[-1] = False  # a part of a week
     ratios = theirs[complete] / mine[complete]
-    return ratios if len(ratios) > 1 else ratios[:0]
+    if len(ratios) < 2:
+        return np.zeros(0)
+    return ratios
 
 
 def log_in_words(ratios: np.ndarray) -> str:

@@ -54,13 +54,18 @@ def queue_of(run) -> Queue:
     gpus = float(cluster_of(run).total_gpus)
     begin = line["time"]
     end = np.append(begin[1:], max(last, begin.max(initial=0.0)))
-    enough = max(CROWDED * gpus, LARGEST * float(jobs["gpus"].max(initial=0.0)))
-    crowded = np.clip(np.minimum(end, last) - begin, 0.0, None) * (line["demanded"] >= enough)
+    largest = float(jobs["gpus"].max(initial=0.0))
+    is_crowded = line["demanded"] >= max(CROWDED * gpus, LARGEST * largest)
+    lengths = np.clip(np.minimum(end, last) - begin, 0.0, None)
+    crowded = np.where(is_crowded, lengths, 0.0)
     seconds = float(crowded.sum())
-    busy = float((crowded * line["used"]).sum()) / (seconds * gpus) if seconds else 0.0
+    busy = 0.0
+    if seconds:
+        busy = float((crowded * line["used"]).sum()) / (seconds * gpus)
 
     def demanded(until: float) -> float:
-        within = np.clip(np.minimum(end, until) - np.maximum(begin, until - DAY), 0.0, None)
+        first = np.maximum(begin, until - DAY)
+        within = np.clip(np.minimum(end, until) - first, 0.0, None)
         return float((within * line["demanded"]).sum()) / (DAY * gpus)
 
     load = float(jobs["attained"][run.counted].sum()) / (gpus * days * DAY)
@@ -84,13 +89,16 @@ def grows_without_end(queues: Iterable[Queue]) -> bool:
     if seconds < LONG:
         return False
     longer = median_interval(np.array([queue.longer for queue in queues]), LEVEL)
-    least = longer.median if np.isnan(longer.low) else longer.low
+    least = longer.low
+    if np.isnan(least):
+        least = longer.median
     return served(queues) < brought(queues) and least > 0
 
 
 def served(queues: list[Queue]) -> float:
     """Return the share of the GPUs that jobs hold while the cluster is crowded."""
-    return sum(queue.crowded * queue.busy for queue in queues) / sum(queue.crowded for queue in queues)
+    busy = sum(queue.crowded * queue.busy for queue in queues)
+    return busy / sum(queue.crowded for queue in queues)
 
 
 def brought(queues: list[Queue]) -> float:

@@ -84,10 +84,6 @@ def _fairness(rho: np.ndarray) -> dict:
     return {"rho_mean": spread.mean, "rho_worst": spread.max, "unfair_fraction": fairness.unfair_fraction(rho)}
 
 
-def _mean(values: np.ndarray) -> float:
-    return float(values.mean()) if len(values) else float("nan")
-
-
 def summary(run, *, censored: bool = False, prices: float | dict[str, float] | None = None, speeds=None) -> dict:
     """All metrics of a run, by the names in `METRICS` and in their units.
 
@@ -109,49 +105,75 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
         None if a metric does not apply: no SLO jobs, no prices, no finished job.
     """
     _check("summary", censored, prices, speeds)
-    run, given = reading(run), run
+    original = run
+    run = reading(run)
     jobs = run["jobs"]
     rows = run.counted
     names = ("submit", "end", "duration", "queueing", "contention")
-    known = dict(zip(names, known_jobs(jobs, censored, *names), strict=True))
-    spent = usage.gpu_time(run)
-    kept = usage.kept_alive(run)
-    kept_slos = attainment.slo_attainment(run, censored)
-    found = {"bounded_slowdown_mean": _mean(times.bounded_slowdown(known, censored=True))}
-    for function in (times.jct, times.queueing, times.slowdown):
-        spread = times.spread(function(known, True))._asdict()
-        found |= {f"{function.__name__}_{part}": value for part, value in spread.items()}
+    measured = dict(zip(names, known_jobs(jobs, censored, *names), strict=True))
+    values = _of_times(measured)
     if speeds is not None:
-        found |= _fairness(fairness.finish_time_fairness_by_type(given, speeds, censored))
+        values |= _fairness(fairness.finish_time_fairness_by_type(original, speeds, censored))
     elif fairness.elastic_jobs(run):  # what their durations say would look fair
-        found |= dict.fromkeys(("rho_mean", "rho_worst", "unfair_fraction"))
+        values |= dict.fromkeys(("rho_mean", "rho_worst", "unfair_fraction"))
     else:
-        found |= _fairness(fairness.finish_time_fairness(known, True))
-    found |= {
-        "jobs": int(rows.sum()),
-        "finished": len(known["end"]),
-        "unfinished": int(np.isnan(jobs["end"][rows]).sum()),
-        "censored": int(jobs["censored"][rows].sum()) if "censored" in jobs else 0,
+        values |= _fairness(fairness.finish_time_fairness(measured, True))
+    values["jobs"] = int(rows.sum())
+    values["finished"] = len(measured["end"])
+    values["unfinished"] = int(np.isnan(jobs["end"][rows]).sum())
+    values["censored"] = 0
+    if "censored" in jobs:
+        values["censored"] = int(jobs["censored"][rows].sum())
+    values |= _of_use(run)
+    values["preemptions"] = int(jobs["preemptions"][rows].sum())
+    values["failures"] = int(jobs["failures"][rows].sum())
+    values["restarts_mean"] = 0.0
+    if rows.any():
+        # A job that never started has -1 restarts by the formula, and none in truth.
+        values["restarts_mean"] = times.mean_of(jobs["restarts"][rows].clip(0))
+    slos_kept = attainment.slo_attainment(run, censored)
+    values["slo_attainment"] = slos_kept
+    values["late"] = 1.0 - slos_kept
+    values["slo_violation"] = attainment.slo_violation(run, censored)
+    values["cost"] = None
+    if prices is not None:
+        values["cost"] = usage.cost(run, prices)
+    values["seconds"] = run.info.get("seconds")
+    return {name: _unless_nan(values[name]) for name in METRICS}
+
+
+def _of_times(measured: dict[str, np.ndarray]) -> dict:
+    """Metrics of the times of the measured jobs, by their columns (k,)."""
+    values = {"bounded_slowdown_mean": times.mean_of(times.bounded_slowdown(measured, censored=True))}
+    for function in (times.jct, times.queueing, times.slowdown):
+        spread = times.spread(function(measured, True))
+        for part, value in spread._asdict().items():
+            values[f"{function.__name__}_{part}"] = value
+    return values
+
+
+def _of_use(run) -> dict:
+    """Metrics of the use of the cluster."""
+    spent = usage.gpu_time(run)
+    kept_alive = usage.kept_alive(run)
+    return {
         "makespan": usage.makespan(run),
         "utilisation": usage.utilisation(run),
         "fragmentation": usage.fragmentation(run),
         "contention": usage.contention(run),
         "gpu_time": spent.total,
-        "gpu_time_billed": usage.billed(run) - kept,
-        "gpu_time_kept": kept,
+        "gpu_time_billed": usage.billed(run) - kept_alive,
+        "gpu_time_kept": kept_alive,
         "gpu_time_overhead": spent.overhead,
         "gpu_time_lost": spent.lost,
-        "preemptions": int(jobs["preemptions"][rows].sum()),
-        # A job that never started has -1 restarts by the formula, and none in truth.
-        "restarts_mean": _mean(jobs["restarts"][rows].clip(0)) if rows.any() else 0.0,
-        "failures": int(jobs["failures"][rows].sum()),
-        "slo_attainment": kept_slos,
-        "late": 1.0 - kept_slos,
-        "slo_violation": attainment.slo_violation(run, censored),
-        "cost": None if prices is None else usage.cost(run, prices),
-        "seconds": run.info.get("seconds"),
     }
-    return {name: None if found[name] != found[name] else found[name] for name in METRICS}
+
+
+def _unless_nan(value):
+    """The value, or None if it is nan."""
+    if value != value:
+        return None
+    return value
 
 
 def _check(source: str, censored, prices, speeds):
@@ -194,6 +216,8 @@ def compare(runs: dict, metrics: list[str] | None = None, **options) -> pl.DataF
     if metrics is not None:
         names = names_of("compare", "metrics", metrics, METRICS)
     rows = [{"policy": name} | summary(run, **options) for name, run in runs.items()]
-    counts = [name for name in METRICS if isinstance(rows[0][name], int)] if rows else []
-    kinds = {name: pl.Int64 if name in counts else pl.Float64 for name in METRICS}
-    return pl.DataFrame(rows, schema={"policy": pl.Utf8} | kinds).select("policy", *names)
+    kinds = dict.fromkeys(METRICS, pl.Float64)
+    if rows:
+        kinds |= {name: pl.Int64 for name in METRICS if isinstance(rows[0][name], int)}
+    table = pl.DataFrame(rows, schema={"policy": pl.Utf8} | kinds)
+    return table.select("policy", *names)

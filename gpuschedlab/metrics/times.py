@@ -56,7 +56,10 @@ def measured(run, censored: bool = False) -> pl.DataFrame:
     (1, 2)
     """
     rows = known(run, censored)
-    return (run if isinstance(run, pl.DataFrame) else run.jobs).filter(pl.Series(rows))
+    jobs = run
+    if not isinstance(run, pl.DataFrame):
+        jobs = run.jobs
+    return jobs.filter(pl.Series(rows))
 
 
 def jct(run, censored: bool = False) -> np.ndarray:
@@ -134,15 +137,25 @@ def spread(values: np.ndarray) -> Spread:
     ordered = np.sort(np.asarray(values, dtype=float))
     if not len(ordered) or np.isnan(ordered[-1]):
         return Spread(len(ordered), *[float("nan")] * 5)
-    quantiles = (_quantile(ordered, share) for share in (0.5, 0.9, 0.99))
+    quantiles = [_quantile(ordered, share) for share in (0.5, 0.9, 0.99)]
     return Spread(len(ordered), float(np.mean(values)), *quantiles, float(ordered[-1]))
+
+
+def mean_of(values: np.ndarray) -> float:
+    """Return the mean of values (k,); nan if there are none."""
+    if not len(values):
+        return float("nan")
+    return float(values.mean())
 
 
 def _quantile(ordered: np.ndarray, share: float) -> float:
     """Quantile of sorted values, linear between two of them: `numpy.quantile`, without its checks."""
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    rest = place % 1
+    last = len(ordered) - 1
+    rank = share * last
+    low = int(rank)
+    part = rank % 1
     a = float(ordered[low])
-    b = float(ordered[min(low + 1, len(ordered) - 1)])
-    return a + (b - a) * rest if rest < 0.5 else b - (b - a) * (1 - rest)
+    b = float(ordered[min(low + 1, last)])
+    if part < 0.5:
+        return a + (b - a) * part
+    return b - (b - a) * (1 - part)

@@ -39,18 +39,21 @@ def line_of(run, *names: str) -> dict[str, np.ndarray]:
 
 def timeline_of(run) -> pl.DataFrame:
     """Timeline of a run over its window, as `line_of`."""
-    return pl.DataFrame(line_of(run, *(name for name in run.timeline.columns if name != "time")))
+    names = [name for name in run.timeline.columns if name != "time"]
+    return pl.DataFrame(line_of(run, *names))
 
 
 def time_mean(timeline, column: str) -> float:
     """Time-weighted mean of a column of a timeline: a row holds until the next; nan when no time passes."""
     weights = np.diff(timeline["time"])
     total = float(weights.sum())
-    return _dot(np.asarray(timeline[column])[:-1], weights) / total if total > 0 else float("nan")
+    if not total > 0:
+        return float("nan")
+    return _dot(np.asarray(timeline[column])[:-1], weights) / total
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    """Sum of products, by one thread: those of BLAS cost milliseconds to wake where other work runs."""
+    """Sum of products, by one thread: those of BLAS cost milliseconds to wake beside other work."""
     return float((a * b).sum())
 
 
@@ -65,7 +68,9 @@ def makespan(run) -> float:
     submit = run["jobs"]["submit"][run.counted]
     end = run["jobs"]["end"][run.counted]
     end = end[~np.isnan(end)]
-    return float(end.max() - submit.min()) if len(end) else float("nan")
+    if not len(end):
+        return float("nan")
+    return float(end.max() - submit.min())
 
 
 def utilisation(run) -> float:
@@ -83,7 +88,9 @@ def utilisation(run) -> float:
     """
     line = line_of(run, "used", "capacity")
     up = time_mean(line, "capacity")
-    return time_mean(line, "used") / up if up > 0 else float("nan")
+    if not up > 0:
+        return float("nan")
+    return time_mean(line, "used") / up
 
 
 def contention(run) -> float:
@@ -131,10 +138,10 @@ def gpu_time(run) -> GpuTime:
     jobs = run["jobs"]
     attained = jobs["attained"][run.counted]
     executed = jobs["executed"][run.counted]
-    held = np.divide(attained, executed, out=np.zeros(len(attained)), where=executed > 0)
+    gpus = np.divide(attained, executed, out=np.zeros(len(attained)), where=executed > 0)
     total = float(attained.sum())
-    overhead = _dot(jobs["overhead"][run.counted], held)
-    lost = _dot(jobs["lost"][run.counted], held)
+    overhead = _dot(jobs["overhead"][run.counted], gpus)
+    lost = _dot(jobs["lost"][run.counted], gpus)
     return GpuTime(total, total - overhead - lost, overhead, lost)
 
 
@@ -145,9 +152,12 @@ def cluster_of(run) -> Cluster:
 
 def _own(run: Reading, *names: str) -> list[np.ndarray]:
     """Columns (m,) of the allocations, without those of guests: their GPUs are their partners', and count once."""
-    held = run["allocations"]
-    guest = held["guest"] if "guest" in held else np.zeros(0, bool)
-    return [held[name][~guest] if guest.any() else held[name] for name in names]
+    allocations = run["allocations"]
+    columns = [allocations[name] for name in names]
+    if "guest" not in allocations or not allocations["guest"].any():
+        return columns
+    hosts = ~allocations["guest"]
+    return [column[hosts] for column in columns]
 
 
 def _paid(run: Reading, *names: str) -> list[np.ndarray]:
@@ -165,15 +175,18 @@ def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
     begin, stop = run.window
     size = cluster.node_gpus.astype(float)
     # Every reason why GPUs of a node are not free: allocations first, then outages.
-    node, taken, start, end = _own(run, "node", "gpus", "start", "end")
+    columns = _own(run, "node", "gpus", "start", "end")
     down = [(e.node, size[e.node], e.start, min(e.end, stop)) for e in cluster.events if e.start < stop]
     if down:
-        lost = np.array(down, dtype=float).T
-        node, taken, start, end = (np.concatenate(pair) for pair in zip((node, taken, start, end), lost))
+        outages = np.array(down, dtype=float).T
+        columns = [np.concatenate(pair) for pair in zip(columns, outages)]
+    node, gpus, start, end = columns
     # One event a change of a node's held GPUs; every node begins with none. Numbers of few bytes are sorted fastest.
-    nodes = np.concatenate([np.arange(len(size)), node, node]).astype(np.min_scalar_type(len(size)))
-    times = np.clip(np.concatenate([np.full(len(size), begin), start, end]), begin, stop)
-    delta = np.concatenate([np.zeros(len(size)), taken, -taken])
+    nodes = np.concatenate([np.arange(len(size)), node, node])
+    nodes = nodes.astype(np.min_scalar_type(len(size)))
+    times = np.concatenate([np.full(len(size), begin), start, end])
+    times = np.clip(times, begin, stop)
+    delta = np.concatenate([np.zeros(len(size)), gpus, -gpus])
     order = np.lexsort((times, nodes))
     nodes = nodes[order]
     times = times[order]
@@ -182,7 +195,8 @@ def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
     until = np.append(times[1:], stop)
     until[np.append(nodes[1:] != nodes[:-1], True)] = stop
     slots = np.maximum(np.rint((size[nodes] - used) * SLOTS), 0).astype(np.int64)
-    gpu_time = np.bincount(slots, until - times) * np.arange(slots.max(initial=0) + 1) / SLOTS
+    seconds = np.bincount(slots, until - times)
+    gpu_time = seconds * np.arange(slots.max(initial=0) + 1) / SLOTS
     levels = np.flatnonzero(gpu_time)
     return levels / SLOTS, gpu_time[levels]
 
@@ -217,8 +231,11 @@ def fragmentation(run, gpus: float | None = None) -> float:
     if not len(free):
         return float("nan")
     largest = run.cluster.node_gpus.max()
-    demands = np.minimum(np.array([gpus], float) if gpus else run["jobs"]["gpus"][run.counted], largest)
-    below = np.searchsorted(free, demands - 1e-6)
+    if gpus:
+        demands = np.array([gpus], float)
+    else:
+        demands = run["jobs"]["gpus"][run.counted]
+    below = np.searchsorted(free, np.minimum(demands, largest) - 1e-6)
     unusable = np.concatenate([[0.0], np.cumsum(weight)])
     return float(unusable[below].mean() / weight.sum())
 
@@ -229,7 +246,8 @@ def _reserved(run: Reading) -> tuple[np.ndarray, ...]:
     if not len(pools["time"]):
         return (np.zeros(0, object), *np.zeros((3, 0)))
     # In order of name, type and time: a row holds until the next of its name and type.
-    name, kind = (np.unique(pools[part].astype(str), return_inverse=True)[1] for part in ("name", "gpu_type"))
+    name = _codes(pools["name"])
+    kind = _codes(pools["gpu_type"])
     order = np.lexsort((pools["time"], kind, name))
     name = name[order]
     kind = kind[order]
@@ -237,8 +255,14 @@ def _reserved(run: Reading) -> tuple[np.ndarray, ...]:
     if not run.counted.all():
         start = np.maximum(start, 0.0)  # what is reserved before does not count, as the jobs of then
     last = max(run.stopped, start.max())
-    end = np.append(np.where((name[1:] == name[:-1]) & (kind[1:] == kind[:-1]), start[1:], last), last)
+    goes_on = (name[1:] == name[:-1]) & (kind[1:] == kind[:-1])
+    end = np.append(np.where(goes_on, start[1:], last), last)
     return pools["gpu_type"][order], pools["gpus"][order], start, end
+
+
+def _codes(texts: np.ndarray) -> np.ndarray:
+    """Number (n,) of each of some texts (n,), in their order."""
+    return np.unique(texts.astype(str), return_inverse=True)[1]
 
 
 def kept_alive(run) -> float:
@@ -251,7 +275,9 @@ def kept_alive(run) -> float:
 def billed(run) -> float:
     """GPU-seconds that jobs held, or that were reserved, those that were `kept_alive` among them."""
     run = reading(run)
-    return sum(_dot(gpus, end - start) for gpus, start, end in (_paid(run, "gpus", "start", "end"), _reserved(run)[1:]))
+    gpus, start, end = _paid(run, "gpus", "start", "end")
+    _, reserved, start_of_reserved, end_of_reserved = _reserved(run)
+    return _dot(gpus, end - start) + _dot(reserved, end_of_reserved - start_of_reserved)
 
 
 def cost(run, prices: float | dict[str, float]) -> float:
@@ -287,10 +313,14 @@ def cost(run, prices: float | dict[str, float]) -> float:
     if not isinstance(prices, dict):
         return billed(run) / 3600.0 * prices
     parts = [_paid(run, "gpu_type", "gpus", "start", "end"), _reserved(run)]
-    kind, gpus, start, end = (np.concatenate(pair) for pair in zip(*parts, strict=True))
+    columns = [np.concatenate(pair) for pair in zip(*parts, strict=True)]
+    kind, gpus, start, end = columns
     kinds, kind = np.unique(kind.astype(str), return_inverse=True)
-    if missing := sorted(set(kinds.tolist()) - set(prices)):
+    missing = sorted(set(kinds.tolist()) - set(prices))
+    if missing:
         raise RunError(
             f"cost: found no price for {missing}; expected one for each GPU type used. Add them to `prices`."
         )
-    return _dot(np.bincount(kind, gpus * (end - start) / 3600.0), np.array([prices[name] for name in kinds.tolist()]))
+    gpu_hours = np.bincount(kind, gpus * (end - start) / 3600.0)
+    price = np.array([prices[name] for name in kinds.tolist()])
+    return _dot(gpu_hours, price)

@@ -1,6 +1,7 @@
 """Two runs of one trace, job by job: which is better, how sure that is, and which jobs gain and pay."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,8 +9,10 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import attainment, fairness, usage
 from gpuschedlab.metrics.columns import check_flag, check_prices, check_text, jobs_of, known
 from gpuschedlab.metrics.columns import counted as counting
+from gpuschedlab.metrics.display import round_span
 from gpuschedlab.metrics.intervals import difference_interval, paired_ratio, ratio_interval
-from gpuschedlab.metrics.sentence import TIMES, Amount, Difference, Group, Moved, round_span
+from gpuschedlab.metrics.sentence import TIMES, Amount, Difference, Group, Moved
+from gpuschedlab.metrics.times import mean_of
 
 CLOSE = 1.03
 """Ratio: one nearer to 1 is no difference, and that is only said if the whole interval is that near."""
@@ -24,6 +27,8 @@ ROUNDING = 1e-12
 """Share of the latest end by which rounding may change a sum of times."""
 PAID = 1e-9
 """The same for costs, as a share."""
+DIRECTIONS = {"jct": ("sooner", "later")}
+"""Words for better and worse of a measure, if these are not "less" and "more"."""
 FOCUS = 0.25
 """A group is named where its share of the time exceeds its share of the jobs by so much."""
 
@@ -31,75 +36,114 @@ OF_A_JOB = ("job_id", "submit", "gpus", "duration")
 """Columns that are alike in two runs of one trace."""
 GROUPS = (
     *((f"run for more than {hours} h", "duration", 3600.0 * hours, True) for hours in (1, 4, 24)),
-    *((f"run for at most {words}", "duration", most, False) for words, most in (("10 min", 600.0), ("1 h", 3600.0))),
+    *((f"run for at most {span}", "duration", most, False) for span, most in (("10 min", 600.0), ("1 h", 3600.0))),
     *((f"need more than {gpus} GPUs", "gpus", gpus, True) for gpus in (4, 8, 16)),
-    *((f"need {words}", "gpus", gpus, False) for words, gpus in (("1 GPU", 1), ("at most 4 GPUs", 4))),
+    *((f"need {number}", "gpus", gpus, False) for number, gpus in (("1 GPU", 1), ("at most 4 GPUs", 4))),
 )
 """Groups that may be named: words, column of the jobs, border, and whether its jobs lie above it."""
 BRIEF = 600.0
 BRIEF_GROUPS = (
-    *(
-        (f"run for more than {words}", "duration", border, True)
-        for words, border in (("1 s", 1.0), ("10 s", 10.0), ("1 min", 60.0))
-    ),
-    *((f"run for at most {words}", "duration", most, False) for words, most in (("1 s", 1.0), ("10 s", 10.0))),
+    ("run for more than 1 s", "duration", 1.0, True),
+    ("run for more than 10 s", "duration", 10.0, True),
+    ("run for more than 1 min", "duration", 60.0, True),
+    ("run for at most 1 s", "duration", 1.0, False),
+    ("run for at most 10 s", "duration", 10.0, False),
 )
 """Further ones, if the average job runs for less than 10 min."""
 
 
+NO_JOBS = Moved(np.zeros(0, int), 0.0, 0.0, 0.0, None)
+"""Jobs that move, if there are none."""
+
+
+class Scope(NamedTuple):
+    """Jobs that a comparison is of."""
+
+    among: np.ndarray | None = None  # (n,) bool, jobs that are compared; None: all
+    of: str = ""  # which these are: "submitted Tue 11:00 to Wed 13:00"
+    place: str = ""  # "In this week": the difference is judged as a fact of these jobs, without an interval of others
+
+
+ALL_JOBS = Scope()
+
+
 def compared(
-    now, before=None, names=("now", "before"), *, among=None, of="", measure="jct", censored=False, prices=1.0, place=""
+    now, before=None, names=("now", "before"), scope: Scope = ALL_JOBS, *, measure="jct", censored=False, prices=1.0
 ) -> Difference:
     """Compare two runs of one trace, or their `jobs` frames, job by job; without `before` there is nothing to compare with.
 
-    `among` (n,) picks jobs, and `of` says which ("submitted Tue 11:00 to Wed 13:00"). The `measure` is "jct", "wait", "late" (jobs that end
-    after their first deadline), "unfair" (rho above 1) or "cost" (at `prices`). `censored` as in `metrics.measured`. With a `place`
-    ("In this week") the difference is judged as a fact of these jobs, without an interval of others.
+    The `measure` is "jct", "wait", "late" (jobs that end after their first deadline), "unfair" (rho above 1) or "cost" (at `prices`).
+    `censored` as in `metrics.measured`.
     """
     runs = [run for run in (now, before) if run is not None]
     jobs = jobs_of(now)
-    if differs := difference_of_jobs(jobs, jobs_of(runs[-1])):
+    differs = difference_of_jobs(jobs, jobs_of(runs[-1]))
+    if differs:
         raise RunError(
             f"sentence: found runs of different jobs; expected two runs of one trace (column {differs} differs). "
             "Run both on one."
         )
-    _check(measure, among, len(jobs["job_id"]))
+    _check(measure, scope.among, len(jobs["job_id"]))
     check_flag("sentence", "censored", censored)
     check_prices("sentence", prices)
-    check_text("sentence", "place", place)
-    if measure == "cost":  # a total, of which no interval is known
-        values = np.array([[usage.cost(run, prices)] for run in runs])
-        rows = np.arange(len(jobs["end"]))
-    else:
-        values = np.array([MEASURES[measure](run, censored) for run in runs])
-        eligible = _eligible(now, measure, censored)
-        if among is not None:
-            eligible &= np.asarray(among)
-        rows = np.flatnonzero(np.isfinite(values).all(axis=0) & eligible)
-        values = values[:, rows]
-        if len(rows) < eligible.sum():
-            of = f"{of} {_decided(runs, measure, censored)}".strip()
-    mine = values[0]
-    theirs = values[-1]
-    means = [float(each.mean()) if len(each) else np.nan for each in (mine, theirs)]
-    least = least_of(*means) if measure in TIMES else 0.0
-    gain, loss = (_moved(jobs, rows, sign * (theirs - mine), least, measure) for sign in (1.0, -1.0))
-    kind = "alone" if before is None else "self"
+    check_text("sentence", "place", scope.place)
+    if measure == "cost":
+        return _of_cost(runs, now is not before, names, scope, prices)
+    values = np.array([MEASURES[measure](run, censored) for run in runs])
+    eligible = _eligible(now, measure, censored)
+    if scope.among is not None:
+        eligible &= np.asarray(scope.among)
+    rows = np.flatnonzero(np.isfinite(values).all(axis=0) & eligible)
+    of = scope.of
+    if len(rows) < eligible.sum():
+        of = f"{of} {_decided(runs, measure, censored)}".strip()
+    mine = values[0, rows]
+    theirs = values[-1, rows]
+    means = (mean_of(mine), mean_of(theirs))
+    least = 0.0
+    if measure in TIMES:
+        least = least_of(*means)
+    gain = _moved(jobs, rows, theirs - mine, least, measure)
+    loss = _moved(jobs, rows, mine - theirs, least, measure)
+    kind = "self"
     change = (1.0, 1.0, 1.0)
-    if before is not None and now is not before:
-        if place:
+    fewest = 1
+    if before is None:
+        kind = "alone"
+    elif now is not before:
+        if scope.place:
             change, kind = _happened(measure, mine, theirs)
         else:
+            fewest = FEWEST
             change, kind = _judged(measure, jobs["submit"][rows], mine, theirs)
-        if measure == "cost":
-            same = abs(mine[0] - theirs[0]) <= PAID * mine[0]
-        else:
-            same = not any(len(moved.rows) or moved.over for moved in (gain, loss))
-        if same:
+        if not any(len(moved.rows) or moved.over for moved in (gain, loss)):
             kind = "same"
-    if now is not before and measure != "cost" and len(rows) < (1 if place or before is None else FEWEST):
+    if now is not before and len(rows) < fewest:
         kind = "few"
-    return Difference(kind, measure, tuple(names[:2]), *means, len(rows), *change, gain, loss, of, place)
+    return Difference(kind, measure, tuple(names[:2]), *means, len(rows), *change, gain, loss, of, scope.place)
+
+
+def _of_cost(runs: list, are_two: bool, names, scope: Scope, prices) -> Difference:
+    """Compare the cost of one run or two: a total, of which no interval is known."""
+    costs = [float(usage.cost(run, prices)) for run in runs]
+    mine = costs[0]
+    theirs = costs[-1]
+    kind = "self"
+    change = (1.0, 1.0, 1.0)
+    if len(runs) == 1:
+        kind = "alone"
+    elif are_two:
+        if scope.place:
+            change, kind = _happened("cost", np.array([mine]), np.array([theirs]))
+        else:
+            change = (_ratio(theirs, mine), np.nan, np.nan)
+            kind = _kind(change, "less", "more")
+        if abs(mine - theirs) <= PAID * mine:
+            kind = "same"
+    jobs = len(jobs_of(runs[0])["end"])
+    return Difference(
+        kind, "cost", tuple(names[:2]), mine, theirs, jobs, *change, NO_JOBS, NO_JOBS, scope.of, scope.place
+    )
 
 
 def difference_of_jobs(one: Mapping, two: Mapping) -> str:
@@ -134,20 +178,30 @@ def _eligible(run, measure: str, censored: bool) -> np.ndarray:
 
 def _decided(runs: list, measure: str, censored: bool) -> str:
     """Of which jobs a measure is known, in words."""
-    both = " under both" if len(runs) > 1 else ""
+    both = ""
+    if len(runs) > 1:
+        both = " under both"
     if measure == "late":
         return f"that ended or were late{both}"
     cut_off = False
     for run in runs:
         cut_off |= bool((known(run, True) & ~known(run, censored)).any())
-    return f"that ended{both}{' and in the log' if cut_off else ''}"
+    if cut_off:
+        return f"that ended{both} and in the log"
+    return f"that ended{both}"
 
 
 def best_of(
-    runs: dict, measure: str = "jct", *, headline: str = "", words: Mapping[str, str] | None = None, **options
+    runs: dict,
+    measure="jct",
+    scope: Scope = ALL_JOBS,
+    *,
+    headline="",
+    words: Mapping[str, str] | None = None,
+    **options,
 ) -> Difference | None:
     """Compare two of several runs (`pair_of`), named in `words` if it has their names; None if no measure is known."""
-    names = pair_of(runs, measure, headline, **options)
+    names = pair_of(runs, measure, headline, scope, **options)
     if not names:
         return None
     now = runs[names[0]]
@@ -155,10 +209,12 @@ def best_of(
     if len(names) == 2:
         before = runs[names[1]]
     spoken = [(words or {}).get(name, name) for name in names]
-    return compared(now, before, (spoken[0], spoken[-1]), measure=measure, **options)
+    return compared(now, before, (spoken[0], spoken[-1]), scope, measure=measure, **options)
 
 
-def pair_of(runs: dict, measure: str = "jct", headline: str = "", **options) -> tuple[str, ...]:
+def pair_of(
+    runs: dict, measure: str = "jct", headline: str = "", scope: Scope = ALL_JOBS, **options
+) -> tuple[str, ...]:
     """Return the names that `best_of` compares: the headline, and the first run or, if that is the headline, the next best.
 
     Parameters
@@ -170,6 +226,8 @@ def pair_of(runs: dict, measure: str = "jct", headline: str = "", **options) -> 
     headline : str
         Name of the run that the sentence is about. If it is "" or did not run, it is the best; a run that knows true durations
         counts as the best only if all others beside the first know them too.
+    scope : Scope
+        Jobs that are compared.
     **options
         As of `compared`.
 
@@ -178,8 +236,9 @@ def pair_of(runs: dict, measure: str = "jct", headline: str = "", **options) -> 
     tuple of str
         Two names, one of a run alone, and none if no measure is known.
     """
-    means = {name: compared(run, measure=measure, **options).now for name, run in runs.items()}
-    order = sorted((name for name in means if not np.isnan(means[name])), key=means.get)
+    means = {name: compared(run, scope=scope, measure=measure, **options).now for name, run in runs.items()}
+    known_means = [name for name in means if not np.isnan(means[name])]
+    order = sorted(known_means, key=means.get)
     if not order:
         return ()
     first = next(iter(runs))
@@ -190,9 +249,9 @@ def pair_of(runs: dict, measure: str = "jct", headline: str = "", **options) -> 
     best = rivals[0]
     if headline in order:
         best = headline
-    _, *others = dict.fromkeys([best, first, *rivals])
+    candidates = [name for name in dict.fromkeys([first, *rivals]) if name != best]
     jobs = jobs_of(runs[best])
-    same = [name for name in others if not difference_of_jobs(jobs, jobs_of(runs[name]))]
+    same = [name for name in candidates if not difference_of_jobs(jobs, jobs_of(runs[name]))]
     return (best, *same[:1])
 
 
@@ -203,17 +262,30 @@ def sees_truth(run) -> bool:
 
 def counted(amount: Amount, now: float, before: float, names: tuple[str, str], wide: float = 0.0) -> Difference:
     """Compare two numbers, which `amount` names; their ratio's interval goes `wide` to each side, in logarithms, 0 if they are exact."""
-    ratio = before / now if now else np.inf
-    ends = [float(ratio * np.exp(sign * wide)) for sign in (-1, 1)]
-    kind = "same" if now == before else _kind(ratio, *ends, CLOSE, "less", "more")
-    nobody = Moved(np.zeros(0, int), 0.0, 0.0, 0.0, None)
-    return Difference(kind, amount, names, now, before, 0, ratio, *ends, nobody, nobody)
+    ratio = _ratio(before, now)
+    low = float(ratio * np.exp(-wide))
+    high = float(ratio * np.exp(wide))
+    kind = "same"
+    if now != before:
+        kind = _kind((ratio, low, high), "less", "more")
+    return Difference(kind, amount, names, now, before, 0, ratio, low, high, NO_JOBS, NO_JOBS)
+
+
+def _ratio(before: float, now: float) -> float:
+    """How many times a total of now that before is; inf if that of now is 0."""
+    if not now:
+        return np.inf
+    return before / now
 
 
 def _jct(run, censored: bool, column: str = "") -> np.ndarray:
     """JCT (s) of each job, or another time of it; nan if it is not known."""
     jobs = jobs_of(run)
-    return np.where(known(jobs, censored), jobs[column] if column else jobs["end"] - jobs["submit"], np.nan)
+    if column:
+        seconds = jobs[column]
+    else:
+        seconds = jobs["end"] - jobs["submit"]
+    return np.where(known(jobs, censored), seconds, np.nan)
 
 
 def _unfair(run, censored: bool) -> np.ndarray:
@@ -237,49 +309,61 @@ def _judged(measure: str, submit, mine, theirs) -> tuple[tuple[float, float, flo
     """Ratio (shares: difference) of before to now, the ends of its interval, and the verdict."""
     if measure == "jct":
         ratio = paired_ratio(submit, theirs, mine)[:3]
-        return ratio, _kind(*ratio, CLOSE, "sooner", "later")
-    if measure == "cost":
-        ratio = float(theirs[0] / mine[0]) if mine[0] else np.inf
-        return (ratio, np.nan, np.nan), _kind(ratio, np.nan, np.nan, CLOSE, "less", "more")
+        return ratio, _kind(ratio, "sooner", "later")
     if not len(mine):
-        return (np.nan,) * 3, "few"
+        return (np.nan, np.nan, np.nan), "few"
     order = np.argsort(submit, kind="stable")
     if measure == "wait":
-        ratio = theirs.sum() / mine.sum() if mine.any() else np.inf, *ratio_interval(theirs[order], mine[order])
-        return ratio, _kind(*ratio, CLOSE, "less", "more")
-    change = float((theirs - mine).mean()), *difference_interval(mine[order], theirs[order])
-    return change, _kind(*np.exp((*change, POINT)), "less", "more")
+        interval = ratio_interval(theirs[order], mine[order])
+        ratio = (_ratio(theirs.sum(), mine.sum()), *interval)
+        return ratio, _kind(ratio, "less", "more")
+    interval = difference_interval(mine[order], theirs[order])
+    change = (float((theirs - mine).mean()), *interval)
+    return change, _kind(np.exp(change), "less", "more", np.exp(POINT))
 
 
 def _happened(measure: str, mine, theirs) -> tuple[tuple[float, float, float], str]:
     """Ratio (shares: difference) of before to now without an interval, and in which direction it lies: "near" within 3 %."""
     if not len(mine):
-        return (np.nan,) * 3, "few"
-    if measure in TIMES or measure == "cost":
-        total = float(mine.sum())
-        value = float(theirs.sum()) / total if total else np.inf
-        logarithm = np.log(value) if value else -np.inf
-        border = np.log(CLOSE)
-    else:
-        value = logarithm = float((theirs - mine).mean())
-        border = POINT
-    words = ("sooner", "later") if measure == "jct" else ("less", "more")
+        return (np.nan, np.nan, np.nan), "few"
     if not mine.any() and not theirs.any():
         return (1.0, np.nan, np.nan), "near"
+    if measure in TIMES or measure == "cost":
+        value = _ratio(float(theirs.sum()), float(mine.sum()))
+        logarithm = -np.inf
+        if value:
+            logarithm = np.log(value)
+        border = np.log(CLOSE)
+    else:
+        value = float((theirs - mine).mean())
+        logarithm = value
+        border = POINT
+    better, worse = DIRECTIONS.get(measure, ("less", "more"))
+    change = (value, np.nan, np.nan)
     if abs(logarithm) < border:
-        return (value, np.nan, np.nan), "near"
-    return (value, np.nan, np.nan), words[0] if logarithm > 0 else words[1]
+        return change, "near"
+    if logarithm > 0:
+        return change, better
+    return change, worse
 
 
-def _kind(value: float, low: float, high: float, close: float, better: str, worse: str) -> str:
-    """Judge a ratio: its direction if the interval is clear of 1, "none" if it lies within the zone, "short" if there is no interval."""
+def _kind(ratio: tuple[float, float, float], better: str, worse: str, close: float = CLOSE) -> str:
+    """Judge a ratio with the ends of its interval, nan if there is none.
+
+    Return the direction if the interval is clear of 1, "none" if it lies within the zone, "short" if there is no interval, else "close".
+    """
+    value, low, high = ratio
     if np.isnan(low):
-        return "close" if 1 / close < value < close else "short"
+        if 1 / close < value < close:
+            return "close"
+        return "short"
     if low > 1 and value >= close:
         return better
     if high < 1 and value <= 1 / close:
         return worse
-    return "none" if low > 1 / close and high < close else "close"
+    if low > 1 / close and high < close:
+        return "none"
+    return "close"
 
 
 def least_of(now: float, before: float) -> float:
@@ -289,23 +373,27 @@ def least_of(now: float, before: float) -> float:
 
 def _moved(jobs, rows: np.ndarray, change: np.ndarray, least: float, measure: str) -> Moved:
     """Jobs for which a change is above the least that counts."""
-    nobody = Moved(rows[:0], 0.0, 0.0, 0.0, None)
-    if measure == "cost":
-        return nobody
     rounding = 0.0
     if measure in TIMES:
         rounding = ROUNDING * float(np.nanmax(jobs["end"][rows], initial=0.0))
     counts = change > least + rounding
-    over = least if counts.sum() < (change > rounding).sum() else 0.0
+    over = 0.0
+    if counts.sum() < (change > rounding).sum():
+        over = least
     if not counts.any():
-        return nobody._replace(over=over)
+        return NO_JOBS._replace(over=over)
     moved = rows[counts]
     change = change[counts]
+    borders = GROUPS
+    if jobs["duration"][rows].mean() < BRIEF:
+        borders = (*GROUPS, *BRIEF_GROUPS)
     groups = []
-    brief = jobs["duration"][rows].mean() < BRIEF
-    for words, column, border, above in (*GROUPS, *(BRIEF_GROUPS if brief else ())):
+    for clause, column, border, above in borders:
         inside = (jobs[column] > border) == above
-        groups.append(Group(words, float(change[inside[moved]].sum() / change.sum()), float(inside[rows].mean())))
+        of_change = change[inside[moved]].sum() / change.sum()
+        groups.append(Group(clause, float(of_change), float(inside[rows].mean())))
     best = max(groups, key=lambda group: group.share - group.jobs)
-    named = best if best.share - best.jobs >= FOCUS else None
+    named = None
+    if best.share - best.jobs >= FOCUS:
+        named = best
     return Moved(moved, float(change.mean()), float(change.max()), len(moved) / len(rows), named, over)

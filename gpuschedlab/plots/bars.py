@@ -25,7 +25,7 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
     Parameters
     ----------
     runs : Run or dict of str to Run
-        What to show.
+        Runs to show.
     metric : str
         A name from `metrics.METRICS`.
     **options

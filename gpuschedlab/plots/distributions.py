@@ -40,7 +40,7 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
     Parameters
     ----------
     runs : Run or dict of str to Run
-        What to show.
+        Runs to show.
     points : int
         Most points per curve.
     censored : bool

@@ -1,4 +1,4 @@
-"""Two runs of the same jobs, job by job: numbers of the first screen, and its figures where no script draws them."""
+"""Two runs of the same jobs, job by job: numbers of the first screen, and its figures if no script draws them."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ SENT = 4000
 class Compared(NamedTuple):
     """Jobs of two runs, their `names` now and before; `gpus`, `submit`, `duration`, times to finish `now` and `before` (n,), s.
 
-    Times are nan where a job never ended; `moved` is 1 for jobs that end later, and -1 for those that end sooner; `weekday` is that of time
+    Times are nan if a job never ended; `moved` is 1 for jobs that end later, and -1 for those that end sooner; `weekday` is that of time
     zero (0: Monday; None: unknown).
     """
 
@@ -46,7 +46,7 @@ class Compared(NamedTuple):
         return Lines(title, time_axis(), "jobs", lines["hours"], there).draw()._replace(record=record)
 
     def sent(self, also: int | None, timed, sized) -> dict:
-        """What a page gets: all jobs; of a large log, `rows` of those that change most and of a share of the others.
+        """The jobs that a page gets: all jobs; of a large log, `rows` of those that change most and of a share of the others.
 
         With those come the `lines` of all jobs that are `sized` (n,), and counts of `all` that are `timed` (n,).
         """

@@ -22,7 +22,7 @@ def load_over_time(runs, points: int = 1000, start: float | None = None, end: fl
     Parameters
     ----------
     runs : Run or dict of str to Run
-        What to show.
+        Runs to show.
     points : int
         Bins, 1 to 1,000.
     start, end : float, optional
@@ -58,7 +58,7 @@ def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
     Returns
     -------
     tuple of float
-        Its start and end, s, which are `length` apart where the runs are that long.
+        Its start and end, s, which are `length` apart if the runs are that long.
     """
     lines = [timeline_of(run) for run in as_runs(runs).values()]
     first = min(t["time"].min() for t in lines)

@@ -49,7 +49,7 @@ def figure(numbers):
 
 
 def plotter(compute):
-    """Function that makes a figure of what `compute` takes, or of the numbers that it returned."""
+    """Function that makes a figure of the arguments of `compute`, or of the numbers that it returned."""
     signature = inspect.signature(compute)
 
     def plot(*arguments, **options):

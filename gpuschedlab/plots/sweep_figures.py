@@ -254,7 +254,7 @@ def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_me
     Parameters
     ----------
     sweep : Sweep, polars.DataFrame, or numbers
-        A sweep, (part of) its frame, or what `sweep_lines`, `sweep_map` or `sweep_front` returned.
+        A sweep, (part of) its frame, or the result of `sweep_lines`, `sweep_map` or `sweep_front`.
     x, y : str, optional
         Knobs, or other columns that name rows: x alone makes lines, x and y a map. Two metrics make a front.
     metric : str or pair of str

@@ -21,7 +21,7 @@ def arrivals(traces: dict, seconds: float = HOUR) -> Lines:
     Parameters
     ----------
     traces : dict of str to polars.DataFrame
-        What to show.
+        Traces to show.
     seconds : float
         Length of a bin, s.
     """

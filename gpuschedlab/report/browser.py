@@ -31,7 +31,7 @@ def find_browser() -> str | None:
 
 
 def _opened(page: Path, folder: str | Path, *switches: str, timeout: float = 120.0) -> subprocess.CompletedProcess:
-    """What a browser says of a page once its scripts have run; it keeps its files in the folder."""
+    """Answer of a browser on a page once its scripts have run; it keeps its files in the folder."""
     if (browser := find_browser()) is None:
         raise MissingExtra(
             f"pictures need a browser: install chromium, or set CHROMIUM to one (looked for {', '.join(NAMES)})"
@@ -53,7 +53,7 @@ def screenshot(html: str | Path, png: str | Path, width: int = 1280, height: int
     html : str or Path
         The page.
     png : str or Path
-        Where the picture goes.
+        File of the picture.
     width, height : int
         Its size, pixels.
     timeout : float
@@ -102,9 +102,9 @@ def save_figure(figure, path: str | Path, width: int = 960, height: int = 480) -
     Parameters
     ----------
     figure : plots.Figure or plots.Figures
-        What to draw; Figures only as .png and .html.
+        The figure to draw; Figures only as .png and .html.
     path : str or Path
-        Where to.
+        The file.
     width, height : int
         Size of a picture, pixels.
 

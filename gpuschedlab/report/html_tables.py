@@ -1,4 +1,4 @@
-"""The tables of the page, as HTML, and what they say over several seeds."""
+"""The tables of the page, as HTML, and their means over several seeds."""
 
 import re
 from html import escape
@@ -96,7 +96,7 @@ def comparison_table(runs: dict, censored: bool = False) -> str:
 
 
 def trace_sentence(runs: dict, censored: bool = False) -> str:
-    """What was run, in one sentence: jobs, span, demand, cluster."""
+    """The workload, in one sentence: jobs, span, demand, cluster."""
     run = next(iter(runs.values()))
     jobs = run.jobs.filter(run.jobs["submit"] >= 0)
     cluster = cluster_of(run)
@@ -121,7 +121,7 @@ def trace_sentence(runs: dict, censored: bool = False) -> str:
 
 
 def versions_sentence(runs: dict) -> str:
-    """What the numbers depend on besides the settings: the versions that the runs were made with; empty if they are not known."""
+    """Versions that the runs were made with, on which the numbers depend besides the settings; empty if they are not known."""
     versions_of_runs = dict.fromkeys(tuple(run.info.get("versions", {}).items()) for run in runs.values())
     lists = []
     for versions in versions_of_runs:

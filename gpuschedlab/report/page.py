@@ -1,4 +1,4 @@
-"""Write the page: what was run, the table, the figures, and how to read each."""
+"""Write the page: the workload, the table, the figures, and how to read each."""
 
 import json
 from html import escape
@@ -59,7 +59,7 @@ def _with_logarithmic_queues(drawing: Drawing) -> Drawing:
 
 
 def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
-    """Figure of a section of the page; a choice of the run where it has one for each."""
+    """Figure of a section of the page; a choice of the run if it has one for each."""
     choice = ""
     if len(drawings) > 1:
         options = "".join(f"<option>{escape(name)}</option>" for name in names)
@@ -127,7 +127,7 @@ def write_report(
     runs : dict of str to Run, or Comparison
         Runs of one trace on one cluster, by the name of their policy. The sentences of a comparison stand at the head of the page.
     path : str or Path
-        Where to.
+        The file.
     title : str, optional
         Heading of the page.
     window : tuple of float, optional
@@ -135,7 +135,7 @@ def write_report(
     censored : bool
         As in `metrics.measured`.
     command : str
-        What makes the page again, for its end.
+        Code that makes the page again, for its end.
     seeds : list of dict, optional
         Means over seeds with intervals (`report.over_seeds`), for a table of their own.
 

@@ -161,7 +161,7 @@ class Week(Played, Recipe):
         return with_past(self._generated(seed, days_in(self.before) or 0.0), 0.0, self.before)
 
     def _generated(self, seed: int, before: float) -> pl.DataFrame:
-        """Generate some days more; where it is to be exact, the others have about the jobs and just the load requested."""
+        """Generate some days more; if it is to be exact, the others have about the jobs and just the load requested."""
         measured = bend(self.calibration or load_preset(self.preset), self.shape)
         amount = self.amount.knobs
         span = amount["days"]

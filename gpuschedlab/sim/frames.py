@@ -252,6 +252,6 @@ class Made:
 
 
 def columns_of(run, part: str) -> Mapping[str, np.ndarray]:
-    """Columns of a part of a run, without its frame where that has not been made."""
+    """Columns of a part of a run, without its frame if that has not been made."""
     held = vars(run)[part]
     return held if isinstance(held, Part) else Columns(held)

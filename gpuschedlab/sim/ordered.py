@@ -19,7 +19,7 @@ MOVING = {"none": STILL, "falling": FALLING, "running": DRIFTING, "all": ALL}
 class Plan(Knobbed):
     """How a plan is made (`backfill="plan"`), beside its depth: which jobs it looks at, when, and how finely.
 
-    A plan goes through the waiting jobs in order. A job starts if it fits now, for as long as its estimate says, beside what is
+    A plan goes through the waiting jobs in order. A job starts if it fits now, for as long as its estimate says, beside GPUs
     promised to those before it; otherwise GPUs of named nodes are promised to it, from the first instant at which it fits, as long as
     fewer promises stand than the plan is deep. Plans are made anew at each decision, and promises forgotten, unless they `keep` them.
 
@@ -91,7 +91,7 @@ class Ordered(Policy):
         How the plan is made.
     moving : {"all", "running", "falling", "none"}
         Which keys drift with time by themselves: of all jobs, of running ones, or of running ones, which never rise (as a
-        remaining time). "none" (fastest): keys change only where `change` says.
+        remaining time). "none" (fastest): keys change only when `change` says.
     lease : float
         Seconds for which a started job may not be suspended; 0: none.
     lease_grid : float
@@ -184,7 +184,7 @@ class Ordered(Policy):
 
     @staticmethod
     def standing(now: float, usage: np.ndarray, tree: np.ndarray, knobs: np.void) -> np.ndarray:
-        """How each account (U,) stands: `job.standing` of keys; abstract, called where `period` is above 0.
+        """How each account (U,) stands: `job.standing` of keys; abstract, called if `period` is above 0.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class Ordered(Policy):
 
     @staticmethod
     def planner(now: float, *seen: np.ndarray) -> np.ndarray:
-        """Cells (C,) of jobs that start now: `answer` (row of `queue`), `node` and `slots`; abstract, called where `planned` is true.
+        """Cells (C,) of jobs that start now: `answer` (row of `queue`), `node` and `slots`; abstract, called if `planned` is true.
 
         It takes `now` (s); nodes (N,); runs (R + 1,), with their ends (s) and first `cells`, the last row ends the one before; queue (Q,),
         waiting jobs in order; windows, announced outages; rule (1,), with the fields of `Plan`; cells (C,) of running jobs; allowed

@@ -127,7 +127,7 @@ class Policy(Knobbed):
 class Round(Policy):
     """Decide the GPUs of each job, at intervals, at events or at instants that it requested, in plain Python on numpy arrays.
 
-    A subclass is a frozen dataclass with `allocate(self, view) -> Allocation`, and `begin(self)` where it carries more
+    A subclass is a frozen dataclass with `allocate(self, view) -> Allocation`, and `begin(self)` if it carries more
     than a dict from round to round. Jobs with an unchanged answer stay where they are.
 
     Attributes

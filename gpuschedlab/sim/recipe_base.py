@@ -37,7 +37,7 @@ class Recipe(Knobbed):
 
     Explorers, sweeps, notebooks and `gpuschedlab compare --on` take one. Its fields are knobs, or things that have knobs
     themselves: a field `policy: Annotated[Ymir, Holds(("threshold",))] = Ymir()` gives the recipe the policy's `threshold`.
-    `recipe.to_dict()` says all of it as a plain dict, `parse.word_of(recipe)` in one word: what a link, a parameter of
+    `recipe.to_dict()` says all of it as a plain dict, `parse.word_of(recipe)` in one word, which a link, a parameter of
     papermill and a cell of a sweep write down.
 
     Attributes

@@ -57,7 +57,7 @@ class Run:
     info : dict
         Policy, knobs, cluster, seed, versions and its other inputs.
     decisions : polars.DataFrame, optional
-        Why each waiting job waits, where that was logged (`Scenario.run(policy, log=True)`): `time, job` (row of jobs),
+        Why each waiting job waits, if that was logged (`Scenario.run(policy, log=True)`): `time, job` (row of jobs),
         `reason` (`gpuschedlab.sim.explain.decisions.REASONS`), `began` (how the wait began, in its first row: submitted, preempted,
         failed with a node, profiled), `gated` (held back by the policy's gate), `place` (waiting jobs that go before it),
         `blocker` (row of the job that it waits behind), `key` (its place in the policy's order, lowest first), `free` (GPUs

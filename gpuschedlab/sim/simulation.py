@@ -43,7 +43,7 @@ class Simulation:
         Jobs already in the system at `start`, as `unfinished()` gives them: `job_id, executed` (s), `attained` (GPU-s), `progress, running`
         (bool), and optionally `contention` (so far), `waiting_since` and `started` (s), `stage` (1: is being profiled), and `nodes`
         (numbers of the nodes on which a job runs, in the cluster's order). Running jobs without nodes, or for which there is no room on
-        them, are placed anew, where a `copy` keeps them.
+        them, are placed anew, while a `copy` keeps them.
     usage : polars.DataFrame, optional
         Usage of accounts before `start`, for policies that count usage (`Policy.charged`): one row per job that ran, with the columns by
         which it is charged (`user`, `account`), `gpus`, `started` and `ended` (s). Without it nothing was used.

@@ -1,6 +1,6 @@
 """The suite: fixed tasks with fixed seeds, on which a policy stands beside others, and a card that says where it wins and loses.
 
-`tasks` lists them, `standing` runs a policy on all and compares, `bound` says what no schedule can beat, `card` writes the page.
+`tasks` lists them, `standing` runs a policy on all and compares, `bound` bounds every schedule, `card` writes the page.
 """
 
 from gpuschedlab.scenarios.task import Task

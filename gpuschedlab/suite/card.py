@@ -1,4 +1,4 @@
-"""The card: one page that says where a policy wins, where it loses, and what it costs."""
+"""The card: one page that says where a policy wins and loses, and its cost."""
 
 from html import escape
 from importlib.resources import files

@@ -26,7 +26,7 @@ COSTS = ("preemptions", "restarts_mean", "gpu_time", "gpu_time_overhead", "gpu_t
 
 @dataclass(frozen=True)
 class Standing:
-    """What a suite found.
+    """Results of a suite.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Standing:
     frame : polars.DataFrame
         `task, version, metric, policy, seed, value, bound` and `COSTS`: a row for each run. The same call gives the same bytes.
     skipped, failed : dict of str to str
-        Tasks that are not on this machine and how to get them; what went wrong, by task and policy.
+        Tasks that are not on this machine and how to get them; the errors, by task and policy.
     """
 
     policies: tuple[str, ...]
@@ -46,7 +46,7 @@ class Standing:
     def differences(self, policy: str, other: str, task: str) -> np.ndarray | None:
         """Paired difference (n,) of a policy from another, or from the bound, in each seed that both have run, in order of the seeds.
 
-        Of times relative to the other's, of shares (as late jobs) as they are. None where one of them has no figure.
+        Of times relative to the other's, of shares (as late jobs) as they are. None if one of them has no figure.
         """
         runs = self.frame.filter(task=task, policy=policy)
         compared = self.frame.filter(task=task, policy=other).select("seed", theirs="value")
@@ -64,7 +64,7 @@ class Standing:
     def against(self, policy: str, other: str, task: str, many: int = 0) -> tuple[float, float] | None:
         """Mean of the `differences` of a policy from another, or from the bound, and the half width of its 95 % interval.
 
-        None where one of them has no figure. Where the other is the best of so `many`, the interval is a joint one: of so many equal
+        None if one of them has no figure. If the other is the best of so `many`, the interval is a joint one: of so many equal
         policies any is found behind the best in 5 of 100 tasks (Hsu, 1984).
         """
         differences = self.differences(policy, other, task)
@@ -75,7 +75,7 @@ class Standing:
     def middle(self, policy: str, other: str | None, task: str) -> MedianInterval | None:
         """Median of the `differences`, the middle seed, and its 95 % interval, whose ends are nan below six seeds.
 
-        None where one of them has no figure, or the other's is 0.
+        None if one of them has no figure, or the other's is 0.
         """
         differences = self.differences(policy, other, task)
         if differences is None or np.isnan(differences).any():
@@ -83,7 +83,7 @@ class Standing:
         return median_interval(differences)
 
     def nearest(self, policy: str, task: str) -> str | None:
-        """The one with the least mean of those that stand beside a policy in a task; None where none has run the policy's seeds."""
+        """The one with the least mean of those that stand beside a policy in a task; None if none has run the policy's seeds."""
         for rung in self.ladder(task):
             rival = rung["policy"]
             if rival not in self.policies and self.differences(policy, rival, task) is not None:
@@ -165,14 +165,14 @@ def stand(
     progress: bool = True,
     each: Callable[[Task, "Standing"], None] | None = None,
 ) -> Standing:
-    """Run policies on the tasks of the suite, beside FIFO, SRTF and each task's specialist; what is finished is kept.
+    """Run policies on the tasks of the suite, beside FIFO, SRTF and each task's specialist; finished runs are kept.
 
     Parameters
     ----------
     words : list of str
         Policies as on the command line: ``tiresias``, ``mine.py:Mine``.
     folder : path
-        Where results are kept; a stopped suite goes on from there, and policies that stood before are not run again.
+        Folder of the results; a stopped suite goes on from there, and policies that stood before are not run again.
     seeds : int
         Of each task.
     tasks : tuple of Task
@@ -181,7 +181,7 @@ def stand(
     progress : bool
         Whether bars show how far it is.
     each : callable, optional
-        Called with each task and what was found in it, when it is done.
+        Called with each task and its results, when it is done.
 
     Raises
     ------
@@ -229,7 +229,7 @@ def _swept(contenders: Mapping[str, tuple]) -> dict:
 
 
 def _rows(task: Task, frame: pl.DataFrame, seeds: int) -> pl.DataFrame:
-    """Rows of a task, with the bound of each seed where its metric has one."""
+    """Rows of a task, with the bound of each seed if its metric has one."""
     bounds = [None] * seeds
     if task.metric == "jct_mean":
         bounds = [least_jct(task.make()(seed)) for seed in range(seeds)]
@@ -246,11 +246,11 @@ def _rows(task: Task, frame: pl.DataFrame, seeds: int) -> pl.DataFrame:
 
 
 def least_jct(scenario: Scenario) -> float | None:
-    """Mean completion time (s) that no schedule of a scenario falls below; None where jobs could do more than their GPUs' share.
+    """Mean completion time (s) that no schedule of a scenario falls below; None if jobs could do more than their GPUs' share.
 
     A job of g GPUs and d seconds is g d of work, and no schedule does more work a second than there are GPUs. On one machine of that
     speed, which may divide itself among jobs at will, shortest remaining work first has the least mean (Schrage, 1968). No job takes
-    less than its duration either; the larger of the two is returned. Where two jobs on the same GPUs do more together than one
+    less than its duration either; the larger of the two is returned. If two jobs on the same GPUs do more together than one
     alone, the machine is as much faster. Of elastic jobs nothing is said.
     """
     speeds = scenario.speeds

@@ -1,4 +1,4 @@
-"""The tasks of the suite: each a recipe that nothing changes any more, what counts in it, and who is good at it."""
+"""The tasks of the suite: each a recipe that nothing changes any more, its metric, and who is good at it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class HarderWeek(Recipe):
     error: Annotated[float, Knob(0, 3, help="of estimates: standard deviation of their logarithm")] = 0.0
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Trace, cluster, and what goes wrong."""
+        """Trace, cluster, and failures."""
         scenario = self.week.scenario(seed).replace(delays=Delays(restart=60.0, checkpoint=1800.0))
         if self.mtbf:
             cluster = scenario.cluster.with_failures(self.mtbf * DAY, self.mttr * DAY, 14 * DAY, seed)
@@ -70,7 +70,7 @@ class Fetched(Recipe):
 
 
 def helios_folder() -> Path | None:
-    """Folder of Helios' logs where it has been fetched; None elsewhere."""
+    """Folder of Helios' logs if it has been fetched; None otherwise."""
     logs = sorted(Path(need("pooch").os_cache("gpuschedlab")).joinpath("helios").rglob("cluster_log.csv"))
     if not logs:
         return None

@@ -56,7 +56,7 @@ def sweep(
         Policies, pairs (policy, estimator) and lists of them such as `grid` makes; under the names of a dict, or of
         their classes. A pair's estimator, or the one that a function of the seed makes in its place, replaces the scenario's.
     folder : path
-        Where results are kept.
+        Folder of the results.
     seeds : int or iterable of int
         How many, from 0 on, or which; each takes the place of the scenario's.
     measure : dict, optional
@@ -189,7 +189,7 @@ def _keep(plan: Plan, store: Store, outcome: Outcome, bar):
 
 
 def _mend_dask(backend):
-    """Mend joblib's Dask backend where workers die."""
+    """Mend joblib's Dask backend if workers die."""
     # It does not report that Dask gave a cell up, and would wait without end; while there is one worker (the others may be on
     # their way back) it computes in this process, which a cell that takes its worker with it would end; it waits for
     # workers by a task that may be lost with one; and it would wait without end for a cell with its scenario in transfer to one:

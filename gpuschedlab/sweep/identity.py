@@ -41,13 +41,16 @@ def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None, re
 
     root = root or Path(__file__).resolve().parent.parent
     known = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())
-    sources = [*root.glob("*.py"), *(path for part in parts for path in (root / part).rglob("*.py"))]
+    sources = list(root.glob("*.py"))
+    for part in parts:
+        sources += (root / part).rglob("*.py")
     homes = [home_of(paper) for paper in papers() if not paper.startswith("gpuschedlab.")] * ("papers" in parts)
     outside = [(home.parent, home.rglob("*.py")) for home in homes]
     for base, paths in ((root, sources), *outside, (folder(), (folder() / "presets").rglob("*.json"))):
         for path in sorted(paths):
             source = read(path) if path.suffix == ".py" else path.read_bytes()
-            known.update(f"{path.relative_to(base).as_posix()}\0".encode() + source)
+            name = path.relative_to(base).as_posix()
+            known.update(f"{name}\0".encode() + source)
     return known.hexdigest()[:32]
 
 
@@ -55,13 +58,17 @@ def frame_digest(frame: pl.DataFrame) -> str:
     """Hash of a frame's columns and values, no matter how it lies in memory."""
     known = hashlib.sha256(str(frame.height).encode())
     for s in frame:
-        known.update(f"\0{s.name}\0{s.dtype}\0".encode() + s.is_null().to_numpy().tobytes())
+        nulls = s.is_null().to_numpy()
+        known.update(f"\0{s.name}\0{s.dtype}\0".encode() + nulls.tobytes())
         if s.dtype == pl.String:
-            words = s.fill_null("")
-            known.update(words.str.len_bytes().to_numpy().tobytes() + "".join(words.to_list()).encode())
+            texts = s.fill_null("")
+            lengths = texts.str.len_bytes().to_numpy()
+            joined = "".join(texts.to_list())
+            known.update(lengths.tobytes() + joined.encode())
         elif s.dtype.is_numeric() or s.dtype.is_temporal() or s.dtype == pl.Boolean:
             numbers = s.cast(pl.UInt8) if s.dtype == pl.Boolean else s.to_physical()
-            known.update(numbers.fill_null(0).to_numpy().tobytes())
+            values = numbers.fill_null(0).to_numpy()
+            known.update(values.tobytes())
         else:
             known.update(repr(s.to_list()).encode())
     return known.hexdigest()[:32]
@@ -129,8 +136,11 @@ def is_own(module: str) -> bool:
     if top in ("gpuschedlab", "builtins") or (top in sys.stdlib_module_names and top != "__main__"):
         return False
     file = getattr(sys.modules.get(module), "__file__", None)
-    places = {str(Path(sysconfig.get_path(name)).resolve()) for name in ("purelib", "platlib", "stdlib")}
-    return file is None or not any(str(Path(file).resolve()).startswith(place) for place in places)
+    if file is None:
+        return True
+    path = str(Path(file).resolve())
+    folders = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib")]
+    return not any(path.startswith(str(folder.resolve())) for folder in folders)
 
 
 def _source(cls: type) -> str:
@@ -143,10 +153,12 @@ def _source(cls: type) -> str:
         return _hash(inspect.getsource(cls).encode())
     except (OSError, TypeError):
         methods = sorted((name, getattr(thing, "__func__", thing)) for name, thing in vars(cls).items())
-        return _hash(repr({k: _bytecode(f.__code__) for k, f in methods if hasattr(f, "__code__")}).encode())
+        codes = {name: _bytecode(method.__code__) for name, method in methods if hasattr(method, "__code__")}
+        return _hash(repr(codes).encode())
 
 
 def _bytecode(code) -> str:
     """Hash of a code object: its instructions and constants, not its place."""
     constants = [_bytecode(c) if inspect.iscode(c) else repr(c) for c in code.co_consts]
-    return _hash(code.co_code + repr((code.co_names, code.co_varnames, constants)).encode())
+    names = repr((code.co_names, code.co_varnames, constants))
+    return _hash(code.co_code + names.encode())

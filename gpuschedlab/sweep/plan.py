@@ -139,7 +139,7 @@ def grid(policy, **values) -> list:
     **values : int, "all", or list
         For each knob: how many steps from its lowest to its highest value, on its own scale (logarithmic if it is
         declared so); "all" values of a choice; or the values themselves, in a list. A bare number within a list
-        stands for a tuple of one where the knob is a tuple.
+        stands for a tuple of one if the knob is a tuple.
 
     Returns
     -------

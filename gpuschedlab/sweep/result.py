@@ -27,7 +27,7 @@ class Sweep:
     ----------
     frame : polars.DataFrame
         `policy, scenario, cluster, estimator, seed`, a column for each knob that differs between policies of one class
-        (null if a policy has no such knob; `NAME_knob` where a metric or another column has that name), and the
+        (null if a policy has no such knob; `NAME_knob` if a metric or another column has that name), and the
         metrics of `metrics.METRICS` but for `seconds`, which `times` has. The same call gives the same bytes. Where books were
         found wrong, `books` names the sums that do not add up (null if all do, or nobody looked).
     failed : dict of str to str
@@ -35,7 +35,7 @@ class Sweep:
     missing : int
         Cells that are neither finished nor failed (of a sweep that was stopped).
     folder : pathlib.Path
-        Where it is kept.
+        Its folder.
     knobs : dict of str to dict
         `label` (with unit) and `log` (scale) of each knob that differs.
     wrong : dict of str to str

@@ -1,4 +1,4 @@
-"""Where cells are kept: a folder with one file per cell, each complete or absent."""
+"""Store of cells: a folder with one file per cell, each complete or absent."""
 
 import contextlib
 import json
@@ -147,7 +147,7 @@ class Store:
         return path.read_text(errors="replace").partition("\n")[0] if path.is_file() else None
 
     def logged(self) -> dict[str, dict]:
-        """Entries of the log on cells, by key: `seconds`, `rounds` where runs are kept, `books` where they were added up."""
+        """Entries of the log on cells, by key: `seconds`, `rounds` if runs are kept, `books` if they were added up."""
         return {said["cell"]: said for said in json_lines(self.log) if isinstance(said.get("cell"), str)}
 
 

@@ -1,4 +1,4 @@
-"""What arrives: the schema of a trace, one reader a published format, the generator, calibration, fetching.
+"""The workload: the schema of a trace, one reader a published format, the generator, calibration, fetching.
 
 The public names stand in `__init__.pyi`. Each is loaded when it is first used.
 """

@@ -16,7 +16,7 @@ LATEST = 1e10
 
 
 def broken_tables() -> list[tuple[str, str, pl.Expr]]:
-    """List the ways for a value table to be wrong: column, what is expected, and where it is not so."""
+    """List the ways for a value table to be wrong: column, expectation, and the rows that break it."""
     deadlines = pl.col("deadlines")
     rewards = pl.col("rewards")
     each = pl.element()

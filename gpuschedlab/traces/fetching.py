@@ -33,7 +33,7 @@ with Path(__file__).with_name("datasets.toml").open("rb") as table:
 
 
 def catalog() -> dict[str, str]:
-    """Return the published traces that `fetch` knows: name -> what it is, its size and licence.
+    """Return the published traces that `fetch` knows: name -> its content, size and licence.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def fetch(
     folder : path, optional
         Cache; by default gpuschedlab in the cache folder of the operating system.
     sha256 : "known", str, mapping, or None
-        Checksums: those that the owner publishes; one of your own (or by file name); or None, which takes what comes where
+        Checksums: those that the owner publishes; one of your own (or by file name); or None, which takes any file if
         none is known, notes its checksum beside it, and holds later downloads to that.
     base_url : str, optional
         Another place of the same files, such as a mirror.
@@ -82,7 +82,7 @@ def fetch(
     Raises
     ------
     TraceError
-        The name or a checksum is not known, what came is not what was expected, the disk is full, or there is no network:
+        The name or a checksum is not known, the file is not the one expected, the disk is full, or there is no network:
         then it says where to put files that were fetched otherwise.
     MissingExtra
         pooch is not installed.
@@ -112,7 +112,7 @@ def fetch(
 
 
 def _checksum(name: str, file: str, known: str | None, given, note: Path) -> str | None:
-    """Return the checksum to hold a file to; None takes what comes."""
+    """Return the checksum to hold a file to; None takes any file."""
     if isinstance(given, Mapping):
         given = given.get(file, "known")
     if given not in ("known", None):

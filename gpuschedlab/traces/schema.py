@@ -1,4 +1,4 @@
-"""What a trace is: its columns, their types and ranges, and the check at the door."""
+"""The form of a trace: its columns, their types and ranges, and the check at the door."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LINE = "\0line"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a trace: its type, whether it must be there, and what a good value is."""
+    """One column of a trace: its type, whether it must be there, and its good values."""
 
     dtype: Any  # canonical type; other types are converted where no value is lost
     expected: str  # what a good value is, in the words of the error message
@@ -82,7 +82,7 @@ DECLARED = ("min_gpus", "max_gpus", "preemptible", "priority")
 
 @dataclass(frozen=True)
 class Rule:
-    """A way for a row to be wrong: where `bad` holds, `column` is not what was `expected`."""
+    """A way for a row to be wrong: if `bad` holds, `column` is not as `expected`."""
 
     column: str
     expected: str
@@ -91,8 +91,14 @@ class Rule:
 
 
 #: As many of a job's GPUs stand on each of the nodes that it asks for.
-EVEN = (pl.col("nodes") > 1) & (pl.col("gpus") % pl.col("nodes") != 0).fill_null(False)
-EVEN = Rule("nodes", "a number that divides its GPUs, or nothing: any number of nodes will do", EVEN, "gpus")
+_ON_SEVERAL = pl.col("nodes") > 1
+_REMAINDER = pl.col("gpus") % pl.col("nodes")
+EVEN = Rule(
+    "nodes",
+    "a number that divides its GPUs, or nothing: any number of nodes will do",
+    _ON_SEVERAL & (_REMAINDER != 0).fill_null(False),
+    "gpus",
+)
 
 
 def sift(
@@ -101,10 +107,15 @@ def sift(
     """Part the rows that break a rule from those that do not."""
     if on_bad not in ("raise", "drop"):
         raise TraceError(f"{source}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
-    which = pl.coalesce([pl.when(r.bad.fill_null(False)).then(pl.lit(i, pl.Int32)) for i, r in enumerate(rules)])
+    numbers = []
+    for number, rule in enumerate(rules):
+        is_broken = rule.bad.fill_null(False)
+        numbers.append(pl.when(is_broken).then(pl.lit(number, pl.Int32)))
+    which = pl.coalesce(numbers)
     broken = frame.select(which.alias("which"))["which"]
     if broken.null_count() == len(broken):
-        return frame, frame.clear().with_columns(row=pl.lit(0, pl.Int64), problem=pl.lit("")).clear()
+        no_rows = frame.clear().with_columns(row=pl.lit(0, pl.Int64), problem=pl.lit(""))
+        return frame, no_rows.clear()
     line = pl.int_range(first_row, first_row + pl.len(), dtype=pl.Int64)
     numbered = frame.with_columns(row=pl.col(LINE) if LINE in frame.columns else line)
     bad = numbered.filter(broken.is_not_null())
@@ -158,7 +169,7 @@ def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "rai
     frame : polars.DataFrame
         One row per job; at least job_id, submit (s), gpus, duration (s).
     source : str
-        What an error names.
+        Name of the source in an error.
     on_bad : {"raise", "drop"}
         "drop" returns bad rows apart instead of raising.
     first_row : int
@@ -218,7 +229,7 @@ def canonical_order(columns: list[str]) -> list[str]:
 
 
 def with_jobs(trace: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Return a trace, where work begins that needs a job."""
+    """Return a trace at the beginning of work that needs a job."""
     if trace.is_empty():
         raise TraceError(f"{source}: found 0 rows; expected at least one job. Check that it is the trace you mean.")
     return trace
@@ -233,7 +244,8 @@ def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
             continue
         raw = f"{name}\0raw"
         changes += [frame[name].alias(raw), _convert(frame[name], column)]
-        rules.append(Rule(name, column.expected, pl.col(name).is_null() & pl.col(raw).is_not_null()))
+        unread = pl.col(name).is_null() & pl.col(raw).is_not_null()
+        rules.append(Rule(name, column.expected, unread))
     frame = frame.with_columns(*changes)
     defaults = {name: pl.col(table).list.first() for name, table in TABLES.items() if table in frame.columns}
     defaults |= {"censored": pl.lit(False)} if "censored" in frame.columns else {}
@@ -241,15 +253,17 @@ def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
 
 
 def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
-    """Fill one column if nothing was given; what could not be converted stays null, for the rule to see."""
+    """Fill one column if nothing was given; a value that could not be converted stays null, for the rule to see."""
     if name not in frame.columns:
         return value
-    given = pl.col(f"{name}\0raw" if f"{name}\0raw" in frame.columns else name)
-    return pl.when(given.is_null()).then(value).otherwise(name)
+    raw = f"{name}\0raw"
+    source = pl.col(raw if raw in frame.columns else name)
+    is_missing = source.is_null()
+    return pl.when(is_missing).then(value).otherwise(name)
 
 
 def _convert(values: pl.Series, column: Column) -> pl.Series:
-    """Convert one column; what would lose its meaning becomes null."""
+    """Convert one column; a value that would lose its meaning becomes null."""
     dtype = column.dtype
     given = values.dtype
     nothing = pl.Series(values.name, [None] * len(values), dtype)
@@ -281,7 +295,8 @@ def _rules(frame: pl.DataFrame) -> list[Rule]:
     rules.append(Rule("gpus", SCHEMA["gpus"].expected, (gpus > 1) & (gpus != gpus.floor())))
     rules += [EVEN] if "nodes" in frame.columns else []
     if frame["job_id"].n_unique() < frame.height:
-        rules.append(Rule("job_id", SCHEMA["job_id"].expected, pl.col("job_id").is_first_distinct().not_()))
+        is_first = pl.col("job_id").is_first_distinct()
+        rules.append(Rule("job_id", SCHEMA["job_id"].expected, is_first.not_()))
     return rules
 
 
@@ -289,6 +304,8 @@ def _is_sorted(frame: pl.DataFrame) -> bool:
     """Check whether rows are in the canonical order already (checked first, since sorting a million texts is slow)."""
     if not frame["submit"].is_sorted():
         return False
-    ties = frame.filter(pl.col("submit").diff().eq(0) | pl.col("submit").diff().shift(-1).eq(0))
+    gap = pl.col("submit").diff()
+    next_gap = gap.shift(-1)
+    ties = frame.filter(gap.eq(0) | next_gap.eq(0))
     ties = ties.select("submit", "job_id")
     return ties.equals(ties.sort("submit", "job_id"))

@@ -27,7 +27,7 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
     dict
         jobs; days (from the first submission to the last); gpu_hours; gpus_in_demand (GPU time over that span);
         quantiles and mean of durations (s); shares of GPU counts (%); arrivals an hour, their Fano factor and
-        autocorrelation at 24 h; numbers of users, virtual clusters, tasks and models, and shares of outcomes (%), where
+        autocorrelation at 24 h; numbers of users, virtual clusters, tasks and models, and shares of outcomes (%), if
         they are known.
 
     Examples
@@ -71,7 +71,7 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
 
 
 def _gpu_shares(gpus: np.ndarray) -> dict[str, float]:
-    """Return the shares (%) of jobs by GPU count: powers of two, and what lies between."""
+    """Return the shares (%) of jobs by GPU count: powers of two, and the counts between."""
     within = {"below_1": gpus < 1} if (gpus < 1).any() else {}
     for low, high in pairwise((0, 1, 2, 4, 8, 16, 32)):
         within[f"{high}" if high < 3 else f"{low + 1}_to_{high}"] = (gpus > max(low, 0.999)) & (gpus <= high)
@@ -110,7 +110,7 @@ def scale_load(
 ) -> pl.DataFrame:
     """Change how fast jobs come, and nothing else: times of submission are divided by a factor.
 
-    Hours of the day are no longer what they were; `clock` is moved with the times.
+    Hours of the day are no longer the same; `clock` is moved with the times.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def slice_trace(trace: pl.DataFrame, start: float = 0.0, end: float = np.inf) ->
 
 
 def split(trace: pl.DataFrame, at: float) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Part a trace at an instant (s): what came before, to learn from, and what came then; each starts at its own zero.
+    """Part a trace at an instant (s): the jobs before, to learn from, and those after; each starts at its own zero.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def in_order(history: pl.DataFrame) -> pl.DataFrame:
 
 
 def known_at(history: pl.DataFrame, at: float | None = None) -> pl.DataFrame:
-    """What of a history is known at an instant: jobs that had not ended by then are cut off there, and `censored`.
+    """The part of a history that is known at an instant: jobs that had not ended by then are cut off there, and `censored`.
 
     A trace does not say when jobs started: one has ended once its duration has passed since its submission, and one that has
     not can have run since then.
@@ -210,7 +210,7 @@ def known_at(history: pl.DataFrame, at: float | None = None) -> pl.DataFrame:
         A trace, the times of which may be negative.
     at : float, optional
         Instant (s) on its clock. Default: 0, or its last submission if that is later: on a clock of its own, nothing says
-        what came after that.
+        the jobs after that.
 
     Returns
     -------

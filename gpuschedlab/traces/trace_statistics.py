@@ -1,4 +1,4 @@
-"""Statistics of traces: what `calibrate` follows, `describe` shows and the benchmark compares."""
+"""Statistics of traces: those that `calibrate` follows, `describe` shows and the benchmark compares."""
 
 import numpy as np
 

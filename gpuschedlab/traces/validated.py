@@ -1,7 +1,7 @@
 """Frames that have been validated: whether one has changed since then, and values that follow from its content alone.
 
 A frame is known as an object, and compared with a copy of its content, as polars changes frames in place in many ways, and
-numpy changes arrays that a frame may share. To compare takes microseconds where to validate takes milliseconds.
+numpy changes arrays that a frame may share. To compare takes microseconds, while to validate takes milliseconds.
 """
 
 import weakref
@@ -60,7 +60,7 @@ def remember_equal(frame: pl.DataFrame, validated: Validated) -> None:
 
 
 def recall(frame: pl.DataFrame) -> Validated | None:
-    """Return what is known of a frame, or None if it has not been validated, or has changed since."""
+    """Return the validated form of a frame, or None if it has not been validated, or has changed since."""
     reference, validated = _entries.get(id(frame), (None, None))
     if reference is None or reference() is not frame:
         return None

@@ -1,4 +1,4 @@
-"""Explorers: controls made from knobs, and figures that follow them. What they share is in `core`.
+"""Explorers: controls made from knobs, and figures that follow them. Their common parts are in `core`.
 
 The public names stand in `__init__.pyi`. Each is loaded when it is first used, since it needs the packages of the extra `lab`.
 """

@@ -1,7 +1,7 @@
-"""What went wrong inside a notebook that ran to its end: errors of cells, and of widgets, which nobody else reports.
+"""Errors inside a notebook that ran to its end: those of cells, and of widgets, which nobody else reports.
 
 A batch run of a notebook succeeds although a widget's callback failed: the error then stands in an output widget,
-in the notebook's saved widget state. It succeeds, too, when a widget was sent what JSON cannot say (nan, inf); only a
+in the notebook's saved widget state. It succeeds, too, when a widget was sent values that JSON cannot say (nan, inf); only a
 warning among a cell's outputs says so.
 """
 

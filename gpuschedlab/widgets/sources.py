@@ -1,4 +1,4 @@
-"""What the explorers run on, and the Python that makes it again; no widgets here."""
+"""Traces and clusters of the explorers, and the Python that makes them again; no widgets here."""
 
 import shutil
 import sys
@@ -33,7 +33,7 @@ class TraceOf:
 
     @property
     def noun(self) -> str:
-        """What its traces are called."""
+        """Name of its traces."""
         return self.recipe.noun
 
     def __call__(self, rng: int = 0) -> pl.DataFrame:
@@ -233,7 +233,7 @@ def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
 
 
 def zipped(write) -> bytes:
-    """Zip file of what `write(folder)` puts into a folder."""
+    """Zip file of the files that `write(folder)` puts into a folder."""
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as place:
         write(Path(place) / "run")
         return Path(shutil.make_archive(f"{place}/packed", "zip", f"{place}/run")).read_bytes()

@@ -54,11 +54,11 @@ def sweep(predictor, repository: pl.DataFrame) -> tuple:
     """
     past = repository.head(int(LEARNT * repository.height))
     _, queries = predictor._queries(past, past["submit"].max() if past.height else 0.0)
-    if not len(queries[4]):
+    if not len(queries.early):
         raise EstimatorError(
             "sweep: found no job that had ended after four fifths of the time; expected some. Give a longer history."
         )
     tried = [dict(zip(SWEPT, values, strict=True)) for values in product(*SWEPT.values())]
-    rows = [one | {"right": replace(predictor, **one)._judged(*queries)[0]} for one in tried]
+    rows = [one | {"right": replace(predictor, **one)._judged(queries)[0]} for one in tried]
     best = pl.DataFrame(rows).sort("right", descending=True, maintain_order=True)
     return replace(predictor, **{name: best[name][0] for name in SWEPT}), best

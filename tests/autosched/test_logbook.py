@@ -7,7 +7,7 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.autosched import Log, Rule, identify, operate, read_log
 from gpuschedlab.autosched.logbook.log import CONTEXT, restricted_mean
-from gpuschedlab.autosched.logbook.play import FLOOR, counted, fork
+from gpuschedlab.autosched.logbook.play import FLOOR, Holding, counted, fork
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.widgets import LogbookExplorer
 from reproduce.autosched import logbook as bench
@@ -237,8 +237,8 @@ def test_a_fork_with_the_value_of_the_log_is_the_log(log):
     for i in range(row):
         simulation.switch(rule.at(log.frame["thresholds"][i]))
         simulation.advance((i + 1) * every)
-    options = {"hold": every, "then": None, "until": until, "which": every}
-    found = {v: fork(simulation, rule, every, v, **options) for v in rule.values}
+    holding = Holding(every, hold=every, then=None, until=until, which=every)
+    found = {v: fork(simulation, rule, v, holding) for v in rule.values}
     assert found[log.frame["thresholds"][row]] == pytest.approx(log.frame["objective"][row], abs=1e-6)
     assert len({*found.values()}) > 1
 
@@ -248,9 +248,8 @@ def test_the_oracle_of_a_value_held_for_good_by_hand(log):
     scenario, rule, every, until = log.source
     for value in rule.values[:2]:
         run = scenario.run(rule.at(value)).jobs
-        found = fork(
-            scenario.simulation(rule.at(value)), rule, every, value, hold=np.inf, then=None, until=until, which=1e9
-        )
+        holding = Holding(every, hold=np.inf, then=None, until=until, which=1e9)
+        found = fork(scenario.simulation(rule.at(value)), rule, value, holding)
         assert found == pytest.approx(np.log(FLOOR + (run["jct"] - run["duration"]).mean()), abs=1e-9)
     held = log.oracle(hold=every, jobs=every, then=1e5, instants=3)
     assert held.values == (1e3, 1e5, 1e7)

@@ -18,7 +18,7 @@ from frames_of_pair import Context, jobs_of
 
 import gpuschedlab as lab
 from gpuschedlab.comparison import OF_LOG, OF_TRACE, OF_WEEK, Comparison
-from gpuschedlab.metrics.who_pays import compared
+from gpuschedlab.metrics.who_pays import Scope, compared
 from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.scenarios.week import Week
 
@@ -231,7 +231,7 @@ def texts_of(case: Case, rng) -> Iterator[tuple[str, Context]]:
             options["prices"] = prices
         if case.among is not None and measure != "cost":
             of = "submitted early"
-            text = str(compared(*case.runs.values(), tuple(case.runs), among=case.among, of=of, measure=measure))
+            text = str(compared(*case.runs.values(), tuple(case.runs), Scope(case.among, of), measure=measure))
             yield text, replace(context, among=case.among, of=of)
             continue
         if case.comparison is None and rng.random() < 0.4:
@@ -245,12 +245,13 @@ def as_they_come(case: Case, rng, measure: str, options: dict):
     """Compare the runs as they come, the worse one with the better one among them; now and then one run alone, or with itself."""
     names = tuple(case.runs)
     runs = list(case.runs.values())
+    scope = Scope(place=case.place)
     draw = rng.random()
     if draw < 0.05:
-        return compared(runs[0], None, (names[0], ""), measure=measure, place=case.place, **options)
+        return compared(runs[0], None, (names[0], ""), scope, measure=measure, **options)
     if draw < 0.1:
-        return compared(runs[0], runs[0], names, measure=measure, place=case.place, **options)
-    return compared(*runs, names, measure=measure, place=case.place, **options)
+        return compared(runs[0], runs[0], names, scope, measure=measure, **options)
+    return compared(*runs, names, scope, measure=measure, **options)
 
 
 def readings(count: int, seed: int) -> Iterator[tuple[int, Case, list[Reading]]]:

@@ -13,7 +13,7 @@ import gpuschedlab as lab
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import compare, paired_ratio
 from gpuschedlab.metrics.sentence import Amount, head, percent, span, times_of, two_spans
-from gpuschedlab.metrics.who_pays import best_of, compared, counted
+from gpuschedlab.metrics.who_pays import Scope, best_of, compared, counted
 
 POLICIES = {
     "Fifo": lab.Fifo(),
@@ -75,7 +75,7 @@ def test_200_random_states_say_what_the_frames_say(states):
         ratio = paired_ratio(submit[rows], theirs, mine)
         kind = expected(mine, theirs, ratio)
         of = "" if whole else "submitted then"
-        found = compared(now, before, pair, among=None if whole else rows, of=of)
+        found = compared(now, before, pair, Scope(None if whole else rows, of))
         kinds[kind] += 1
         assert (found.kind, found.jobs) == (kind, len(mine)), (found, ratio)
         context = Context(dict(zip(pair, (now, before))), among=None if whole else rows, of=of)
@@ -127,7 +127,7 @@ def test_sentences_by_hand():
     assert little.text.endswith("No job ends over 20 s sooner. Nobody pays: no job ends later.")
     assert compared(fast, fast).text == "now is compared with itself. Choose another policy, or move its knob."
     assert compared(fast, None, ("A", "")).text == f"Under A the average job is done after {span(jct.mean())}."
-    few = compared(fast, slow, among=submit < 600, of="submitted early")
+    few = compared(fast, slow, scope=Scope(submit < 600, "submitted early"))
     assert few.main == "10 jobs submitted early: too few to compare."
 
 

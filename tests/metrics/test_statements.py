@@ -7,7 +7,7 @@ from clauses import Reading, read
 from statements import readings
 from written_figures import numbers_in
 
-from gpuschedlab.metrics.sentence import round_span, round_words, span, two_spans
+from gpuschedlab.metrics.display import round_span, round_words, span, two_spans
 
 COUNT = 60
 OPPOSITE = (

@@ -10,7 +10,7 @@ from wrong_values import taken
 
 from gpuschedlab import Fifo, Scenario
 from gpuschedlab.errors import RunError
-from gpuschedlab.metrics.who_pays import MEASURES, compared, pair_of
+from gpuschedlab.metrics.who_pays import MEASURES, Scope, compared, pair_of
 
 TAKEN = {
     "history": ["None"],
@@ -60,10 +60,12 @@ def test_a_measure_that_there_is_not(measure):
 @pytest.mark.parametrize("among", [np.ones(3, bool), [True], np.array([1, 0]), np.ones((2, 1), bool), "ab", 1.0])
 def test_jobs_are_picked_by_one_truth_value_each(among):
     with pytest.raises(RunError, match=r"found among of .* expected true or false for each of 2 jobs"):
-        compared(RUN, RUN, among=among)
+        compared(RUN, RUN, scope=Scope(among))
 
 
 @pytest.mark.parametrize("measure", [*MEASURES, "cost"])
 def test_lists_pick_as_arrays_do(measure):
-    picked = [compared(RUN, RUN, measure=measure, among=among) for among in ([True, False], np.array([True, False]))]
+    picked = [
+        compared(RUN, RUN, scope=Scope(among), measure=measure) for among in ([True, False], np.array([True, False]))
+    ]
     assert str(picked[0]) == str(picked[1])

@@ -26,7 +26,7 @@ from scenes.arrivals import TraceExplorer
 from scenes.placement import ClusterExplorer
 
 from gpuschedlab import plots, widgets
-from gpuschedlab.metrics.who_pays import compared
+from gpuschedlab.metrics.who_pays import Scope, compared
 from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.widgets import Explorer
 from gpuschedlab.widgets.sources import TraceOf
@@ -78,7 +78,7 @@ def test_it_shows_what_simulate_says(explorer):
     for i, run in enumerate((before, now)):
         there = (run.jobs["submit"] <= at).sum() - (run.jobs["end"] <= at).sum()
         assert abs(int(line(explorer, i)[100]) - there) <= 1, "an hour is a rounded number"
-    said = compared(now, before, ("Tiresias", "Fifo"), place="In this trace")
+    said = compared(now, before, ("Tiresias", "Fifo"), Scope(place="In this trace"))
     assert plainly(said.main) in plainly(explorer.status.value)
     assert plainly(said.rest) in plainly(explorer.status.value)
     assert "average JCT" in explorer._note(still=True)

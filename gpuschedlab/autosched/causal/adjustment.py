@@ -59,13 +59,13 @@ class Adjusted(NamedTuple):
 class Regressed(NamedTuple):
     """Means (k,) under settings by regression, the contribution of each row (n, k) to their errors, and the residuals.
 
-    rest : residuals (n,). free : rows beyond the terms. predicted : the setting (n,) as the columns held fixed predict it. columns : those
+    residual : (n,). free : rows beyond the terms. predicted : the setting (n,) as the columns held fixed predict it. columns : those
     held fixed (n, p), heavy tails as logarithms.
     """
 
     mean: np.ndarray
     parts: np.ndarray
-    rest: np.ndarray
+    residual: np.ndarray
     free: int
     predicted: np.ndarray
     columns: np.ndarray
@@ -87,12 +87,12 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
     if n >= LEAST and fit.free >= FREE:
         halves = _halves(parts, fit.free)
     strength = _strength(parts[:, -1], means[-1], fit.free)
-    rest = fit.rest
-    if rest.var() <= ROUNDING * y.var():
-        rest = 0 * rest
+    residual = fit.residual
+    if residual.var() <= ROUNDING * y.var():
+        residual = 0 * residual
     refusal = f"{n} rows are too few"
     if np.isfinite(halves).all():
-        refusal = _refusal(fit.predicted, fit.columns, a, settings, rest)
+        refusal = _refusal(fit.predicted, fit.columns, a, settings, residual)
     effect = float(means[-1])
     return Adjusted(
         fit.mean, halves[:-1], effect, float(halves[-1]), strength, refusal, fit.predicted, fit.parts, fit.free
@@ -102,19 +102,22 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
 def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regressed:
     """Regression of `adjusted`, without intervals and doubts."""
     n = len(y)
-    x = np.column_stack([np.empty((n, 0)), *(calmed(column)(column) for column in x.T)])
-    terms = np.hstack([np.ones((n, 1)), *(scaled(spline(c, c)) for c in x.T)])
+    calm_columns = [calmed(column)(column) for column in x.T]
+    x = np.column_stack([np.empty((n, 0)), *calm_columns])
+    splines = [scaled(spline(column, column)) for column in x.T]
+    terms = np.hstack([np.ones((n, 1)), *splines])
     line = scaled(x)
     terms_of = _setting(a)
     crossing = slice(None)
-    if len(np.unique(a)) > FEW:
+    many = len(np.unique(a)) > FEW
+    if many:
         crossing = slice(1)
 
     def smooth(setting):
         t = terms_of(setting)
-        return np.hstack([terms, t, (t[:, crossing, None] * line[:, None, :]).reshape(n, -1)])
+        products = t[:, crossing, None] * line[:, None, :]
+        return np.hstack([terms, t, products.reshape(n, -1)])
 
-    many = len(np.unique(a)) > FEW
     more = entered(smooth, a, y, line, steps=many)
 
     def design(setting):
@@ -125,9 +128,9 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
     rows = rows / scale
     inverse = np.linalg.pinv(rows.T @ rows, hermitian=True)
     beta = inverse @ (rows.T @ y)
-    rest = y - rows @ beta
+    residual = y - rows @ beta
     leverage = np.einsum("ij,jk,ik->i", rows, inverse, rows)
-    spared = rest / np.maximum(1 - leverage, 0.1) * n
+    spared = residual / np.maximum(1 - leverage, 0.1) * n
     means = []
     parts = []
     for setting in settings:
@@ -140,67 +143,85 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
     if np.isfinite(more.steps).any():  # steps lie where they fit best: rows near a setting say what they miss there
         for number, setting in enumerate(settings):
             weights = near_weights(a, predicted, setting)
-            means[number] += weights @ rest
+            means[number] += weights @ residual
             parts[number] = parts[number] + weights * spared
-    return Regressed(np.array(means), np.column_stack(parts), rest, n - rows.shape[1], predicted, x)
+    return Regressed(np.array(means), np.column_stack(parts), residual, n - rows.shape[1], predicted, x)
 
 
 def _setting(a: np.ndarray):
     """Function of a setting (n,): its terms (n, t), by the values (n,) that were seen."""
-    seen = np.unique(a)
-    return (lambda b: (b[:, None] == seen[1:]) * 1.0) if len(seen) <= FEW else (lambda b: spline(b, a))
+    values = np.unique(a)
+    if len(values) > FEW:
+        return lambda b: spline(b, a)
+    return lambda b: (b[:, None] == values[1:]).astype(float)
 
 
 def _halves(parts: np.ndarray, free: int) -> np.ndarray:
     """Half (q,) of the intervals of sums of parts (n, q) of neighbours that move together."""
     n = len(parts)
     reach = int(np.ceil(len(parts) ** (1 / 3)))
-    variance = own = (parts**2).mean(axis=0)
+    variance = (parts**2).mean(axis=0)
+    with_neighbours = variance
     for lag in range(1, reach + 1):
-        variance = variance + 2 * (1 - lag / (reach + 1)) * (parts[lag:] * parts[:-lag]).sum(axis=0) / n
-    student = stats.t.ppf((1 + LEVEL) / 2, max(2.0, min(free, n / (2 * reach))))
-    return student * np.sqrt(np.maximum(variance, own) / n)
+        weight = 2 * (1 - lag / (reach + 1))
+        products = (parts[lag:] * parts[:-lag]).sum(axis=0)
+        with_neighbours = with_neighbours + weight * products / n
+    freedom = max(2.0, min(free, n / (2 * reach)))
+    student = stats.t.ppf((1 + LEVEL) / 2, freedom)
+    return student * np.sqrt(np.maximum(with_neighbours, variance) / n)
 
 
 def _strength(part: np.ndarray, effect: float, free: int) -> float:
     """Robustness value of an effect whose parts (n,) are known."""
-    f = abs(effect) / max(np.sqrt((part**2).sum()) / len(part), 1e-12) / np.sqrt(max(free, 1))
-    return float(2 / (1 + np.sqrt(1 + 4 / max(f, 1e-12) ** 2)))  # (sqrt(f^4 + 4 f^2) - f^2) / 2, also where f is great
+    error = np.sqrt((part**2).sum()) / len(part)
+    f = abs(effect) / max(error, 1e-12) / np.sqrt(max(free, 1))
+    ratio = 4 / max(f, 1e-12) ** 2
+    return float(2 / (1 + np.sqrt(1 + ratio)))  # (sqrt(f^4 + 4 f^2) - f^2) / 2, also if f is great
 
 
-def _refusal(shown, x, a, settings, left) -> str:
-    """Why rows cannot say: no overlap, or the model does not fit."""
-    if (spare := (a - shown).var() / max(a.var(), 1e-12)) < SPARE:
+def _refusal(shown, x, a, settings, residual) -> str:
+    """Why rows cannot say: no overlap, or the model does not fit; "" if they can."""
+    spare = (a - shown).var() / max(a.var(), 1e-12)
+    if spare < SPARE:
         return f"what is held fixed leaves {spare:.1%} of its variance"
     if len(np.unique(a)) <= FEW:
-        quarter = np.searchsorted(np.quantile(shown, (0.25, 0.5, 0.75)), shown - 1e-9)
+        borders = np.quantile(shown, (0.25, 0.5, 0.75))
+        quarter = np.searchsorted(borders, shown - 1e-9)
+        sizes = np.bincount(quarter, minlength=4)
         for setting in (settings[0], settings[-1]):
-            counts, sizes = (np.bincount(quarter[some], minlength=4) for some in (a == setting, a == a))
-            if (thin := (counts < np.maximum(FEWEST, THIN * sizes)) & (sizes > 0)).any():
+            counts = np.bincount(quarter[a == setting], minlength=4)
+            thin = (counts < np.maximum(FEWEST, THIN * sizes)) & (sizes > 0)
+            if thin.any():
                 return f"{counts[thin].min()} rows have {setting:g} in a quarter of what is held fixed"
-    if left.any() and (misfit := _misfit(np.column_stack([x, a]), left)) > MISFIT:
+    if not residual.any():
+        return ""
+    misfit = _misfit(np.column_stack([x, a]), residual)
+    if misfit > MISFIT:
         return f"the model does not fit: trees explain {misfit:.0%} of what it leaves"
     return ""
 
 
-def _misfit(table: np.ndarray, left: np.ndarray) -> float:
+def _misfit(table: np.ndarray, residual: np.ndarray) -> float:
     """Share of residuals (n,) that trees on a table (n, p) explain in stretches held out."""
     xgboost = need("xgboost", "effects from rows")
-    folds = np.arange(len(left)) * 4 // len(left)
-    away = left.copy()
+    folds = np.arange(len(residual)) * 4 // len(residual)
+    away = residual.copy()
     options = {"max_depth": 3, "min_child_weight": 10, "eta": 0.1, "nthread": 1, "max_bin": 32}
     for fold in range(4):
-        kept = folds != fold
-        booster = xgboost.train(options, xgboost.DMatrix(table[kept], left[kept], nthread=1), 20)
-        away[~kept] -= booster.inplace_predict(table[~kept])
-    return float(1 - (away**2).mean() / (left**2).mean())
+        inside = folds == fold
+        learnt_from = xgboost.DMatrix(table[~inside], residual[~inside], nthread=1)
+        booster = xgboost.train(options, learnt_from, 20)
+        away[inside] -= booster.inplace_predict(table[inside])
+    return float(1 - (away**2).mean() / (residual**2).mean())
 
 
 def calmed(seen: np.ndarray):
     """Function of values (n,): their logarithm, where that of the values seen is less skewed, as of a heavy tail; else themselves."""
     least = seen.min()
     if least >= 0 and len(np.unique(seen)) > FEW:
-        above = 0.0 if least > 0 else seen[seen > 0].min()
+        above = 0.0
+        if least <= 0:
+            above = seen[seen > 0].min()
 
         def logs(values):
             return np.log(np.maximum(values, least) + above)
@@ -213,7 +234,9 @@ def calmed(seen: np.ndarray):
 def scaled(x: np.ndarray) -> np.ndarray:
     """Columns of x (n, p) less their means, in standard deviations; constant ones are left out."""
     x = x - x.mean(axis=0)
-    return x[:, x.std(axis=0) > 1e-9] / x.std(axis=0)[x.std(axis=0) > 1e-9]
+    deviation = x.std(axis=0)
+    varies = deviation > 1e-9
+    return x[:, varies] / deviation[varies]
 
 
 def spline(at: np.ndarray, seen: np.ndarray) -> np.ndarray:
@@ -236,7 +259,9 @@ def bends(at: np.ndarray, knots: np.ndarray) -> np.ndarray:
         return np.empty((len(at), 0))
     above = np.maximum(at[:, None] - knots, 0.0)
     cubes = above * above * above
-    slopes = (cubes[:, :-1] - cubes[:, -1:]) / (knots[-1] - knots[:-1]) / (knots[-1] - knots[0])
+    last = knots[-1]
+    differences = cubes[:, :-1] - cubes[:, -1:]
+    slopes = differences / (last - knots[:-1]) / (last - knots[0])
     return slopes[:, :-1] - slopes[:, -1:]
 
 
@@ -259,20 +284,23 @@ def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
     ('load',)
     """
     nx = need("networkx", "what a graph identifies")
-    whole = nx.DiGraph([tuple(edge) for edge in getattr(graph, "edges", graph)])
-    whole.add_nodes_from((cause, effect))
-    if not nx.is_directed_acyclic_graph(whole):
+    edges = [tuple(edge) for edge in getattr(graph, "edges", graph)]
+    directed = nx.DiGraph(edges)
+    directed.add_nodes_from((cause, effect))
+    if not nx.is_directed_acyclic_graph(directed):
         raise EstimatorError("identify: found a circle in the graph; expected pairs of cause and effect without one.")
-    if not nx.has_path(whole, cause, effect):
+    if not nx.has_path(directed, cause, effect):
         raise EstimatorError(
             f"identify: found no path from {cause} to {effect} in the graph; expected one. By the graph there is no effect."
         )
-    cut = whole.copy()
-    cut.remove_edges_from([*whole.out_edges(cause)])
-    free = sorted({*seen} & {*whole} - nx.descendants(whole, cause) - {cause, effect})
-    for chosen in itertools.chain.from_iterable(itertools.combinations(free, n) for n in range(len(free) + 1)):
-        if nx.is_d_separator(cut, {cause}, {effect}, {*chosen}):
-            return chosen
+    cut = directed.copy()
+    cut.remove_edges_from([*directed.out_edges(cause)])
+    candidates = {*seen} & {*directed} - nx.descendants(directed, cause) - {cause, effect}
+    free = sorted(candidates)
+    for count in range(len(free) + 1):
+        for chosen in itertools.combinations(free, count):
+            if nx.is_d_separator(cut, {cause}, {effect}, {*chosen}):
+                return chosen
     raise EstimatorError(
         f"identify: the effect of {cause} on {effect} is not identifiable: no set of {', '.join(free) or 'columns'} blocks every "
         "backdoor path; expected one that does. Log the common cause, or toss a coin."

@@ -34,26 +34,34 @@ class CausalNex(NamedTuple):
 @cache
 def load() -> CausalNex:
     """Import CausalNex with its mends (once a process; about 2 s)."""
-    what = "causal networks"
+    purpose = "causal networks"
     for package in ("pandas", "threadpoolctl"):
-        need(package, what)
-    # Without torch its own torch half is two classes that refuse; a module named torch others would take for the real one.
-    for name in () if has("torch") else ("causalnex.structure.pytorch", "causalnex.structure.pytorch.sklearn"):
-        module = types.ModuleType(name, "Stands in where torch is not installed.")
-        module.__path__ = []
-        module.DAGClassifier = module.DAGRegressor = _NeedsTorch
-        sys.modules.setdefault(name, module)
+        need(package, purpose)
+    if not has("torch"):
+        _stand_in_for_torch()
     # pgmpy 0.1.19 still calls the name that numpy 2 took away.
     if not hasattr(np, "product"):
         setattr(np, "product", np.prod)  # noqa: B010
     with warnings.catch_warnings():
         # pkg_resources announces its end, old escapes their error: nothing that a user can act on.
         warnings.simplefilter("ignore")
-        names = ("structure", "network", "inference", "structure.notears")
-        structure, network, inference, notears = (need(f"causalnex.{name}", what) for name in names)
+        structure = need("causalnex.structure", purpose)
+        network = need("causalnex.network", purpose)
+        inference = need("causalnex.inference", purpose)
+        notears = need("causalnex.structure.notears", purpose)
     inference.InferenceEngine._create_node_function = lambda *given: _NodeFunction(*given)
     graphs = (structure.StructureModel, network.BayesianNetwork, inference.InferenceEngine)
     return CausalNex(*graphs, notears.from_pandas, notears.from_pandas_lasso)
+
+
+def _stand_in_for_torch() -> None:
+    """Put two classes that refuse in the place of CausalNex' own torch half; a module named torch others would take for the real one."""
+    for name in ("causalnex.structure.pytorch", "causalnex.structure.pytorch.sklearn"):
+        module = types.ModuleType(name, "Stands in where torch is not installed.")
+        module.__path__ = []
+        module.DAGClassifier = _NeedsTorch
+        module.DAGRegressor = _NeedsTorch
+        sys.modules.setdefault(name, module)
 
 
 class _NeedsTorch:
@@ -119,9 +127,11 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
     names = sorted({name for pair in pairs for name in pair})
     wrong = [n for n in names if n not in frame.columns or not re.fullmatch("[0-9a-zA-Z_]+", n)]
     if wrong or not pairs:
-        found = f"variables {wrong}" if wrong else "no edges"
+        problem = "no edges"
+        if wrong:
+            problem = f"variables {wrong}"
         raise EstimatorError(
-            f"fit_network: found {found}; expected edges between columns of the frame "
+            f"fit_network: found {problem}; expected edges between columns of the frame "
             f"({', '.join(frame.columns)}) with names of letters, digits and underscores."
         )
     try:
@@ -131,7 +141,9 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
             f"fit_network: {error} Expected one connected graph without cycles; fit each piece by itself."
         ) from error
     data = pandas.DataFrame({name: frame[name].to_list() for name in names})
-    method = "MaximumLikelihoodEstimator" if prior is None else "BayesianEstimator"
+    method = "BayesianEstimator"
+    if prior is None:
+        method = "MaximumLikelihoodEstimator"
     return network.fit_node_states(data).fit_cpds(data, method=method, bayes_prior=prior)
 
 
@@ -142,8 +154,15 @@ def do_query(network, interventions: dict, observed: dict | None = None) -> dict
     into is queried by itself. `InferenceEngine.do_intervention` alone refuses leaves, strings and variables that an earlier
     intervention detached.
     """
-    found = Intervened([network], interventions).query(observed)
-    return {n: {s.item() if isinstance(s, np.generic) else s: p for s, p in found[n].items()} for n in network.nodes}
+    marginals = Intervened([network], interventions).query(observed)
+    return {name: {_plain(state): p for state, p in marginals[name].items()} for name in network.nodes}
+
+
+def _plain(state):
+    """A state as a value of Python."""
+    if isinstance(state, np.generic):
+        return state.item()
+    return state
 
 
 class Intervened:
@@ -161,7 +180,10 @@ class Intervened:
         self.cpds |= {n: {s: {(): float(p.get(s, 0.0))} for s in self.cpds[n]} for n, p in forced.items()}
         self.pieces = []
         for piece in _pieces(self.cpds):
-            engine = next((copy(e) for e in engines if piece <= {*e._cpds_original}), types.SimpleNamespace())
+            whole_engines = [engine for engine in engines if piece <= {*engine._cpds_original}]
+            engine = types.SimpleNamespace()
+            if whole_engines:
+                engine = copy(whole_engines[0])
             engine._cpds = {name: self.cpds[name] for name in piece}
             engine._domains = {name: list(self.cpds[name]) for name in piece}
             if len(piece) > 1:
@@ -171,15 +193,18 @@ class Intervened:
     def query(self, observed: dict | None = None) -> dict[str, dict]:
         """Marginal probabilities of all variables, by state, given states of some."""
         observed = {n: _shares(self.cpds, n, state) and state for n, state in (observed or {}).items()}
-        found = {}
+        marginals = {}
         for engine in self.pieces:
-            seen = {name: state for name, state in observed.items() if name in engine._cpds}
+            of_piece = {name: state for name, state in observed.items() if name in engine._cpds}
             if len(engine._cpds) > 1:
-                found |= engine.query(seen)
+                marginals |= engine.query(of_piece)
                 continue
             ((name, states),) = engine._cpds.items()
-            found[name] = {s: float(s == seen[name]) if seen else p[()] for s, p in states.items()}
-        return {name: {s: float(p) for s, p in shares.items()} for name, shares in found.items()}
+            if of_piece:
+                marginals[name] = {state: state == of_piece[name] for state in states}
+            else:
+                marginals[name] = {state: p[()] for state, p in states.items()}
+        return {name: {s: float(p) for s, p in shares.items()} for name, shares in marginals.items()}
 
     def likely(self, observed: dict, given: dict) -> tuple[float, dict[str, dict]]:
         """Probability of states that are `given`, once others are observed; and the marginals given both.
@@ -187,14 +212,14 @@ class Intervened:
         Of several, each is asked for after those before it: the chain rule, since CausalNex returns marginals alone.
         """
         likelihood = 1.0
-        found = self.query(observed)
+        marginals = self.query(observed)
         for name, state in given.items():
-            likelihood *= found[name][state]
+            likelihood *= marginals[name][state]
             if not likelihood:
                 break
             observed = observed | {name: state}
-            found = self.query(observed)
-        return likelihood, found
+            marginals = self.query(observed)
+        return likelihood, marginals
 
 
 def pieces(edges) -> list[list[tuple[str, str]]]:
@@ -206,9 +231,13 @@ def pieces(edges) -> list[list[tuple[str, str]]]:
 
 def _shares(cpds: dict, name: str, state) -> dict:
     """Probability of each state of a variable that is given, as one state or as a dict; EstimatorError where that cannot be."""
-    shares = state if isinstance(state, dict) else {state: 1.0}
-    expected = f"one of {list(cpds.get(name, cpds))}" if not set(shares) <= set(cpds.get(name, ())) else ""
-    if not expected and (not math.isclose(sum(shares.values()), 1.0) or min(shares.values()) < 0):
+    shares = state
+    if not isinstance(state, dict):
+        shares = {state: 1.0}
+    expected = ""
+    if not set(shares) <= set(cpds.get(name, ())):
+        expected = f"one of {list(cpds.get(name, cpds))}"
+    elif not math.isclose(sum(shares.values()), 1.0) or min(shares.values()) < 0:
         expected = "probabilities that add up to 1"
     if expected:
         raise EstimatorError(f"do_query: found {name} = {state!r}; expected {expected}.")

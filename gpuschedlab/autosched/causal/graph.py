@@ -4,7 +4,7 @@ import contextlib
 import io
 from dataclasses import dataclass, field, replace
 from html import escape
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import polars as pl
@@ -52,7 +52,11 @@ class Layers:
 
     def tier(self, name: str) -> int:
         """0 for a knob or context, 1 for a metric, 2 for an objective."""
-        return 0 if name in self.given else 1 if name in self.metrics else 2
+        if name in self.given:
+            return 0
+        if name in self.metrics:
+            return 1
+        return 2
 
     def allows(self, cause: str, effect: str) -> bool:
         """Whether an edge may be: never against the layers, between knobs, or past the metrics unless declared.
@@ -63,7 +67,11 @@ class Layers:
         b = self.tier(effect)
         if cause in self.context:
             return effect not in self.context
-        return (cause, effect) in self.direct if (a, b) == (0, 2) else a < b or (a == b == 1 and self.between)
+        if (a, b) == (0, 2):
+            return (cause, effect) in self.direct
+        if a == b == 1:
+            return self.between
+        return a < b
 
 
 @dataclass(frozen=True)
@@ -92,19 +100,22 @@ class CausalGraph:
         """All directed paths from one variable to another."""
         if cause == effect:
             return [(effect,)]
-        return [(cause, *rest) for b in self.effects(cause) for rest in self.paths(b, effect)]
+        paths = []
+        for name in self.effects(cause):
+            paths += [(cause, *path) for path in self.paths(name, effect)]
+        return paths
 
     def order(self) -> list[str]:
         """Variables, each after its causes."""
-        found = []
-        left = list(self.layers.names)
-        while left:
-            ready = [n for n in left if set(self.causes(n)) <= {*found}]
+        ordered = []
+        waiting = list(self.layers.names)
+        while waiting:
+            ready = [n for n in waiting if set(self.causes(n)) <= {*ordered}]
             if not ready:
-                raise EstimatorError(f"CausalGraph: found a circle among {left}; expected edges without one.")
-            found = found + ready
-            left = [n for n in left if n not in ready]
-        return found
+                raise EstimatorError(f"CausalGraph: found a circle among {waiting}; expected edges without one.")
+            ordered = ordered + ready
+            waiting = [n for n in waiting if n not in ready]
+        return ordered
 
     def _repr_html_(self):
         rows = "".join(f"<tr><td>{escape(a)}</td><td>&rarr; {escape(b)}</td></tr>" for a, b in self.edges)
@@ -115,7 +126,9 @@ def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str, m
     """Raise an EstimatorError, which may say how to `mend` it, if there are fewer than `least` samples, or columns are missing."""
     missing = [n for n in layers.names if n not in samples.columns]
     if missing or samples.height < least:
-        lacks = f" without columns {', '.join(missing)}" if missing else ""
+        lacks = ""
+        if missing:
+            lacks = f" without columns {', '.join(missing)}"
         raise EstimatorError(
             f"{who}: found {samples.height} samples{lacks}; expected {least} or more, with all of "
             f"{', '.join(layers.names)}.{mend and ' '}{mend}"
@@ -124,14 +137,16 @@ def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str, m
 
 def full_graph(layers: Layers) -> CausalGraph:
     """Skeleton before anything is learnt: whatever may cause a metric or an objective does; metrics not one another."""
-    pairs = ((a, b) for b in (*layers.metrics, *layers.objectives) for a in (*layers.metrics, *layers.given))
-    edges = ((a, b) for a, b in pairs if layers.tier(a) < layers.tier(b) and layers.allows(a, b))
+    effects = (*layers.metrics, *layers.objectives)
+    causes = (*layers.metrics, *layers.given)
+    pairs = [(a, b) for b, a in product(effects, causes)]
+    edges = [(a, b) for a, b in pairs if layers.tier(a) < layers.tier(b) and layers.allows(a, b)]
     return CausalGraph(layers, tuple(edges))
 
 
 def direct_graph(layers: Layers) -> CausalGraph:
     """No skeleton at all: every knob and context causes the objective itself, past the metrics."""
-    edges = tuple((given, layers.objectives[0]) for given in layers.given)
+    edges = tuple((name, layers.objectives[0]) for name in layers.given)
     return CausalGraph(replace(layers, direct=edges[: len(layers.knobs)]), edges)
 
 
@@ -159,14 +174,17 @@ def confidence(
     Friedman, Goldszmidt, Wyner: Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
     """
     rng = np.random.default_rng(rng)
-    found = dict.fromkeys(graph.edges, 0.0)
-    segments = samples["segment"].to_numpy() if "segment" in samples.columns else np.arange(samples.height)
+    shares = dict.fromkeys(graph.edges, 0.0)
+    segments = np.arange(samples.height)
+    if "segment" in samples.columns:
+        segments = samples["segment"].to_numpy()
     parts = [np.flatnonzero(segments == segment) for segment in np.unique(segments)]
     for _ in range(times):
-        rows = np.concatenate([parts[i] for i in rng.integers(len(parts), size=len(parts))])
+        drawn = rng.integers(len(parts), size=len(parts))
+        rows = np.concatenate([parts[i] for i in drawn])
         again = learn_graph(samples[rows], layers, **options).edges
-        found = {edge: share + (edge in again) / times for edge, share in found.items()}
-    return found
+        shares = {edge: share + (edge in again) / times for edge, share in shares.items()}
+    return shares
 
 
 def learn_graph(
@@ -216,21 +234,34 @@ def learn_graph(
     check_samples(samples, layers, 20, "learn_graph")
     scores = _normal_scores(samples, layers)
     names = [n for n in layers.names if scores[n].std() > 1e-9]
-    drawn = [] if rule else [(a, b) for a in layers.context for b in layers.knobs]
+    drawn = set()
+    if not rule:
+        drawn.update(product(layers.context, layers.knobs))
+
+    def forbidden(group):
+        return [(a, b) for a, b in permutations(group, 2) if not layers.allows(a, b) or (a, b) in drawn]
+
     edges: list[tuple[str, str]] = []
     if by == "notears":
-        tabu = [(a, b) for a, b in permutations(names, 2) if not layers.allows(a, b) or (a, b) in drawn]
-        weights = learn_structure(pl.DataFrame({n: scores[n] for n in names}), threshold=threshold, tabu_edges=tabu)
-        edges = [*weights.edges]
-    for shaped in (False, True) if by == "fci" else ():
-        if shaped:
-            scores |= {k: _shaped(scores[k], scores[layers.objectives[0]]) for k in layers.knobs if k in names}
+        frame = pl.DataFrame({n: scores[n] for n in names})
+        edges += learn_structure(frame, threshold=threshold, tabu_edges=forbidden(names)).edges
+    else:
         for group in _groups(layers, names):
-            forbidden = [(a, b) for a, b in permutations(group, 2) if not layers.allows(a, b) or (a, b) in drawn]
-            marks = _fci(np.column_stack([scores[n] for n in group]), group, forbidden, alpha, depth)
-            edges += [e for e in _directed(marks, group, layers, edges) if not shaped or e[0] in layers.knobs]
-    edges += [(c, n) for c in layers.context for n in (*layers.metrics, *layers.objectives)]
+            marks = _fci(_table(scores, group), group, forbidden(group), alpha, depth)
+            edges += _directed(marks, group, layers, edges)
+        target = scores[layers.objectives[0]]
+        scores |= {k: _shaped(scores[k], target) for k in layers.knobs if k in names}
+        for group in _groups(layers, names):
+            marks = _fci(_table(scores, group), group, forbidden(group), alpha, depth)
+            shaped = _directed(marks, group, layers, edges)
+            edges += [(cause, effect) for cause, effect in shaped if cause in layers.knobs]
+    edges += product(layers.context, (*layers.metrics, *layers.objectives))
     return CausalGraph(layers, tuple(dict.fromkeys(edges)))
+
+
+def _table(columns: dict[str, np.ndarray], names: list[str]) -> np.ndarray:
+    """Some columns (n,) as a table (n, names)."""
+    return np.column_stack([columns[name] for name in names])
 
 
 def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
@@ -244,7 +275,8 @@ def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
         first = [n for n in names if n in layers.given]
         direct = [k for k, _ in layers.direct if k in names]
         last = [n for n in names if n not in first]
-        groups = [*([*first, m] for m in last if m in layers.metrics), [*direct, *last]]
+        groups = [[*first, metric] for metric in last if metric in layers.metrics]
+        groups.append([*direct, *last])
     return [group for group in groups if len(group) > 1]
 
 
@@ -258,15 +290,19 @@ def _directed(marks: np.ndarray, names: list[str], layers: Layers, before) -> li
         if layers.tier(a) == layers.tier(b) and (marks[i, j] == 1 != marks[j, i] or b in layers.context):
             a, b = b, a
         circle = CausalGraph(layers, tuple({*before, *edges})).paths(b, a)
-        edges.append((b, a) if circle else (a, b))
+        if circle:
+            a, b = b, a
+        edges.append((a, b))
     return edges
 
 
 def _shaped(knob: np.ndarray, target: np.ndarray, bins: int = 8) -> np.ndarray:
     """Mean of the target (n,) around each value of a knob (n,): from the other half of the rows, so that chance cancels."""
-    cell = np.searchsorted(np.unique(np.quantile(knob, np.arange(1, bins) / bins)), knob, side="right")
+    borders = np.unique(np.quantile(knob, np.arange(1, bins) / bins))
+    cell = np.searchsorted(borders, knob, side="right")
     cell += bins * (np.arange(len(knob)) % 2)
-    mean = np.bincount(cell, target, 2 * bins) / np.maximum(np.bincount(cell, minlength=2 * bins), 1)
+    counts = np.bincount(cell, minlength=2 * bins)
+    mean = np.bincount(cell, target, 2 * bins) / np.maximum(counts, 1)
     return mean[(cell + bins) % (2 * bins)]
 
 
@@ -275,14 +311,16 @@ def _normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarra
     from scipy.stats import norm, rankdata
 
     target = rankdata(samples[layers.objectives[0]].to_numpy())
-    found = {}
+    scores = {}
     for name in layers.names:
         values = samples[name].to_numpy().astype(float)
         if layers.levels.get(name, 0) > 2:
             _, codes = np.unique(values, return_inverse=True)
-            values = (np.bincount(codes, target) / np.bincount(codes))[codes]
-        found[name] = norm.ppf((rankdata(values) - 0.5) / len(values))
-    return found
+            means = np.bincount(codes, target) / np.bincount(codes)
+            values = means[codes]
+        shares = (rankdata(values) - 0.5) / len(values)
+        scores[name] = norm.ppf(shares)
+    return scores
 
 
 def _fci(data: np.ndarray, names: list[str], forbidden, alpha: float, depth: int) -> np.ndarray:

@@ -63,12 +63,17 @@ class Answer(Prediction):
         return self.tested.word
 
     def __repr__(self) -> str:
-        mean, low, high = (float(np.ravel(part)[0]) for part in self)
-        values = f"{mean:.4g}, 80 % of cases {low:.4g} to {high:.4g}"
+        values = [float(np.ravel(part)[0]) for part in self]
+        mean, low, high = values
+        text = f"{mean:.4g}, 80 % of cases {low:.4g} to {high:.4g}"
         if self.test is None:
-            return f"Answer({values})"
-        sure = "" if math.isnan(self.interval[0]) else f"; mean, 95 %: {self.interval[0]:.4g} to {self.interval[1]:.4g}"
-        return f"Answer({values}{sure}{'; ' * bool(self.word)}{self.word})"
+            return f"Answer({text})"
+        low, high = self.interval
+        if not math.isnan(low):
+            text += f"; mean, 95 %: {low:.4g} to {high:.4g}"
+        if self.word:
+            text += f"; {self.word}"
+        return f"Answer({text})"
 
 
 class Effect(NamedTuple):
@@ -124,7 +129,9 @@ class CausalModel(Regressor, Parameters):
         self.rows = np.empty((0, len(graph.layers.names)))
 
     def __repr__(self):
-        learnt = f"{len(self.rows)} samples" if len(self.rows) else "not fitted"
+        learnt = "not fitted"
+        if len(self.rows):
+            learnt = f"{len(self.rows)} samples"
         return f"CausalModel({self.backend}; {len(self.graph.layers.names)} variables, {len(self.graph.edges)} edges; {learnt})"
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -145,7 +152,10 @@ class CausalModel(Regressor, Parameters):
         """
         new = np.column_stack([np.asarray(samples[n], float) for n in self.graph.layers.names])
         while len(new):
-            due = max(1, int(batch if batch >= 1 else batch * (len(self.rows) - self.fresh)))
+            due = batch
+            if batch < 1:
+                due = batch * (len(self.rows) - self.fresh)
+            due = max(1, int(due))
             rows, new = np.split(new, [due - self.fresh])
             self.rows = np.concatenate([self.rows, rows])
             self.fresh = self.fresh + len(rows)
@@ -172,13 +182,13 @@ class CausalModel(Regressor, Parameters):
         EstimatorError if the model has not learnt, or there are other columns.
         """
         self._check("predict")
-        given = self.graph.layers.given
+        inputs = self.graph.layers.given
         if isinstance(configurations, pl.DataFrame):
-            configurations = configurations.select(n for n in given if n in configurations.columns)
+            configurations = configurations.select(n for n in inputs if n in configurations.columns)
         u = np.atleast_2d(np.asarray(configurations, float))
-        if u.shape[1] != len(given):
+        if u.shape[1] != len(inputs):
             raise EstimatorError(
-                f"CausalModel.predict: found {u.shape[1]} of the columns; expected {', '.join(given)}."
+                f"CausalModel.predict: found {u.shape[1]} of the columns; expected {', '.join(inputs)}."
             )
         return Prediction(*self.core.predict(u))
 
@@ -208,13 +218,19 @@ class CausalModel(Regressor, Parameters):
     def _untested(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Answer]:
         """Answer of the backend, untested."""
         names = self.graph.layers.names
-        given = given or {}
         self._check("do", interventions, names)
-        free = [
-            n for n in names if n not in interventions and (self.backend == "causalnex" or not self.graph.causes(n))
-        ]
-        self._check(f"do, given of backend {self.backend!r}", given, free)
-        return {n: Answer(*np.atleast_2d(found).T) for n, found in self.core.do(interventions, given).items()}
+        free = [name for name in names if name not in interventions]
+        if self.backend != "causalnex":
+            free = [name for name in free if not self.graph.causes(name)]
+        self._check(f"do, given of backend {self.backend!r}", given or {}, free)
+        answers = self.core.do(interventions, given or {})
+        return {name: Answer(*np.atleast_2d(answer).T) for name, answer in answers.items()}
+
+    def _change(self, cause: str, low: float, high: float, goal: str) -> float:
+        """Change of a goal's mean by the backend, if a cause is set to `high` instead of `low`."""
+        at_high = self._untested({cause: high})[goal].mean[0]
+        at_low = self._untested({cause: low})[goal].mean[0]
+        return float(at_high - at_low)
 
     def _test(self, cause: str, value: float, mean: float) -> Tested:
         """Compare the change to an answer's mean with that by adjustment."""
@@ -231,16 +247,19 @@ class CausalModel(Regressor, Parameters):
         adjustment = self._adjusted(columns, cause, goal, (usual, value))
         if adjustment.refusal:
             return Tested(UNTESTED, f"not tested, {', '.join(columns) or 'nothing'} held fixed: {adjustment.refusal}")
-        own = mean - float(self._untested({cause: usual})[goal].mean[0])
-        half = float(adjustment.halves[-1]) + max(abs(mean - adjustment.mean[-1]), abs(own - adjustment.effect))
-        word = ""
-        if abs(own - adjustment.effect) > adjustment.half + ALIKE * abs(own):
-            ends = [adjustment.effect + sign * adjustment.half for sign in (-1, 1)]
-            word = (
-                f"backend {self.backend!r} changes {goal} by {own:+.3g} from {cause} = {usual:g} on, adjustment by {ends[0]:+.3g} to "
-                f"{ends[1]:+.3g}: believe effect({cause!r}, {usual:g}, {value:g})"
+        mean_at_usual = float(self._untested({cause: usual})[goal].mean[0])
+        change = mean - mean_at_usual
+        away = abs(change - adjustment.effect)
+        half = float(adjustment.halves[-1]) + max(abs(mean - adjustment.mean[-1]), away)
+        fault = ""
+        if away > adjustment.half + ALIKE * abs(change):
+            low = adjustment.effect - adjustment.half
+            high = adjustment.effect + adjustment.half
+            fault = (
+                f"backend {self.backend!r} changes {goal} by {change:+.3g} from {cause} = {usual:g} on, adjustment by {low:+.3g} to "
+                f"{high:+.3g}: believe effect({cause!r}, {usual:g}, {value:g})"
             )
-        return Tested((mean - half, mean + half), word)
+        return Tested((mean - half, mean + half), fault)
 
     def _blocking(self, cause: str) -> tuple[str, ...]:
         """Variables that block every backdoor path from a cause to the first objective, also those between roots that came together."""
@@ -252,19 +271,24 @@ class CausalModel(Regressor, Parameters):
     def _usual(self, cause: str, value: float) -> float | None:
         """The usual value of a variable, other than one that is set; None if it had no other, or never was near that one."""
         rows = self.rows[:, self.graph.layers.names.index(cause)]
-        seen, counts = np.unique(rows, return_counts=True)
-        if len(seen) > FEW:
-            return float(np.median(rows)) if seen[0] <= value <= seen[-1] else None
-        if value not in seen or len(seen) < 2:
+        values, counts = np.unique(rows, return_counts=True)
+        if len(values) > FEW:
+            if values[0] <= value <= values[-1]:
+                return float(np.median(rows))
             return None
-        return float(seen[seen != value][counts[seen != value].argmax()])
+        if value not in values or len(values) < 2:
+            return None
+        is_another = values != value
+        most_frequent = counts[is_another].argmax()
+        return float(values[is_another][most_frequent])
 
-    def _adjusted(self, columns, cause: str, of: str, settings: tuple[float, float]) -> Adjusted:
-        """Effect of two settings by adjustment for columns."""
+    def _adjusted(self, columns, cause: str, goal: str, settings: tuple[float, float]) -> Adjusted:
+        """Effect of two settings of a cause on a goal by adjustment for columns."""
         names = [*self.graph.layers.names]
-        table = {name: self.rows[:, names.index(name)] for name in (*columns, cause, of)}
-        x = np.column_stack([np.empty((len(self.rows), 0)), *(table[name] for name in columns)])
-        return adjusted(x, table[cause], table[of], settings)
+        x = self.rows[:, [names.index(name) for name in columns]]
+        a = self.rows[:, names.index(cause)]
+        y = self.rows[:, names.index(goal)]
+        return adjusted(x, a, y, settings)
 
     def effect(self, cause: str, low: float, high: float, of: str | None = None) -> Effect:
         """Effect of setting a variable to `high` instead of `low` on another one, by default the first objective, with an interval.
@@ -279,30 +303,32 @@ class CausalModel(Regressor, Parameters):
             rows cannot say: no overlap, too few, or terms that do not fit.
         """
         names = [*self.graph.layers.names]
-        of = of or self._target
-        self._check("effect", (cause, of), names)
-        who = f"CausalModel.effect of {cause} on {of}"
-        held = identify(self.graph, cause, of, names)
-        seen = np.unique(self.rows[:, names.index(cause)])
-        if (
-            not {low, high} <= {*seen}
-            if len(seen) <= FEW
-            else not seen[0] <= min(low, high) <= max(low, high) <= seen[-1]
-        ):
+        goal = of or self._target
+        self._check("effect", (cause, goal), names)
+        who = f"CausalModel.effect of {cause} on {goal}"
+        held_fixed = identify(self.graph, cause, goal, names)
+        values = np.unique(self.rows[:, names.index(cause)])
+        if len(values) <= FEW:
+            were_seen = {low, high} <= {*values}
+        else:
+            were_seen = values[0] <= min(low, high) and max(low, high) <= values[-1]
+        if not were_seen:
             raise EstimatorError(
-                f"{who}: found {low:g} and {high:g}; expected values that were seen, {seen[0]:g} to {seen[-1]:g}."
+                f"{who}: found {low:g} and {high:g}; expected values that were seen, {values[0]:g} to {values[-1]:g}."
             )
-        found = self._adjusted(held, cause, of, (low, high))
-        if found.refusal:
-            fixed = ", ".join(held) or "nothing"
+        adjustment = self._adjusted(held_fixed, cause, goal, (low, high))
+        if adjustment.refusal:
+            fixed = ", ".join(held_fixed) or "nothing"
             raise EstimatorError(
-                f"{who}, {fixed} held fixed: {found.refusal}; expected more. Toss a coin for {cause} in some intervals."
+                f"{who}, {fixed} held fixed: {adjustment.refusal}; expected more. Toss a coin for {cause} in some intervals."
             )
-        own = self._untested({cause: high})[of].mean[0] - self._untested({cause: low})[of].mean[0]
-        away = abs(own - found.effect) > found.half + 1e-9 * abs(own)  # rows without noise leave no width
-        word = f"do of backend {self.backend!r} says {own:+.3g}, outside the interval: believe neither" if away else ""
-        ends = found.effect - found.half, found.effect + found.half
-        return Effect(found.effect, *ends, float(own), found.strength, word)
+        change = self._change(cause, low, high, goal)
+        effect = adjustment.effect
+        half = adjustment.half
+        fault = ""
+        if abs(change - effect) > half + 1e-9 * abs(change):  # rows without noise leave no width
+            fault = f"do of backend {self.backend!r} says {change:+.3g}, outside the interval: believe neither"
+        return Effect(effect, effect - half, effect + half, change, adjustment.strength, fault)
 
     def _check(self, who: str, found=(), known=()) -> None:
         """Raise an EstimatorError if the model has not learnt, or a name that is found is not known."""

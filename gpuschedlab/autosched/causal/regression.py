@@ -29,18 +29,20 @@ class Boosted:
 
     def learn(self, graph: CausalGraph, rows: np.ndarray, offline: int) -> None:
         """Fit regressions along a graph to rows (n, v), each when first asked; if all are of the `offline` phase, hold some out first."""
-        self.graph, self.order, goal = graph, graph.order(), graph.layers.objectives[0]
+        goal = graph.layers.objectives[0]
+        self.graph = graph
+        self.order = graph.order()
         self.column = {n: i for i, n in enumerate(graph.layers.names)}
         self.rows = rows
-        self.left = {}
+        self.residuals = {}  # by variable: means of rows held out, ascending, and what they leave
         self.weight = np.where(np.arange(len(rows)) < offline, 1.0, self.recent)
         self.needed = [n for n in self.order if graph.paths(n, goal)]
         self.goal = self.column[goal]
         if len(rows) == offline:
             missed = []
-            for held, kept in self._folds():
-                self.fitted = {(n, False): self._regression(n, kept) for n in self.needed}
-                missed.append(rows[held, self.goal] - self._predicted(rows[held]))
+            for out, inside in self._folds():
+                self.fitted = {(n, False): self._regression(n, inside) for n in self.needed}
+                missed.append(rows[out, self.goal] - self._predicted(rows[out]))
             self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
         self.fitted = {}
 
@@ -56,7 +58,7 @@ class Boosted:
     def _folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Rows held out and rows kept, by fold."""
         every = np.arange(len(self.rows))
-        return [(held, np.delete(every, held)) for held in np.array_split(every, FOLDS)]
+        return [(out, np.delete(every, out)) for out in np.array_split(every, FOLDS)]
 
     def _regression(self, name: str, kept: np.ndarray, line: bool = False) -> tuple:
         """Trees of a variable, learnt from the rows kept, columns of its causes, and a linear term (None: without).
@@ -68,13 +70,16 @@ class Boosted:
         causes = [self.column[c] for c in self.graph.causes(name)]
         if not causes:
             return y.mean(), causes, None
-        term = self._line(causes, kept, y) if line else None
-        y = y - term(self.rows[kept]) if line else y
+        term = None
+        if line:
+            term = self._line(causes, kept, y)
+            y = y - term(self.rows[kept])
         options = {"max_depth": 6, "min_child_weight": min(12.0, len(y) / 25), "eta": 0.25, "subsample": 0.8}
         options |= {"max_bin": 32, "lambda": 2.0, "seed": self.rng, "nthread": 1}
         if line:  # what a line leaves is little: deep trees would follow the noise
             options |= {"max_depth": 2, "eta": 0.15}
-        data = xgboost.DMatrix(self.rows[np.ix_(kept, causes)], y, weight=self.weight[kept], nthread=1)
+        table = self.rows[np.ix_(kept, causes)]
+        data = xgboost.DMatrix(table, y, weight=self.weight[kept], nthread=1)
         booster = xgboost.Booster(options, [data])
         for tree in range(self.trees):  # `xgboost.train` does this, and more that takes time
             booster.update(data, tree)
@@ -86,16 +91,22 @@ class Boosted:
         weight = np.sqrt(self.weight[kept])
 
         def design(table):
-            return np.column_stack([np.ones(len(table)), *(f(table[:, cause]) for f, cause in zip(calm, causes))])
+            columns = [f(table[:, cause]) for f, cause in zip(calm, causes)]
+            return np.column_stack([np.ones(len(table)), *columns])
 
-        beta = np.linalg.lstsq(design(self.rows[kept]) * weight[:, None], y * weight, rcond=None)[0]
+        weighted = design(self.rows[kept]) * weight[:, None]
+        beta = np.linalg.lstsq(weighted, y * weight, rcond=None)[0]
         return lambda table: design(table) @ beta
 
     def _mean(self, table: np.ndarray, fitted: tuple) -> np.ndarray | float:
         """Mean (n,) of a variable, given its causes in a table (n, v)."""
         trees, causes, line = fitted
-        mean = trees.inplace_predict(table[:, causes]) if causes else trees
-        return mean + line(table) if line else mean
+        if not causes:
+            return trees
+        mean = trees.inplace_predict(table[:, causes])
+        if line is None:
+            return mean
+        return mean + line(table)
 
     def _noise(self, name: str, mean: np.ndarray, rng) -> np.ndarray:
         """Residuals (n,) drawn for means (n,) of a variable: of held-out rows whose means are near.
@@ -103,59 +114,67 @@ class Boosted:
         Near, since noise may grow with the mean, and a flag of mean .9 is off by .1 or -.9. Rows are predicted when first asked
         for: a search asks for none, and each of its decisions would cost four times as many fits.
         """
-        if name not in self.left:
-            y = self.rows[:, self.column[name]]
-            found = np.empty(len(self.rows))
-            for held, kept in self._folds():
-                found[held] = self._mean(self.rows[held], self._regression(name, kept, line=True))
-            self.left[name] = np.stack([found, y - found])[:, np.argsort(found, kind="stable")]
-        means, left = self.left[name]
-        near = min(len(left), max(LEAST, len(left) // NEAR))
-        at = sum(np.searchsorted(means, mean, side) for side in ("left", "right")) // 2 - near // 2
-        at = np.clip(at, 0, len(left) - near)
-        total = np.cumsum([0.0, *left])
+        if name not in self.residuals:
+            self.residuals[name] = self._held_out(name)
+        means, residuals = self.residuals[name]
+        near = min(len(residuals), max(LEAST, len(residuals) // NEAR))
+        middle = (np.searchsorted(means, mean, "left") + np.searchsorted(means, mean, "right")) // 2
+        first = np.clip(middle - near // 2, 0, len(residuals) - near)
+        drawn = first + (near * rng.random(len(mean))).astype(int)
         # Less their own mean, which is chance: else an effect would change by what windows differ in.
-        return left[at + (near * rng.random(len(mean))).astype(int)] - (total[at + near] - total[at]) / near
+        total = np.cumsum([0.0, *residuals])
+        own_mean = (total[first + near] - total[first]) / near
+        return residuals[drawn] - own_mean
+
+    def _held_out(self, name: str) -> np.ndarray:
+        """Means and residuals (2, n) of a variable in rows that were held out, in ascending order of the means."""
+        y = self.rows[:, self.column[name]]
+        means = np.empty(len(self.rows))
+        for out, inside in self._folds():
+            means[out] = self._mean(self.rows[out], self._regression(name, inside, line=True))
+        order = np.argsort(means, kind="stable")
+        return np.stack([means, y - means])[:, order]
 
     def _predicted(self, u: np.ndarray) -> np.ndarray:
         """Mean (n,) of the first objective, from the values in the first columns."""
         table = np.full((len(u), len(self.column)), np.nan)
-        given = self.graph.layers.given
-        table[:, : len(given)] = u[:, : len(given)]
+        inputs = self.graph.layers.given
+        table[:, : len(inputs)] = u[:, : len(inputs)]
         for name in self.needed:
-            if name not in given:
+            if name not in inputs:
                 table[:, self.column[name]] = self._mean(table, self._fit(name))
         return table[:, self.goal]
 
     def predict(self, u: np.ndarray) -> np.ndarray:
         """Mean and spread (3, n) of the first objective."""
-        found = self._predicted(u)
+        mean = self._predicted(u)
         low, high = self.errors
-        return np.stack([found, found + min(low, 0.0), found + max(high, 0.0)])
+        return np.stack([mean, mean + min(low, 0.0), mean + max(high, 0.0)])
 
     def do(self, interventions: dict[str, float], given: dict | None = None, draws: int = 4000) -> dict[str, tuple]:
         """Mean and spread of every variable, some being set from outside, in rows near the given values of the roots."""
         rng = np.random.default_rng(self.rng)
-        found = {}
         rows = self.rows
         for name, value in (given or {}).items():
             away = np.abs(rows[:, self.column[name]] - value)
-            rows = rows[away <= np.sort(away)[: max(LEAST, len(away) // NEAR)][-1]]
+            nearest = np.sort(away)[: max(LEAST, len(away) // NEAR)]
+            rows = rows[away <= nearest[-1]]
         # Roots together: knobs that follow the load still do.
         table = rows[rng.integers(len(rows), size=draws)]
+        values = {}
         for name in self.order:
             i = self.column[name]
-            causes = self._fit(name, line=True)[1]
+            regression = self._fit(name, line=True)
+            causes = regression[1]
             if causes:  # drawn also for what is set: what-ifs of the same variable at other values compare alike
-                mean = self._mean(table, self._fit(name, line=True))
+                mean = self._mean(table, regression)
                 table[:, i] = mean + self._noise(name, mean, rng)
             if name in interventions:
                 table[:, i] = interventions[name]
-            found[name] = table[:, i].copy()
+            values[name] = table[:, i].copy()
             if name not in interventions and causes:  # trees cut at values seen: to them, .99 of a flag would be 0
-                seen = np.unique(self.rows[:, i])
-                table[:, i] = seen[np.searchsorted((seen[1:] + seen[:-1]) / 2, table[:, i])]
-        return {n: (x.mean(), *np.quantile(x, [0.1, 0.9])) for n, x in found.items()}
+                table[:, i] = _nearest_seen(table[:, i], self.rows[:, i])
+        return {name: (x.mean(), *np.quantile(x, [0.1, 0.9])) for name, x in values.items()}
 
     def carried(self, name: str, values: np.ndarray) -> np.ndarray:
         """Mean (k,) of the first objective when a variable is set to each value, each row's own residuals carried down the graph.
@@ -168,9 +187,19 @@ class Boosted:
         for variable in self.needed:
             if variable != name and self.graph.causes(variable):
                 fitted[variable] = self._fit(variable, line=True)
-                residuals[variable] = self.rows[:, self.column[variable]] - self._mean(self.rows, fitted[variable])
+                mean = self._mean(self.rows, fitted[variable])
+                residuals[variable] = self.rows[:, self.column[variable]] - mean
         table = np.tile(self.rows, (len(values), 1))
         table[:, set_column] = np.repeat(values, len(self.rows))
         for variable, equation in fitted.items():
-            table[:, self.column[variable]] = self._mean(table, equation) + np.tile(residuals[variable], len(values))
-        return table[:, self.goal].reshape(len(values), -1).mean(axis=1)
+            mean = self._mean(table, equation)
+            table[:, self.column[variable]] = mean + np.tile(residuals[variable], len(values))
+        of_values = table[:, self.goal].reshape(len(values), -1)
+        return of_values.mean(axis=1)
+
+
+def _nearest_seen(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Value in the rows that is the nearest to each of some values (n,)."""
+    in_rows = np.unique(rows)
+    middle = (in_rows[1:] + in_rows[:-1]) / 2
+    return in_rows[np.searchsorted(middle, values)]

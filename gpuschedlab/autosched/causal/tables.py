@@ -48,8 +48,12 @@ class CausalNexNetwork:
 
     def learn(self, graph: CausalGraph, rows: np.ndarray, offline: int = 0) -> None:
         """Cut and count rows (n, v) along a graph, all alike, however many are of the offline phase."""
-        self.graph, self.causes = graph, {n: graph.causes(n) for n in graph.order()}
-        self.cuts = {n: cuts(x, self.bins[graph.layers.tier(n)]) for n, x in self._named(rows).items()}
+        self.graph = graph
+        self.causes = {n: graph.causes(n) for n in graph.order()}
+        self.cuts = {}
+        for name, values in self._named(rows).items():
+            bins = self.bins[graph.layers.tier(name)]
+            self.cuts[name] = cuts(values, bins)
         self.size = {n: len(cut) + 1 for n, cut in self.cuts.items()}
         self._count(rows)
 
@@ -58,7 +62,8 @@ class CausalNexNetwork:
         self._count(np.concatenate([self.rows, rows]))
 
     def _count(self, rows: np.ndarray) -> None:
-        self.rows, self.seen = rows, self.states(self._named(rows))
+        self.rows = rows
+        self.seen = self.states(self._named(rows))
         self.given = {n: self._shares(self._counts(n)) for n in self.causes}
         frame = pl.DataFrame(self.seen)
         self.fitted = [fit_network(edges, frame, prior=self.prior) for edges in pieces(self.graph.edges)]
@@ -72,27 +77,32 @@ class CausalNexNetwork:
 
     def states(self, samples) -> dict[str, np.ndarray]:
         """State (n,) of each variable in each row, of those that are there."""
-        return {n: np.searchsorted(cut, samples[n], side="right") for n, cut in self.cuts.items() if n in samples}
+        names = [name for name in self.cuts if name in samples]
+        return {name: np.searchsorted(self.cuts[name], samples[name], side="right") for name in names}
 
     def means(self, name: str) -> np.ndarray:
         """Mean value (s,) of each state of a variable."""
-        return np.bincount(self.seen[name], self._named(self.rows)[name]) / np.bincount(self.seen[name])
+        states = self.seen[name]
+        return np.bincount(states, self._named(self.rows)[name]) / np.bincount(states)
 
     def _counts(self, name: str, kept=slice(None)) -> np.ndarray:
         """Rows kept, by the states of a variable's causes and its own (last axis)."""
-        sizes = tuple(self.size[n] for n in (*self.causes[name], name))
+        names = (*self.causes[name], name)
+        sizes = tuple(self.size[n] for n in names)
         if prod(sizes) > self.cells:
             raise EstimatorError(
                 f"CausalModel: found {prod(sizes)} cells in the table of {name!r}; expected {self.cells} or fewer. "
                 f"Fit with fewer bins than {self.bins}."
             )
         counts = np.zeros(sizes)
-        np.add.at(counts, tuple(self.seen[n][kept] for n in (*self.causes[name], name)), 1.0)
+        np.add.at(counts, tuple(self.seen[n][kept] for n in names), 1.0)
         return counts
 
     def _shares(self, counts: np.ndarray) -> np.ndarray:
         """P(state | states of the causes) from counts."""
-        cells = counts + (1.0 if self.prior == "K2" else 0.0)
+        cells = counts.copy()
+        if self.prior == "K2":
+            cells += 1.0
         cells[~cells.any(axis=-1)] = 1.0
         return cells / cells.sum(axis=-1, keepdims=True)
 
@@ -100,8 +110,11 @@ class CausalNexNetwork:
         """Mean and spread (3, n) of the first objective."""
         goal = self.graph.layers.objectives[0]
         states = self.states(dict(zip(self.graph.layers.given, u.T)))
-        asked = [self._asked(dict(zip(states, row)), {})[1][goal] for row in zip(*states.values())]
-        return self._spread(goal, np.stack(asked))
+        shares = []
+        for row in zip(*states.values()):
+            _, of_variables = self._asked(dict(zip(states, row)), {})
+            shares.append(of_variables[goal])
+        return self._spread(goal, np.stack(shares))
 
     def do(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, tuple]:
         """Mean and spread of every variable, some being set from outside; other roots as they came together in the samples.
@@ -111,15 +124,18 @@ class CausalNexNetwork:
         for name in interventions:
             self._check_states(name)
         open_roots = {n: x for n, x in self._named(self.rows).items() if not self.causes[n]}
-        states = self.states(open_roots | {n: np.full(len(self.rows), value) for n, value in interventions.items()})
-        held, _, counts, _ = distinct_rows(np.column_stack([*states.values()]))
-        step = -(-len(held) // self.combinations)
-        counts = np.add.reduceat(counts, np.arange(0, len(held), step))
-        seen = {n: int(state) for n, state in self.states(given or {}).items()}
-        asked = [self._asked(dict(zip(states, row)), seen) for row in held[::step]]
-        weights = counts * [likelihood for likelihood, _ in asked]
-        found = {n: weights @ [shares[n] for _, shares in asked] / weights.sum() for n in self.causes}
-        spreads = {n: self._spread(n, share[None])[:, 0] for n, share in found.items()}
+        settings = {n: np.full(len(self.rows), value) for n, value in interventions.items()}
+        states = self.states(open_roots | settings)
+        combinations, _, counts, _ = distinct_rows(np.column_stack([*states.values()]))
+        step = -(-len(combinations) // self.combinations)
+        counts = np.add.reduceat(counts, np.arange(0, len(combinations), step))
+        given_states = {n: int(state) for n, state in self.states(given or {}).items()}
+        answers = [self._asked(dict(zip(states, row)), given_states) for row in combinations[::step]]
+        weights = counts * [likelihood for likelihood, _ in answers]
+        spreads = {}
+        for name in self.causes:
+            share = weights @ [shares[name] for _, shares in answers] / weights.sum()
+            spreads[name] = self._spread(name, share[None])[:, 0]
         return spreads | {n: (value,) * 3 for n, value in interventions.items()}
 
     def _check_states(self, name: str) -> None:
@@ -129,13 +145,16 @@ class CausalNexNetwork:
         cut = [cause for cause in self.causes[name] if len(np.unique(named[cause])) > self.size[cause]]
         if not cut or name == goal:
             return
-        held = [self.seen[cause][:, None] == np.arange(self.size[cause]) for cause in self.causes[name]]
-        plain = np.column_stack([named[name], *held]) * 1.0
+        in_states = [self.seen[cause][:, None] == np.arange(self.size[cause]) for cause in self.causes[name]]
+        plain = np.column_stack([named[name], *in_states]).astype(float)
+        with_values = np.column_stack([plain, *(named[cause] for cause in cut)])
         y = named[goal]
-        whole = np.column_stack([plain, *(named[cause] for cause in cut)])
-        rough, fine = (np.linalg.lstsq(x, y, rcond=None)[0] for x in (plain, whole))
-        left = named[name] - whole[:, 1:] @ np.linalg.lstsq(whole[:, 1:], named[name], rcond=None)[0]
-        error = np.std(y - whole @ fine) / max(np.sqrt((left**2).sum()), 1e-12)
+        rough = _least_squares(plain, y)
+        fine = _least_squares(with_values, y)
+        causes = with_values[:, 1:]
+        residual = named[name] - causes @ _least_squares(causes, named[name])
+        size = max(np.sqrt((residual**2).sum()), 1e-12)
+        error = np.std(y - with_values @ fine) / size
         if abs(rough[0] - fine[0]) > max(2 * error, OFF * abs(fine[0])):
             states = " and ".join(f"{self.size[cause]} states of {cause}" for cause in cut)
             raise EstimatorError(
@@ -151,19 +170,30 @@ class CausalNexNetwork:
         """
         key = tuple((n, int(state)) for n, state in fixed.items()), tuple(given.items())
         if key not in self.known:
-            if frozenset(fixed) not in self.engines:
-                alone = {n: dict(enumerate(self.given[n])) for n in self.causes if not self.causes[n]}
-                alike = {n: dict.fromkeys(range(self.size[n]), 1 / self.size[n]) for n in fixed}
-                self.engines[frozenset(fixed)] = Intervened(self.fitted, alike, alone)
-            likelihood, found = self.engines[frozenset(fixed)].likely(dict(key[0]), given)
-            self.known[key] = likelihood, {n: np.array([found[n][s] for s in range(self.size[n])]) for n in self.size}
+            engine = self._engine(tuple(fixed))
+            likelihood, marginals = engine.likely(dict(key[0]), given)
+            shares = {}
+            for name, size in self.size.items():
+                shares[name] = np.array([marginals[name][state] for state in range(size)])
+            self.known[key] = likelihood, shares
         return self.known[key]
+
+    def _engine(self, names: tuple[str, ...]) -> Intervened:
+        """The networks, cut off from the causes of some variables; made once."""
+        key = frozenset(names)
+        if key not in self.engines:
+            alone = {n: dict(enumerate(self.given[n])) for n in self.causes if not self.causes[n]}
+            alike = {n: dict.fromkeys(range(self.size[n]), 1 / self.size[n]) for n in names}
+            self.engines[key] = Intervened(self.fitted, alike, alone)
+        return self.engines[key]
 
     def _spread(self, name: str, share: np.ndarray) -> np.ndarray:
         """Mean, 10 % and 90 % point (3, n) of distributions (n, s) of a variable, these moved apart; the mean stays within."""
         mean, low, high = spread(share, self.means(name))
         if name not in self.margins:
-            self.margins[name] = self._exceeded(name) if self.causes[name] else 0.0
+            self.margins[name] = 0.0
+            if self.causes[name]:
+                self.margins[name] = self._exceeded(name)
         margin = self.margins[name]
         return np.stack([mean, np.minimum(mean, low - margin), np.maximum(mean, high + margin)])
 
@@ -174,22 +204,31 @@ class CausalNexNetwork:
         """
         y = self._named(self.rows)[name]
         every = np.arange(len(self.rows))
-        found = []
-        for held in np.array_split(every, FOLDS):
-            shares = self._shares(self._counts(name, np.delete(every, held)))
-            _, low, high = spread(shares[tuple(self.seen[n][held] for n in self.causes[name])], self.means(name))
-            found.append(np.maximum(low - y[held], y[held] - high))
-        return np.quantile(np.concatenate(found), min(1.0, COVERED * (1 + 1 / len(every))))
+        exceeded = []
+        for out in np.array_split(every, FOLDS):
+            shares = self._shares(self._counts(name, np.delete(every, out)))
+            states = tuple(self.seen[n][out] for n in self.causes[name])
+            _, low, high = spread(shares[states], self.means(name))
+            exceeded.append(np.maximum(low - y[out], y[out] - high))
+        level = min(1.0, COVERED * (1 + 1 / len(every)))
+        return np.quantile(np.concatenate(exceeded), level)
+
+
+def _least_squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Coefficients (p,) of columns x (n, p) for y (n,)."""
+    return np.linalg.lstsq(x, y, rcond=None)[0]
 
 
 def cuts(values: np.ndarray, most: int) -> np.ndarray:
     """Inner edges between states of values (n,), at most so many: some lie in each, even if they differ in their last bit."""
-    seen = np.unique(values)
-    middle = np.maximum((seen[1:] + seen[:-1]) / 2, np.nextafter(seen[:-1], np.inf))
+    distinct = np.unique(values)
+    below = distinct[:-1]
+    middle = np.maximum((distinct[1:] + below) / 2, np.nextafter(below, np.inf))
     if len(middle) < most:
         return middle
-    below = np.searchsorted(seen, np.quantile(values, np.arange(1, most) / most)) - 1
-    return middle[np.unique(below[below >= 0])]
+    quantiles = np.quantile(values, np.arange(1, most) / most)
+    place_below = np.searchsorted(distinct, quantiles) - 1
+    return middle[np.unique(place_below[place_below >= 0])]
 
 
 def spread(share: np.ndarray, means: np.ndarray) -> np.ndarray:
@@ -200,6 +239,11 @@ def spread(share: np.ndarray, means: np.ndarray) -> np.ndarray:
     >>> spread(np.array([[0.5, 0.5]]), np.array([0.0, 2.0])).ravel().tolist()
     [1.0, 0.0, 2.0]
     """
+    return np.stack([share @ means, _quantile(share, means, 0.1), _quantile(share, means, 0.9)])
+
+
+def _quantile(share: np.ndarray, means: np.ndarray, level: float) -> np.ndarray:
+    """Quantile (n,) of discrete distributions (n, s) over ascending values (s,)."""
     total = np.cumsum(share, axis=1)
-    low, high = (means[np.minimum((total < q).sum(axis=1), len(means) - 1)] for q in (0.1, 0.9))
-    return np.stack([share @ means, low, high])
+    state = (total < level).sum(axis=1)
+    return means[np.minimum(state, len(means) - 1)]

@@ -35,29 +35,37 @@ def entered(smooth: Terms, a: np.ndarray, y: np.ndarray, line: np.ndarray, steps
 
     Steps of the setting (if it takes many values), their products with columns `line` (n, p), and products of two columns.
     """
-    pairs = [line[:, i] * line[:, j] for i, j in itertools.combinations_with_replacement(range(line.shape[1]), 2)]
-    products = np.column_stack([np.empty((len(a), 0)), *pairs])
+    pairs = itertools.combinations_with_replacement(line.T, 2)
+    products = np.column_stack([np.empty((len(a), 0)), *(first * second for first, second in pairs)])
     factors = np.column_stack([np.ones(len(a)), line])
-    grid = np.unique(np.quantile(a, np.arange(1, PLACES) / PLACES)) if steps else np.empty(0)
-    left = _Rest(smooth(a), y)
+    grid = np.empty(0)
+    if steps:
+        grid = np.unique(np.quantile(a, np.arange(1, PLACES) / PLACES))
+    unexplained = _Unexplained(smooth(a), y)
     terms: list[Terms] = []
-    places: list[float] = []
-    while len(terms) < MOST and left.free > 1:
-        stepped = [left.best((a[:, None] > grid) * factor[:, None]) for factor in factors.T]
-        found = [(*best, factor) for factor, best in enumerate(stepped)] + [(*left.best(products), -1)]
-        score, column, factor = max(found)
+    borders: list[float] = []
+    while len(terms) < MOST and unexplained.free > 1:
+        candidates = [(*unexplained.best(products), -1)]
+        for factor in range(factors.shape[1]):
+            stepped = (a[:, None] > grid) * factors[:, factor : factor + 1]
+            candidates.append((*unexplained.best(stepped), factor))
+        score, column, factor = max(candidates)
         if score < SURE:
             break
         if factor < 0:
             term = _product(products[:, column])
-            place = float("nan")
+            border = float("nan")
         else:
-            place = left.moved(a, grid, column, factors[:, factor])
-            term = _step(place, factors[:, factor])
-        left.take(term(a)[:, 0])
+            border = unexplained.moved(a, grid, column, factors[:, factor])
+            term = _step(border, factors[:, factor])
+        unexplained.take(term(a)[:, 0])
         terms.append(term)
-        places.append(place)
-    return Entered(lambda b: np.hstack([np.empty((len(a), 0)), *(term(b) for term in terms)]), tuple(places))
+        borders.append(border)
+
+    def terms_at(b):
+        return np.hstack([np.empty((len(a), 0)), *(term(b) for term in terms)])
+
+    return Entered(terms_at, tuple(borders))
 
 
 def _product(column: np.ndarray) -> Terms:
@@ -68,21 +76,22 @@ def _step(place: float, factor: np.ndarray) -> Terms:
     return lambda b: ((b > place) * factor)[:, None]
 
 
-class _Rest:
+class _Unexplained:
     """Part of y (n,) that terms (n, t) leave, and how much of it a further column would explain."""
 
     def __init__(self, rows: np.ndarray, y: np.ndarray):
         self.basis = np.linalg.qr(rows)[0]
-        self.rest = y - self.basis @ (self.basis.T @ y)
+        self.residual = y - self.basis @ (self.basis.T @ y)
         self.free = len(y) - rows.shape[1]
 
     def scores(self, columns: np.ndarray) -> np.ndarray:
         """Squared t (m,) of each column (n, m); 0 of one that the terms hold already."""
         columns = columns - self.basis @ (self.basis.T @ columns)
         size = (columns**2).sum(axis=0)
-        least = 1e-4 * len(self.rest)
-        noise = max(float(self.rest @ self.rest) / max(self.free, 1), 1e-300)
-        return np.where(size > least, (columns.T @ self.rest) ** 2 / np.maximum(size, least), 0.0) / noise
+        least = 1e-4 * len(self.residual)
+        variance = float(self.residual @ self.residual) / max(self.free, 1)
+        explained = (columns.T @ self.residual) ** 2 / np.maximum(size, least)
+        return np.where(size > least, explained, 0.0) / max(variance, 1e-300)
 
     def best(self, columns: np.ndarray) -> tuple[float, int]:
         """Highest score of columns (n, m), and which it is; 0 of none."""
@@ -95,19 +104,19 @@ class _Rest:
         """Best place of a step between the neighbours of a place of the grid, halfway between two values that were seen."""
         low = grid[max(column - 1, 0)]
         high = grid[min(column + 1, len(grid) - 1)]
-        seen = np.unique(a[(a >= low) & (a <= high)])
-        places = (seen[1:] + seen[:-1]) / 2
-        if not len(places):
+        settings = np.unique(a[(a >= low) & (a <= high)])
+        borders = (settings[1:] + settings[:-1]) / 2
+        if not len(borders):
             return float(grid[column])
-        _, best = self.best((a[:, None] > places) * factor[:, None])
-        return float(places[best])
+        _, best = self.best((a[:, None] > borders) * factor[:, None])
+        return float(borders[best])
 
     def take(self, column: np.ndarray):
         """Add a column to the terms."""
         column = column - self.basis @ (self.basis.T @ column)
         column = column / np.sqrt(column @ column)
         self.basis = np.column_stack([self.basis, column])
-        self.rest = self.rest - column * (column @ self.rest)
+        self.residual = self.residual - column * (column @ self.residual)
         self.free -= 1
 
 
@@ -116,7 +125,8 @@ def near_weights(a: np.ndarray, predicted: np.ndarray, setting: float) -> np.nda
     away = np.abs(a - setting)
     count = min(len(a), max(NEAREST, len(a) // NEAR))
     reach = np.partition(away, count - 1)[count - 1]
-    near = np.maximum(1 - (away / max(reach * (1 + 1e-9), 1e-300)) ** 2, 0.0)
+    width = max(reach * (1 + 1e-9), 1e-300)
+    near = np.maximum(1 - (away / width) ** 2, 0.0)
     spread = max((a - predicted).std(), 1e-12)
     likely = np.exp(-0.5 * ((setting - predicted) / spread) ** 2)
     weights = near / np.maximum(likely, 1e-12)

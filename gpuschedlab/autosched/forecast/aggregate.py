@@ -51,9 +51,12 @@ class Aggregator(Knobbed):
         """Return the forecast with similar jobs grouped, at most a `PART` of all in one; EstimatorError if it is so already."""
         if "jobs" in forecast.trace.columns:
             raise EstimatorError("Aggregator: found a forecast that is aggregated already; expected jobs one by one.")
-        bounded = replace(self, most=min(self.most, max(1, math.ceil(PART * forecast.trace.height))))
+        most = max(1, math.ceil(PART * forecast.trace.height))
+        bounded = replace(self, most=min(self.most, most))
         trace, initial = bounded.group(forecast.trace, forecast.initial, forecast.now)
-        existing = int((trace["submit"] <= forecast.now).sum()) if initial.height else 0
+        existing = 0
+        if initial.height:
+            existing = int((trace["submit"] <= forecast.now).sum())
         return replace(forecast, trace=trace, initial=initial, existing=existing)
 
     def group(self, trace: pl.DataFrame, initial: pl.DataFrame, now: float) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -63,45 +66,60 @@ class Aggregator(Knobbed):
         """
         jobs = self._keyed(_state(trace, initial), now)
         parts = jobs.group_by("key", "chunk", maintain_order=True).agg(*_combined(jobs))
-        length = pl.when("known").then(pl.col("left") + pl.col("progress")).otherwise("left")
-        parts = parts.with_columns(duration=length, shift=pl.col("mean_left") - pl.col("left")).sort("submit", "job_id")
+        whole_length = pl.col("left") + pl.col("progress")
+        length = pl.when("known").then(whole_length).otherwise("left")
+        shift = pl.col("mean_left") - pl.col("left")
+        parts = parts.with_columns(duration=length, shift=shift).sort("submit", "job_id")
         first = ("job_id", "submit", "gpus", "duration")
-        grouped = parts.select(*first, *(c for c in trace.columns if c not in first), "jobs", "shift")
-        return grouped, parts.filter("known").select("job_id", *(c for c in initial.columns if c != "job_id"))
+        further = [c for c in trace.columns if c not in first]
+        service = [c for c in initial.columns if c != "job_id"]
+        grouped = parts.select(*first, *further, "jobs", "shift")
+        return grouped, parts.filter("known").select("job_id", *service)
 
     def _keyed(self, state: pl.DataFrame, now: float) -> pl.DataFrame:
         """Give each job the number of its group: alike ones in order of submission, cut where a group is full."""
-        grid = (pl.col("left").clip(1.0).log() / np.log(self.ratio)).floor()
-        windows = (1 + (pl.col("submit") - now).clip(0) / self.window).log(2).floor()
+        length = pl.col("left").clip(1.0)
+        grid = (length.log() / np.log(self.ratio)).floor()
+        ahead = (pl.col("submit") - now).clip(0)
+        windows = (1 + ahead / self.window).log(2).floor()
         when = pl.when("known").then(-1.0).otherwise(windows)
-        alike = ["gpus", "known", "running", "grid", "when", *(c for c in ("stage", "kind") if c in state.columns)]
-        fits = pl.max_horizontal(1, pl.min_horizontal(self.most, (self.room / pl.col("gpus")).floor()))
-        state = state.with_columns(grid=grid, when=when).with_columns(key=pl.struct(alike).rank("dense"))
-        return state.with_columns(chunk=(pl.int_range(pl.len()).over("key") // fits).cast(pl.Int64))
+        alike = ["gpus", "known", "running", "grid", "when"]
+        alike += [c for c in ("stage", "kind") if c in state.columns]
+        in_room = (self.room / pl.col("gpus")).floor()
+        fits = pl.max_horizontal(1, pl.min_horizontal(self.most, in_room))
+        state = state.with_columns(grid=grid, when=when)
+        state = state.with_columns(key=pl.struct(alike).rank("dense"))
+        number = pl.int_range(pl.len()).over("key")
+        return state.with_columns(chunk=(number // fits).cast(pl.Int64))
 
 
 def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
     """The trace with the service of each job, whether it is `known` (in the system), and the rest of its work, `left` (s)."""
-    none = [pl.lit(None, pl.Float64).alias(c) for c in ("attained", "progress", "running") if c not in initial.columns]
-    received = initial.with_columns(pl.col("job_id").cast(trace.schema["job_id"]), *none, known=True)
+    absent = [c for c in ("attained", "progress", "running") if c not in initial.columns]
+    nulls = {c: pl.lit(None, pl.Float64) for c in absent}
+    received = initial.with_columns(pl.col("job_id").cast(trace.schema["job_id"]), **nulls, known=True)
     state = trace.join(received, on="job_id", how="left", maintain_order="left")
     numbers = pl.col(c for c in received.columns if c not in ("job_id", "running", "known"))
-    state = state.with_columns(pl.col("known", "running").cast(pl.Boolean).fill_null(False), numbers.fill_null(0.0))
-    return state.with_columns(left=(pl.col("duration") - pl.col("progress")).clip(1e-3))
+    truths = pl.col("known", "running").cast(pl.Boolean)
+    state = state.with_columns(truths.fill_null(False), numbers.fill_null(0.0))
+    remaining = pl.col("duration") - pl.col("progress")
+    return state.with_columns(left=remaining.clip(1e-3))
 
 
 def _combined(jobs: pl.DataFrame) -> list[pl.Expr]:
     """How members become one: means of times, sums of GPUs (fractions, to whole ones) and services."""
     gpus = pl.col("gpus")
-    whole = pl.when(gpus.sum() > 1).then((gpus.sum() - 1e-9).ceil()).otherwise(gpus.sum())
+    total = gpus.sum()
+    rounded = pl.when(total > 1).then((total - 1e-9).ceil()).otherwise(total)
+    service = (pl.col("left") * gpus).sum()
     mean = ("submit", "executed", "progress", "contention", "waiting_since", "started")
     mean = [c for c in mean if c in jobs.columns]
     return [
         pl.exclude(*mean, "gpus", "attained", "left", "duration", "key", "chunk").first(),
         pl.col(mean).mean(),
         pl.col("attained").sum(),
-        whole.alias("gpus"),
-        ((pl.col("left") * gpus).sum() / whole).alias("left"),
+        rounded.alias("gpus"),
+        (service / rounded).alias("left"),
         pl.col("left").mean().alias("mean_left"),
         pl.len().cast(pl.Float64).alias("jobs"),
     ]

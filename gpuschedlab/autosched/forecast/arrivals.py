@@ -16,16 +16,33 @@ APART = DAY / 2
 """Seconds between segments of different rank: mostly other jobs follow them then."""
 
 
+def _manhattan(a, b):
+    return np.abs(a - b).sum(axis=-1)
+
+
+def _relative(a, b):
+    return _manhattan(a, b) / max(1.0, b.sum())
+
+
+def _euclidean(a, b):
+    return np.sqrt(((a - b) ** 2).sum(axis=-1))
+
+
 def _cosine(a, b):
-    return 1 - (a * b).sum(axis=-1) / np.maximum(np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1), 1e-12)
+    lengths = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
+    return 1 - (a * b).sum(axis=-1) / np.maximum(lengths, 1e-12)
+
+
+def _pearson(a, b):
+    return _cosine(a - a.mean(axis=-1, keepdims=True), b - b.mean(axis=-1, keepdims=True))
 
 
 DISTANCES = {
-    "manhattan": lambda a, b: np.abs(a - b).sum(axis=-1),
-    "relative": lambda a, b: np.abs(a - b).sum(axis=-1) / max(1.0, b.sum()),
-    "euclidean": lambda a, b: np.sqrt(((a - b) ** 2).sum(axis=-1)),
+    "manhattan": _manhattan,
+    "relative": _relative,
+    "euclidean": _euclidean,
     "cosine": _cosine,
-    "pearson": lambda a, b: _cosine(*(x - x.mean(axis=-1, keepdims=True) for x in (a, b))),
+    "pearson": _pearson,
 }
 """Distances between segments (n, s) and the reference (s,), as table 6.5 compares them, and the relative error of 6.4.2.1: all
 segments are divided by the reference's requests, so that it ranks them as "manhattan" does."""
@@ -38,6 +55,16 @@ def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
     size[0] = np.inf
     spectrum[np.argsort(-size, kind="stable")[terms + 1 :]] = 0
     return np.maximum(np.fft.irfft(spectrum, len(counts)), 0.0)
+
+
+def _has_whole_buckets(knobs: dict) -> bool:
+    return knobs["segment"] % knobs["bucket"] == 0
+
+
+def _with_whole_buckets(knobs: dict) -> dict:
+    """The segment that is the nearest number of whole buckets, at least one."""
+    buckets = max(1, round(knobs["segment"] / knobs["bucket"]))
+    return {"segment": buckets * knobs["bucket"]}
 
 
 @dataclass(frozen=True)
@@ -63,13 +90,7 @@ class GlobalGenerator(Knobbed):
     terms: Annotated[int, Knob(1, 1000, log=True, help="periods that make the periodic part")] = 24
     days: Annotated[float, Knob(1, 3650, log=True, unit="days", help="back from now that are searched")] = 28.0
     hour: Annotated[str, Knob(choices=("any", "same"), help="of the day at which segments end (6.5.1)")] = "any"
-    constraints: ClassVar = (
-        Constraint(
-            "segments of whole buckets",
-            lambda k: k["segment"] % k["bucket"] == 0,
-            lambda k: {"segment": max(1, round(k["segment"] / k["bucket"])) * k["bucket"]},
-        ),
-    )
+    constraints: ClassVar = (Constraint("segments of whole buckets", _has_whole_buckets, _with_whole_buckets),)
 
     def match(self, submit: np.ndarray, now: float, rank: int = 0) -> float:
         """Past instant (s) with the segment before it most similar to the present one; the latest of equals.
@@ -82,7 +103,9 @@ class GlobalGenerator(Knobbed):
         if 1 <= rank <= len(recent):
             return now - recent[rank - 1]
         rank = max(0, rank - len(recent))
-        first = submit[0] if len(submit) else now
+        first = now
+        if len(submit):
+            first = submit[0]
         count = int(min(now - first, self.days * DAY) // self.bucket)
         size = round(self.segment / self.bucket)
         ahead = int(np.ceil(self.horizon / self.bucket))
@@ -91,22 +114,29 @@ class GlobalGenerator(Knobbed):
         if count * self.bucket < DAY or count < 2 * size + ahead:
             return now - self.horizon
         edges = now - self.bucket * np.arange(count, -1, -1)
-        counts = np.diff(np.searchsorted(submit, edges, side="right")).astype(float)
-        series = periodic_part(counts, self.terms) if self.periodic else counts
+        series = np.diff(np.searchsorted(submit, edges, side="right")).astype(float)
+        if self.periodic:
+            series = periodic_part(series, self.terms)
         windows = np.lib.stride_tricks.sliding_window_view(series[:-ahead], size)
         away = DISTANCES[self.metric](windows, series[-size:])
         if self.hour == "same":
-            off = (now - edges[size : size + len(away)] + self.bucket / 2) % DAY >= self.bucket
+            back = now - edges[size : size + len(away)] + self.bucket / 2
+            off = back % DAY >= self.bucket
             away = np.where(off, np.inf, away)
             if off.all():
                 return now - self.horizon
+        return float(edges[self._nearest(away, rank) + size])
+
+    def _nearest(self, away: np.ndarray, rank: int) -> int:
+        """Number of the segment of a rank by its distance (n,): each at least half a day from those before, if there are so many."""
         apart = round(APART / self.bucket)
+        number = np.arange(len(away))
         for _ in range(rank + 1):
             best = len(away) - 1 - int(np.argmin(away[::-1]))
-            away = np.where(np.abs(np.arange(len(away)) - best) <= apart, np.inf, away)
+            away = np.where(np.abs(number - best) <= apart, np.inf, away)
             if np.isinf(away).all():
                 break
-        return float(edges[best + size])
+        return best
 
     def generate(self, repository: pl.DataFrame, now: float, rank: int = 0) -> pl.DataFrame:
         """Forecast arrivals.
@@ -126,13 +156,16 @@ class GlobalGenerator(Knobbed):
         """
         submit = repository["submit"].to_numpy()
         horizon = self.horizon
-        at = self.match(submit, now, rank)
-        first = submit[0] - 1e-3 if len(submit) else now
-        past = max(now - max(at, first), self.bucket)
+        begin = self.match(submit, now, rank)
+        first = now
+        if len(submit):
+            first = submit[0] - 1e-3
+        past = max(now - max(begin, first), self.bucket)
         copies = []
         for ahead in np.arange(0.0, horizon, past):
-            first, last = np.searchsorted(submit, [now - past, now - past + min(past, horizon - ahead)], side="right")
+            until = now - past + min(past, horizon - ahead)
+            first, last = np.searchsorted(submit, [now - past, until], side="right")
             copies.append(repository[int(first) : int(last)].with_columns(pl.col("submit") + past + ahead))
         rows = pl.concat(copies)
-        names = pl.Series("job_id", [f"forecast-{i}" for i in range(rows.height)], dtype=pl.Utf8)
-        return rows.with_columns(names, pl.col("submit").clip(now + 1e-3))
+        names = [f"forecast-{i}" for i in range(rows.height)]
+        return rows.with_columns(pl.Series("job_id", names, dtype=pl.Utf8), pl.col("submit").clip(now + 1e-3))

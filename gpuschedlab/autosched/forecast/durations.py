@@ -40,16 +40,22 @@ class Durations:
         >>> found.draw([10.0, 10.0, 50.0], [np.inf] * 3, [0.4, 0.6, 0.0]).round().tolist()
         [30.0, 40.0, 55.0]
         """
-        low, high, u = (np.asarray(x, float) for x in (low, high, u))
+        low = np.asarray(low, float)
+        high = np.asarray(high, float)
+        u = np.asarray(u, float)
         bounded = np.isfinite(high)
         first = np.searchsorted(self.length, low, side="right")
         last = np.searchsorted(self.length, high, side="left")
         share = np.concatenate([[0.0], self.ended])
-        all_known = self.ended[-1]
-        mass = share[first] + u * (np.where(bounded, share[last], 1.0) - share[first])
+        share_known = self.ended[-1]
+        share_below = np.where(bounded, share[last], 1.0)
+        mass = share[first] + u * (share_below - share[first])
         pick = np.searchsorted(self.ended, mass, side="right")
-        known = self.length[np.minimum(pick, len(self.length) - 1)]
-        further = (mass - all_known) / (1 - all_known) if all_known < 1 else u
+        length = self.length[np.minimum(pick, len(self.length) - 1)]
+        further = u
+        if share_known < 1:
+            further = (mass - share_known) / (1 - share_known)
         beyond = np.maximum(low, self.length[-1]) * (1.1 + further)
-        other = np.where(bounded, low + u * (np.where(bounded, high, low) - low), beyond)
-        return np.where((pick < last) & (last > first), known, other)
+        width = np.where(bounded, high, low) - low
+        even = np.where(bounded, low + u * width, beyond)
+        return np.where((pick < last) & (last > first), length, even)

@@ -1,5 +1,7 @@
 """Features of the local predictor (table 6.2): arrivals and completions around a query, among all jobs and like ones."""
 
+from typing import NamedTuple
+
 import numpy as np
 import polars as pl
 
@@ -9,7 +11,17 @@ RANGES = (300.0, 1800.0, 3600.0, 7200.0, 14_400.0)
 """Bounds of the ranges (s), section 6.5.1."""
 HOUR = 3600.0
 DAY = 86_400.0
-LEVELS = tuple(map(str.split, ("", "gpus", "vc", "user", "name", "vc gpus", "user gpus", "name gpus", "user name")))
+LEVELS = (
+    [],
+    ["gpus"],
+    ["vc"],
+    ["user"],
+    ["name"],
+    ["vc", "gpus"],
+    ["user", "gpus"],
+    ["name", "gpus"],
+    ["user", "name"],
+)
 """Columns that like jobs share; a level applies where the trace records all of it."""
 BATCH = 60.0  # s between submissions of one batch
 WALK = 24  # arrivals on each side of a query that are looked at
@@ -22,41 +34,82 @@ SURVIVED = ("number", "share", "longer log", "longer mean", *(f"range {i}" for i
 WIDTH = len(NEAR) + len(PAST) + len(SURVIVED)
 
 
+class Jobs(NamedTuple):
+    """Jobs of a repository (n,), in order of submission."""
+
+    submit: np.ndarray  # (n,) s
+    end: np.ndarray  # (n,) s, inf of jobs that have not ended
+    duration: np.ndarray  # (n,) s, nan of jobs that have not ended
+    ran: np.ndarray  # (n,) s executed so far
+
+
+class Groups(NamedTuple):
+    """Rows of a repository by groups of like jobs; those of group g begin at `first[g]` and end before `first[g + 1]`."""
+
+    arrivals: np.ndarray  # (n,) rows, in order of submission
+    first: np.ndarray  # (groups + 1,)
+    ended: np.ndarray  # (n,) rows, in order of the end
+    first_end: np.ndarray  # (groups + 1,)
+
+
+class Queries(NamedTuple):
+    """Queries (q,) on a repository."""
+
+    at: np.ndarray  # (q,) s, instants at which they are asked
+    submit: np.ndarray  # (q,) s
+    executed: np.ndarray  # (q,) s
+    row: np.ndarray  # (q,) rows of the repository, -1 if not in it
+
+
 @njit
-def _near(at, submit, self_row, lo, hi, order, sub, end, dur, ran, x):
-    """Arrivals of the group next to the query, those after it too if they came by `at`; writes NEAR into x."""
-    left = lo + np.searchsorted(sub[order[lo:hi]], submit, side="left") - 1
-    right = left + 1
-    seen = ended = opened = inside = inside_ended = 0
+def _ran_by(at, j, jobs):
+    """Seconds for which job j, which ends later, ran by `at`: without a break until its end, as far as that is known."""
+    so_far = jobs.ran[j]
+    if jobs.end[j] != np.inf:
+        so_far = jobs.duration[j] - (jobs.end[j] - at)
+    return min(max(so_far, 0.0), at - jobs.submit[j])  # never longer than it was there
+
+
+@njit
+def _near(at, submit, self_row, rows, jobs, x):
+    """Arrivals of the group (its `rows`) next to the query, those after it too if they came by `at`; writes NEAR into x."""
+    arrival = jobs.submit
+    earlier = np.searchsorted(arrival[rows], submit, side="left") - 1
+    later = earlier + 1
+    looked_at = ended = opened = inside = inside_ended = 0
     total = inside_total = oldest = 0.0
     low = np.inf
     high = -np.inf
-    while seen < 2 * WALK:
-        before = submit - sub[order[left]] if left >= lo else np.inf
-        after = sub[order[right]] - submit if right < hi and sub[order[right]] <= at else np.inf
+    while looked_at < 2 * WALK:
+        before = np.inf
+        after = np.inf
+        if earlier >= 0:
+            before = submit - arrival[rows[earlier]]
+        if later < len(rows) and arrival[rows[later]] <= at:
+            after = arrival[rows[later]] - submit
         gap = min(before, after)
         if gap == np.inf:
             break
         if before <= after:
-            j = order[left]
-            left -= 1
+            j = rows[earlier]
+            earlier -= 1
         else:
-            j = order[right]
-            right += 1
+            j = rows[later]
+            later += 1
         if j == self_row:
             continue
-        seen += 1
-        done = end[j] <= at
-        value = np.log1p(dur[j]) if done else 0.0
+        looked_at += 1
+        done = jobs.end[j] <= at
+        value = 0.0
+        if done:
+            value = np.log1p(jobs.duration[j])
         if gap <= BATCH:
             inside += 1
             inside_ended += done
             inside_total += value
         if not done:
             opened += 1
-            # It ran without a break until its end, as far as that is known; never longer than it was there.
-            so_far = ran[j] if end[j] == np.inf else dur[j] - (end[j] - at)
-            oldest = max(oldest, min(max(so_far, 0.0), at - sub[j]))
+            oldest = max(oldest, _ran_by(at, j, jobs))
         elif ended < 4:
             if ended == 0:
                 x[0] = value
@@ -69,8 +122,8 @@ def _near(at, submit, self_row, lo, hi, order, sub, end, dur, ran, x):
         x[2] = total / ended
         x[3] = low
         x[4] = high
-    if seen:
-        x[5] = opened / seen
+    if looked_at:
+        x[5] = opened / looked_at
         x[6] = np.log1p(oldest)
     x[7] = inside
     x[8] = inside_ended
@@ -79,31 +132,33 @@ def _near(at, submit, self_row, lo, hi, order, sub, end, dur, ran, x):
 
 
 @njit
-def _past(at, submit, executed, lo, hi, order, sub, end, dur, bounds, x):
-    """Completions of the group by `at`, the latest first; writes PAST and SURVIVED into x."""
-    count = np.searchsorted(end[order[lo:hi]], at, side="right")
+def _past(at, submit, executed, rows, jobs, bounds, x):
+    """Completions of the group (its `rows`) by `at`, the latest first; writes PAST and SURVIVED into x."""
+    count = np.searchsorted(jobs.end[rows], at, side="right")
     x[0] = np.log1p(count)
     survived = n = 0
     total = square = total3 = longer = 0.0
     shares = np.zeros(len(bounds) + 1)
-    for i in range(lo + count - 1, max(lo, lo + count - MEMORY) - 1, -1):
-        j = order[i]
-        value = np.log1p(dur[j])
+    for i in range(count - 1, max(0, count - MEMORY) - 1, -1):
+        j = rows[i]
+        duration = jobs.duration[j]
+        value = np.log1p(duration)
         if n == 0:
-            x[1] = np.log1p(at - end[j])
-            x[2] = np.log1p(abs(submit - sub[j]))
+            x[1] = np.log1p(at - jobs.end[j])
+            x[2] = np.log1p(abs(submit - jobs.submit[j]))
             x[3] = value
         n += 1
+        if n <= 3:
+            total3 += value
         if n <= 20:
             total += value
             square += value * value
-            total3 += value if n <= 3 else 0.0
-        if dur[j] > executed and survived < LONGER:
+        if duration > executed and survived < LONGER:
             if survived == 0:
                 x[9] = value
             survived += 1
             longer += value
-            shares[np.searchsorted(bounds, dur[j], side="right")] += 1
+            shares[np.searchsorted(bounds, duration, side="right")] += 1
     if n:
         m = min(n, 20)
         x[4] = total3 / min(n, 3)
@@ -117,15 +172,16 @@ def _past(at, submit, executed, lo, hi, order, sub, end, dur, bounds, x):
 
 
 @njit
-def _gather(at, submit, executed, rows, group, first, arrivals, first_end, ended, sub, end, dur, ran, bounds, x, width):
-    """Fill (q, width) features of one level, group by group as coded in `group`."""
-    for q in range(len(at)):
-        lo = first[group[q]]
-        hi = first[group[q] + 1]
-        _near(at[q], submit[q], rows[q], lo, hi, arrivals, sub, end, dur, ran, x[q, :width])
-        lo = first_end[group[q]]
-        hi = first_end[group[q] + 1]
-        _past(at[q], submit[q], executed[q], lo, hi, ended, sub, end, dur, bounds, x[q, width:])
+def _gather(queries, group, jobs, groups, bounds, x, width):
+    """Fill (q, features) of one level, for queries whose groups (q,) are coded in `group`; the first `width` are NEAR."""
+    for q in range(len(group)):
+        at = queries.at[q]
+        submit = queries.submit[q]
+        g = group[q]
+        arrivals = groups.arrivals[groups.first[g] : groups.first[g + 1]]
+        _near(at, submit, queries.row[q], arrivals, jobs, x[q, :width])
+        ended = groups.ended[groups.first_end[g] : groups.first_end[g + 1]]
+        _past(at, submit, queries.executed[q], ended, jobs, bounds, x[q, width:])
 
 
 class Seen:
@@ -138,8 +194,10 @@ class Seen:
         self.submit, self.gpus, self.end, self.duration, self.ran = (c.to_numpy().astype(float) for c in columns)
         self.frame = repository
         self.by_end = np.argsort(self.end, kind="stable")
-        columns = {*repository.columns} - set(() if users else ("user",))
-        self.levels = [keys for keys in LEVELS if set(keys) <= columns]
+        names = set(repository.columns)
+        if not users:
+            names.discard("user")
+        self.levels = [keys for keys in LEVELS if names.issuperset(keys)]
 
     def names(self, recent: int) -> list[str]:
         """Name each feature, in order."""
@@ -149,54 +207,81 @@ class Seen:
             names += [f"completion {k} {c}" for c in ("gap", "since", "log", "gpus")]
         for keys in self.levels:
             group = " and ".join(keys) or "all"
-            names += [f"near {group} {c}" for c in NEAR] + [f"past {group} {c}" for c in (*PAST, *SURVIVED)]
+            names += [f"near {group} {c}" for c in NEAR]
+            names += [f"past {group} {c}" for c in (*PAST, *SURVIVED)]
         return names
 
     def features(self, query: pl.DataFrame, at: np.ndarray, recent: int, rows: np.ndarray | None = None) -> np.ndarray:
         """Features (q, f) of queries at instants (q,) in s; nothing that happened later is looked at."""
-        submit, executed = (query[c].to_numpy().astype(float) for c in ("submit", "executed"))
-        at = np.ascontiguousarray(at, float)
         if rows is None:
-            place = self.frame.select("job_id", row=pl.int_range(pl.len()))
-            rows = query.select("job_id").join(place, on="job_id", how="left", maintain_order="left")["row"]
-            rows = rows.fill_null(-1).to_numpy()
-        parts = [np.column_stack(self._alone(query, at, submit, executed, recent))]
+            rows = self._rows(query)
+        at = np.ascontiguousarray(at, float)
+        submit = query["submit"].to_numpy().astype(float)
+        executed = query["executed"].to_numpy().astype(float)
+        queries = Queries(at, submit, executed, rows)
+        jobs = Jobs(self.submit, self.end, self.duration, self.ran)
+        bounds = np.array(RANGES)
+        parts = [np.column_stack(self._alone(query, queries, recent))]
         for keys in self.levels:
             of_row, group, count = self._groups(query, keys)
-            found = np.full((len(at), WIDTH), np.nan)
             arrivals, first = _grouped(of_row, np.arange(len(of_row)), count)
             ended, first_end = _grouped(of_row, self.by_end, count)
-            _gather(at, submit, executed, rows, group, first, arrivals, first_end, ended,
-                    self.submit, self.end, self.duration, self.ran, np.array(RANGES), found, len(NEAR))  # fmt: skip
-            parts.append(found)
+            level = np.full((len(at), WIDTH), np.nan)
+            _gather(queries, group, jobs, Groups(arrivals, first, ended, first_end), bounds, level, len(NEAR))
+            parts.append(level)
         return np.column_stack(parts).astype(np.float32)
 
-    def _alone(self, query, at, submit, executed, recent: int) -> list[np.ndarray]:
+    def _rows(self, query: pl.DataFrame) -> np.ndarray:
+        """Rows (q,) of queries in the repository, by job_id; -1 if not in it."""
+        numbers = self.frame.select("job_id", row=pl.int_range(pl.len()))
+        rows = query.select("job_id").join(numbers, on="job_id", how="left", maintain_order="left")["row"]
+        return rows.fill_null(-1).to_numpy()
+
+    def _alone(self, query: pl.DataFrame, queries: Queries, recent: int) -> list[np.ndarray]:
         """The query's own attributes, how busy it is, and the k latest arrivals and completions."""
-        columns = [np.log1p(executed), np.log2(np.maximum(query["gpus"].to_numpy(), 0.1))]
-        columns += [np.sin(submit * 2 * np.pi / DAY), np.cos(submit * 2 * np.pi / DAY), (submit // DAY) % 7]
+        at = queries.at
+        submit = queries.submit
+        angle = submit * 2 * np.pi / DAY
+        gpus = np.maximum(query["gpus"].to_numpy(), 0.1)
+        columns = [np.log1p(queries.executed), np.log2(gpus), np.sin(angle), np.cos(angle), (submit // DAY) % 7]
         ends = self.end[self.by_end]
         before = np.searchsorted(self.submit, submit, side="left")
-        arrived, ended = (np.searchsorted(times, at, side="right") for times in (self.submit, ends))
-        columns += [np.log1p(arrived - np.searchsorted(self.submit, at - w)) for w in (300.0, HOUR)]
-        columns += [np.log1p(ended - np.searchsorted(ends, at - HOUR))]
+        arrived = np.searchsorted(self.submit, at, side="right")
+        ended = np.searchsorted(ends, at, side="right")
+        for seconds in (300.0, HOUR):
+            columns.append(np.log1p(arrived - np.searchsorted(self.submit, at - seconds)))
+        columns.append(np.log1p(ended - np.searchsorted(ends, at - HOUR)))
         for k in range(1, recent + 1):
-            j = np.maximum(before - k, 0)
-            i = self.by_end[np.maximum(ended - k, 0)]
-            so_far = np.where(np.isinf(self.end[j]), self.ran[j], np.nan_to_num(self.duration[j]) - (self.end[j] - at))
-            ran = np.where(self.end[j] <= at, self.duration[j], np.clip(so_far, 0, np.maximum(at - self.submit[j], 0)))
-            found = (np.log1p(submit - self.submit[j]), np.log1p(ran), self.gpus[j])
-            columns += [np.where(before >= k, c, np.nan) for c in found]
-            found = (abs(submit - self.submit[i]), np.maximum(at - self.end[i], 0), np.maximum(self.duration[i], 0))
-            columns += [np.where(ended >= k, c, np.nan) for c in (*map(np.log1p, found), self.gpus[i])]
+            arrival = np.maximum(before - k, 0)
+            columns += [np.where(before >= k, column, np.nan) for column in self._arrival(arrival, queries)]
+            completion = self.by_end[np.maximum(ended - k, 0)]
+            columns += [np.where(ended >= k, column, np.nan) for column in self._completion(completion, queries)]
         return columns
+
+    def _arrival(self, row: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of jobs (q,) that came before queries: seconds since, and seconds for which they ran, in logarithms; GPUs."""
+        end = self.end[row]
+        duration = self.duration[row]
+        until_end = end - queries.at
+        so_far = np.where(np.isinf(end), self.ran[row], np.nan_to_num(duration) - until_end)
+        longest = np.maximum(queries.at - self.submit[row], 0)
+        ran = np.where(end <= queries.at, duration, np.clip(so_far, 0, longest))
+        return np.log1p(queries.submit - self.submit[row]), np.log1p(ran), self.gpus[row]
+
+    def _completion(self, row: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Of jobs (q,) that ended before queries: seconds between both submissions, since the end, and duration, in logarithms; GPUs."""
+        gap = abs(queries.submit - self.submit[row])
+        since = np.maximum(queries.at - self.end[row], 0)
+        duration = np.maximum(self.duration[row], 0)
+        return np.log1p(gap), np.log1p(since), np.log1p(duration), self.gpus[row]
 
     def _groups(self, query: pl.DataFrame, keys: list[str]) -> tuple[np.ndarray, np.ndarray, int]:
         """Code of the group of each row of the repository, of each query, and more than the greatest."""
         columns = (pl.repeat("", pl.len()).alias("all"), pl.col(keys).cast(pl.String))
-        both = pl.concat([frame.select(columns) for frame in (self.frame, query)])
+        both = pl.concat([self.frame.select(columns), query.select(columns)])
         first = pl.col("first").first().over(both.columns)
-        code = both.with_row_index("first").select(first).to_series().to_numpy()
+        codes = both.with_row_index("first").select(first)
+        code = codes.to_series().to_numpy()
         return code[: self.frame.height], code[self.frame.height :], len(code)
 
 

@@ -59,16 +59,17 @@ def past_forecast(simulation, repository: pl.DataFrame, span: float = HOUR) -> F
     """
     now = simulation.now
     initial = simulation.unfinished()
-    seen = repository.filter(pl.col("submit") <= now)
-    recent = seen.filter((pl.col("submit") > now - span) & (pl.col("submit") >= 0))
+    submitted = repository.filter(pl.col("submit") <= now)
+    recent = submitted.filter((pl.col("submit") > now - span) & (pl.col("submit") >= 0))
     lasted = pl.col("duration").fill_null(pl.col("executed").clip(60.0))
     again = recent.with_columns(pl.col("submit") + span + 1e-3, lasted, job_id=pl.lit("again-") + pl.col("job_id"))
-    names = initial.select("job_id", "progress")
-    before = seen.join(names, on="job_id", how="inner", maintain_order="left").filter(pl.col("submit") <= now - span)
-    owed = before.with_columns(duration=2 * pl.col("progress").clip(60.0)).drop("progress")
+    progress = initial.select("job_id", "progress")
+    earlier = submitted.filter(pl.col("submit") <= now - span)
+    earlier = earlier.join(progress, on="job_id", how="inner", maintain_order="left")
+    owed = earlier.with_columns(duration=2 * pl.col("progress").clip(60.0)).drop("progress")
     trace = _as_trace([owed, again])
-    kept = initial.filter(pl.col("job_id").is_in(owed["job_id"].implode()))
-    return Forecast(now, trace, kept, owed.height)
+    is_owed = pl.col("job_id").is_in(owed["job_id"].implode())
+    return Forecast(now, trace, initial.filter(is_owed), owed.height)
 
 
 class GenerationEngine:
@@ -113,21 +114,25 @@ class GenerationEngine:
         rng = np.random.default_rng(rng)
         now = simulation.now
         initial = simulation.unfinished()
-        asked = repository.filter(pl.col("duration").is_null())
-        lengths = 2 * asked["executed"] + HOUR  # where nothing has ended yet
+        unfinished = repository.filter(pl.col("duration").is_null())
+        lengths = 2 * unfinished["executed"] + HOUR  # until a job has ended
         if hasattr(self.predictor, "kinds_"):
             if self.ranges is None:  # all futures of an instant draw from the same ranges
-                self.ranges = self.predictor.predict_range(repository, asked, now)
-            lengths = self.predictor.draw(self.ranges, asked["executed"].to_numpy(), rng)
-        whole = repository["duration"].to_numpy().copy()
-        whole[np.isnan(whole)] = lengths
-        repository = repository.with_columns(duration=pl.Series(whole))
-        held = initial.select("job_id", least=pl.col("progress") + 1.0)
-        existing = repository.join(held, on="job_id", how="inner", maintain_order="left")
+                self.ranges = self.predictor.predict_range(repository, unfinished, now)
+            lengths = self.predictor.draw(self.ranges, unfinished["executed"].to_numpy(), rng)
+        duration = repository["duration"].to_numpy().copy()
+        duration[np.isnan(duration)] = lengths
+        repository = repository.with_columns(duration=pl.Series(duration))
+        in_system = initial.select("job_id", least=pl.col("progress") + 1.0)
+        existing = repository.join(in_system, on="job_id", how="inner", maintain_order="left")
         existing = existing.with_columns(pl.col("duration").clip(pl.col("least"))).drop("least")
+        parts = [existing]
         coming = self.generator.generate(repository, now, rank)
-        return Forecast(now, _as_trace([existing, coming] if self.arrivals else [existing]), initial, existing.height)
+        if self.arrivals:
+            parts.append(coming)
+        return Forecast(now, _as_trace(parts), initial, existing.height)
 
 
 def _as_trace(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """Rows of a repository as a trace."""
     return pl.concat([p.drop("executed", "end") for p in parts], how="diagonal_relaxed")

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -29,9 +29,11 @@ def range_of(duration) -> np.ndarray:
 def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows (q,) of jobs, and the whole hours (q,) in s after submission and before their end: a tuner finds them then."""
     first = np.floor(submit / HOUR) + 1
-    count = np.maximum(np.floor(np.nextafter(end, -np.inf) / HOUR) - first + 1, 0).astype(int)
+    last = np.floor(np.nextafter(end, -np.inf) / HOUR)
+    count = np.maximum(last - first + 1, 0).astype(int)
     owner = np.repeat(np.arange(len(submit)), count)
-    step = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    begin = np.cumsum(count) - count
+    step = np.arange(len(owner)) - np.repeat(begin, count)
     return owner, (first[owner] + step) * HOUR
 
 
@@ -40,37 +42,52 @@ def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> t
     length = pl.col("duration").fill_null(pl.col("executed"))
     jobs = repository.with_row_index("row").with_columns(pl.col("end").fill_null(now), length=length)
     jobs = jobs.filter(pl.col("duration").is_not_null() | (pl.col("executed") >= RANGES[-1]))
-    row, submit, end, length = (jobs[c].to_numpy() for c in ("row", "submit", "end", "length"))
-    begin = np.maximum(end - length, submit)
-    owner, at = hourly(submit, np.minimum(end, begin + RANGES[-1]))
+    row = jobs["row"].to_numpy()
+    submit = jobs["submit"].to_numpy()
+    end = jobs["end"].to_numpy()
+    begin = np.maximum(end - jobs["length"].to_numpy(), submit)
+    owner, hours = hourly(submit, np.minimum(end, begin + RANGES[-1]))
     owner = np.concatenate([np.arange(len(row)), owner])
-    at = np.concatenate([submit, at])
-    order = np.argsort(at, kind="stable")
+    instants = np.concatenate([submit, hours])
+    order = np.argsort(instants, kind="stable")
     if len(order) > rows:
         order = order[np.sort(rng.choice(len(order), rows, replace=False))]
     owner = owner[order]
-    at = at[order]
-    return row[owner], np.maximum(at - begin[owner], 0.0), at
+    instants = instants[order]
+    executed = np.maximum(instants - begin[owner], 0.0)
+    return row[owner], executed, instants
 
 
 def _boosted(rng: int, depth: int, rate: float, trees: int):
     """XGBoost's classifier."""
-    given = {"tree_method": "hist", "max_bin": 64, "max_depth": depth, "min_child_weight": 10, "n_jobs": 1}
-    given |= {
-        "n_estimators": trees,
-        "learning_rate": rate,
-        "subsample": 0.8,
-        "colsample_bytree": 0.3,
-        "random_state": rng,
-    }
-    return need("xgboost", "the local predictor").XGBClassifier(**given)
+    return need("xgboost", "the local predictor").XGBClassifier(
+        tree_method="hist",
+        max_bin=64,
+        max_depth=depth,
+        min_child_weight=10,
+        n_jobs=1,
+        n_estimators=trees,
+        learning_rate=rate,
+        subsample=0.8,
+        colsample_bytree=0.3,
+        random_state=rng,
+    )
 
 
 def _leaves(rng: int, *_):
     """LightGBM's classifier."""
-    given = {"n_estimators": 50, "learning_rate": 0.1, "subsample": 0.8, "colsample_bytree": 0.3, "random_state": rng}
-    given |= {"subsample_freq": 1, "num_leaves": 24, "min_child_samples": 20, "n_jobs": 1, "verbose": -1}
-    return need("lightgbm", "the local predictor").LGBMClassifier(**given)
+    return need("lightgbm", "the local predictor").LGBMClassifier(
+        n_estimators=50,
+        learning_rate=0.1,
+        subsample=0.8,
+        colsample_bytree=0.3,
+        random_state=rng,
+        subsample_freq=1,
+        num_leaves=24,
+        min_child_samples=20,
+        n_jobs=1,
+        verbose=-1,
+    )
 
 
 MODELS = {"xgboost": _boosted, "lightgbm": _leaves}
@@ -84,10 +101,23 @@ def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
     share = np.full((len(x), kinds), 1 / kinds)
     for keys in seen.levels:
         stem = f"past {' and '.join(keys) or 'all'}"
-        number = np.nan_to_num(x[:, names.index(f"{stem} number")])[:, None]
+        column = names.index(f"{stem} number")
+        number = np.nan_to_num(x[:, column : column + 1])
         first = names.index(f"{stem} range 0")
-        share = (number * np.nan_to_num(x[:, first : first + kinds]) + WORTH * share) / (number + WORTH)
+        share_of_level = np.nan_to_num(x[:, first : first + kinds])
+        share = (number * share_of_level + WORTH * share) / (number + WORTH)
     return share
+
+
+class _Training(NamedTuple):
+    """Training queries (q,) in order of time, and their answers."""
+
+    x: np.ndarray  # (q, f) features
+    share: np.ndarray  # (q, 6) counted shares of the ranges
+    executed: np.ndarray  # (q,) s
+    y: np.ndarray  # (q,) range of the duration
+    early: np.ndarray  # rows before the cut of which the answer was known then
+    cut: int  # row from which on the last fifth of time begins
 
 
 @dataclass(frozen=True)
@@ -139,21 +169,22 @@ class RangePredictor(Parameters, Knobbed):
     def fit(self, repository: pl.DataFrame, now: float) -> Self:
         """Learn from the jobs known by `now`; a fitted copy. EstimatorError if no job has ended by then."""
         past, queries = self._queries(repository, now)
-        x, _, _, y, early, _ = queries
         ran = past["duration"].fill_null(past["executed"]).to_numpy()
         over = past["duration"].is_not_null().to_numpy()
-        found = replace(self)
-        weight = 0.3 if self.weight is None else float(self.weight)
-        vars(found).update(durations_=Durations.of(ran, over), weight_=weight)
-        if self.weight is None and len(y) >= FEW and len(early):
+        weight = 0.3
+        if self.weight is not None:
+            weight = float(self.weight)
+        elif len(queries.y) >= FEW and len(queries.early):
             half = replace(self, trees=(self.trees + 1) // 2)  # enough to rank weights
-            vars(found).update(weight_=half._judged(*queries)[1])
-        return found._train(x, y)
+            weight = half._judged(queries)[1]
+        fitted = replace(self)
+        vars(fitted).update(durations_=Durations.of(ran, over), weight_=weight)
+        return fitted._train(queries.x, queries.y)
 
-    def _queries(self, repository: pl.DataFrame, now: float) -> tuple:
+    def _queries(self, repository: pl.DataFrame, now: float) -> tuple[pl.DataFrame, "_Training"]:
         """Jobs known by now, and their training queries in order of time."""
         past = known_by(repository, now)
-        owner, executed, at = queries_of(past, now, np.random.default_rng(self.rng))
+        owner, executed, instants = queries_of(past, now, np.random.default_rng(self.rng))
         ran = past["duration"].fill_null(past["executed"]).to_numpy()
         over = past["duration"].is_not_null().to_numpy()
         if not over.any():
@@ -162,16 +193,22 @@ class RangePredictor(Parameters, Knobbed):
             )
         y = range_of(np.where(over, ran, np.inf))[owner]
         cut = int(0.8 * len(owner))
-        x, share = self._look(past, past[owner].with_columns(executed=pl.Series(executed)), at, owner)
+        queries = past[owner].with_columns(executed=pl.Series(executed))
+        x, share = self._look(past, queries, instants, owner)
         # Only what was known at the cut may train it.
         end = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]
-        early = np.flatnonzero((end <= at[cut]) | (y[:cut] == len(RANGES)))
-        return past, (x, share, executed, y, early, cut)
+        early = np.flatnonzero((end <= instants[cut]) | (y[:cut] == len(RANGES)))
+        return past, _Training(x, share, executed, y, early, cut)
 
-    def _judged(self, x, share, executed, y, early, cut) -> tuple[float, float]:
+    def _judged(self, queries: "_Training") -> tuple[float, float]:
         """Share of right answers on the last fifth, having learnt from the rest, and the best of `WEIGHTS` there."""
-        found = replace(self)._train(x[early], y[early])
-        right = [np.mean(found._answer(x[cut:], share[cut:], executed[cut:], w) == y[cut:]) for w in WEIGHTS]
+        early = queries.early
+        fitted = replace(self)._train(queries.x[early], queries.y[early])
+        late = slice(queries.cut, None)
+        right = []
+        for weight in WEIGHTS:
+            answer = fitted._answer(queries.x[late], queries.share[late], queries.executed[late], weight)
+            right.append(np.mean(answer == queries.y[late]))
         return float(max(right)), WEIGHTS[int(np.argmax(right))]
 
     def predict_range(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rows=None) -> np.ndarray:
@@ -183,8 +220,9 @@ class RangePredictor(Parameters, Knobbed):
             raise EstimatorError("RangePredictor: found it not fitted; expected fit(repository, now) first.")
         if not queries.height:
             return np.zeros(0, int)
-        at = np.broadcast_to(np.asarray(now, float), queries.height)
-        return self._answer(*self._look(repository, queries, at, rows), queries["executed"].to_numpy(), self.weight_)
+        instants = np.broadcast_to(np.asarray(now, float), queries.height)
+        x, share = self._look(repository, queries, instants, rows)
+        return self._answer(x, share, queries["executed"].to_numpy(), self.weight_)
 
     def predict(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rng) -> np.ndarray:
         """Duration (q,) in all (s), drawn from those of the predicted range that exceed the executed time."""
@@ -199,16 +237,19 @@ class RangePredictor(Parameters, Knobbed):
 
     def _look(self, repository, queries, at, rows) -> tuple[np.ndarray, np.ndarray]:
         """Features (q, f) of queries, and the counted shares (q, 6)."""
-        seen = Seen(repository, self.users)
-        x = seen.features(queries, at, self.recent, rows)
-        return x, counted(seen, x, self.recent)
+        arrays = Seen(repository, self.users)
+        x = arrays.features(queries, at, self.recent, rows)
+        return x, counted(arrays, x, self.recent)
 
     def _answer(self, x, share, executed, weight: float) -> np.ndarray:
         """Range (q,) with the greatest product of chance and share, not below the executed time."""
         chance = np.full(share.shape, 1e-9)
-        chance[:, self.kinds_] = 1.0 if self.model_ is None else np.maximum(self.model_.predict_proba(x), 1e-9)
+        chance[:, self.kinds_] = 1.0
+        if self.model_ is not None:
+            chance[:, self.kinds_] = np.maximum(self.model_.predict_proba(x), 1e-9)
         value = (1 - weight) * np.log(chance) + weight * np.log(share)
-        value[np.arange(value.shape[1]) < range_of(executed)[:, None]] = -np.inf
+        is_over = np.arange(value.shape[1]) < range_of(executed)[:, None]
+        value[is_over] = -np.inf
         return np.argmax(value, axis=1)
 
     def _train(self, x, y) -> Self:
@@ -217,7 +258,8 @@ class RangePredictor(Parameters, Knobbed):
         with warnings.catch_warnings():
             # Iterations are limited on purpose: a day's retraining must stay short.
             warnings.filterwarnings("ignore", "(?s)Stochastic Optimizer: Maximum iterations|lbfgs failed to converge")
-            model = MODELS[self.model](self.rng, self.depth, self.rate, self.trees) if len(kinds) > 1 else None
-            model = model and model.fit(x, codes)
+            model = None
+            if len(kinds) > 1:
+                model = MODELS[self.model](self.rng, self.depth, self.rate, self.trees).fit(x, codes)
         vars(self).update(kinds_=kinds, model_=model)
         return self

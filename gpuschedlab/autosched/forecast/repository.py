@@ -36,27 +36,31 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     """
     now = simulation.now
     jobs = simulation.snapshot().jobs
-    trace = simulation.trace[: int(np.searchsorted(jobs["submit"], now, side="right"))]
-    executed, end, done = (pl.Series(jobs[c][: trace.height]) for c in ("executed", "end", "done"))
-    seen = known(trace).with_columns(executed=executed, end=end, duration=trace["duration"])
-    seen = seen.with_columns(pl.when(done).then(pl.col("end", "duration")))
+    count = int(np.searchsorted(jobs["submit"], now, side="right"))
+    trace = simulation.trace[:count]
+    executed = pl.Series(jobs["executed"][:count])
+    end = pl.Series(jobs["end"][:count])
+    done = pl.Series(jobs["done"][:count])
+    submitted = known(trace).with_columns(executed=executed, end=end, duration=trace["duration"])
+    submitted = submitted.with_columns(pl.when(done).then(pl.col("end", "duration")))
     if history is None or not history.height:
-        return seen
-    whole = known(past := known_at(history), ("duration",))
-    whole = whole.with_columns(executed="duration", end=pl.col("submit") + pl.col("duration")).with_columns(
-        pl.when(~past["censored"]).then(pl.col("end", "duration"))
-    )
-    return pl.concat([known_by(whole, now), seen], how="diagonal_relaxed")
+        return submitted
+    past = known_at(history)
+    end = pl.col("submit") + pl.col("duration")
+    ended = known(past, ("duration",)).with_columns(executed="duration", end=end)
+    ended = ended.with_columns(pl.when(~past["censored"]).then(pl.col("end", "duration")))
+    return pl.concat([known_by(ended, now), submitted], how="diagonal_relaxed")
 
 
 def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
     """Remove everything that a repository holds from after `now` (s): later rows, and ends and durations not reached yet."""
-    over = pl.col("end") > now
-    ran = pl.min_horizontal("executed", (pl.col("executed") - (pl.col("end") - now)).clip(0))
-    return repository.filter(pl.col("submit") <= now).with_columns(
-        pl.when(~over.fill_null(False)).then(pl.col("end", "duration")),
-        executed=pl.when(over).then(ran).otherwise("executed"),
-    )
+    later = pl.col("end") > now
+    after = pl.col("end") - now
+    ran = pl.min_horizontal("executed", (pl.col("executed") - after).clip(0))
+    reached = ~later.fill_null(False)
+    executed = pl.when(later).then(ran).otherwise("executed")
+    submitted = repository.filter(pl.col("submit") <= now)
+    return submitted.with_columns(pl.when(reached).then(pl.col("end", "duration")), executed=executed)
 
 
 def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:

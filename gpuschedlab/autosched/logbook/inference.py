@@ -11,6 +11,8 @@ from gpuschedlab.metrics.intervals import SHORT
 from gpuschedlab.table_display import Table
 
 METHODS = ("adjusted", "backdoor", "naive")
+WHO = "Log.estimate: found"
+"""Begins a message."""
 LATER = ("objective", "restricted", "queueing", "speed", "done", "jobs", "open_jobs")
 """Columns that come after the knob was set."""
 
@@ -42,121 +44,191 @@ class Estimate(NamedTuple):
     @property
     def best(self) -> float | None:
         """Value with the best mean among those that the log can say of; None if these are fewer than two."""
-        mean = self.mean if self.overlap is None else np.where(self.overlap["say"], self.mean, np.nan)
-        return self.values[int(np.nanargmax(mean if self.higher else -mean))] if np.isfinite(mean).sum() > 1 else None
+        mean = self.mean
+        if self.overlap is not None:
+            mean = np.where(self.overlap["say"], mean, np.nan)
+        if np.isfinite(mean).sum() < 2:
+            return None
+        if self.higher:
+            return self.values[int(np.nanargmax(mean))]
+        return self.values[int(np.nanargmin(mean))]
 
     @property
     def sure(self) -> bool:
         """Whether the log shows the effect: of both values, with an interval."""
-        said = self.overlap is None or bool(self.overlap["say"][[0, -1]].all())
-        return said and not self.refusal and bool(np.isfinite(self.effect).all())
+        if self.refusal or not np.isfinite(self.effect).all():
+            return False
+        if self.overlap is None:
+            return True
+        return bool(self.overlap["say"][[0, -1]].all())
 
     @property
     def table(self) -> pl.DataFrame:
         """One row per value."""
-        found = pl.DataFrame({"value": self.values, "mean": self.mean, "low": self.low, "high": self.high})
-        return found if self.overlap is None else found.hstack(self.overlap.drop("value"))
+        means = pl.DataFrame({"value": self.values, "mean": self.mean, "low": self.low, "high": self.high})
+        if self.overlap is None:
+            return means
+        return means.hstack(self.overlap.drop("value"))
 
     def _repr_html_(self):
-        rows = []
-        best = "the log names no best" if self.best is None else f"best {self.best:g}"
-        for row in self.table.iter_rows(named=True):
-            interval = SHORT if np.isnan(row["low"]) else f"{row['low']:.3g} to {row['high']:.3g}"
-            note = "" if row.get("say", True) else "the log cannot say"
-            rows.append({"value": row["value"], "mean": row["mean"], "95 % interval": interval, "note": note})
-        frame = pl.DataFrame(rows)
+        rows = self.table.iter_rows(named=True)
+        frame = pl.DataFrame([_cells(row) for row in rows])
         if not any(frame["note"]):
             frame = frame.drop("note")
-        silent = (f"the log cannot say what the effect is: {self.refusal}",) if self.refusal else ()
-        head = ". ".join((f"{self.method}: {self.outcome} by value; {best}", *silent, *self.words))
-        return Table(frame, caption=f"{head}.")._repr_html_()
+        best = "the log names no best"
+        if self.best is not None:
+            best = f"best {self.best:g}"
+        sentences = [f"{self.method}: {self.outcome} by value; {best}"]
+        if self.refusal:
+            sentences.append(f"the log cannot say what the effect is: {self.refusal}")
+        sentences += self.words
+        return Table(frame, caption=f"{'. '.join(sentences)}.")._repr_html_()
 
 
-def estimate(
-    frame: pl.DataFrame, knob: str, method: str, adjust, outcome: str, *, higher=False, interval=True, graph=()
-) -> Estimate:
-    """Estimate of a frame of intervals: `Log.estimate`, where the parameters are described."""
-    who = "Log.estimate: found"
-    if method not in METHODS:
-        raise EstimatorError(f"{who} method {method!r}; expected one of {', '.join(METHODS)}.")
-    if method == "backdoor":
-        if not (edges := tuple(getattr(graph, "edges", graph))):
-            raise EstimatorError(
-                f"{who} method 'backdoor' without a graph; expected pairs of cause and effect, such as those of a CausalGraph."
-            )
-        adjust = identify(edges, knob, outcome, frame.columns)
-    adjust = () if method == "naive" else (adjust,) if isinstance(adjust, str) else tuple(dict.fromkeys(adjust))
-    if wrong := [name for name in (*adjust, outcome, "load") if name not in frame.columns or name == knob]:
-        expected = f"expected some of {', '.join(frame.columns)}, and not the knob"
-        raise EstimatorError(f"{who} column {wrong[0]!r}; {expected}.")
-    if outcome in adjust:
-        raise EstimatorError(
-            f"{who} the outcome {outcome!r} among the columns that are held fixed; expected what was seen before."
-        )
-    frame, seen, words = _sound(frame, knob, adjust, outcome)
+def _cells(row: dict) -> dict:
+    """Cells of the table of an estimate, from a row of `Estimate.table`."""
+    interval = SHORT
+    if not np.isnan(row["low"]):
+        interval = f"{row['low']:.3g} to {row['high']:.3g}"
+    note = ""
+    if not row.get("say", True):
+        note = "the log cannot say"
+    return {"value": row["value"], "mean": row["mean"], "95 % interval": interval, "note": note}
+
+
+class Question(NamedTuple):
+    """Question to a log about the effect of its knob: parameters of `Log.estimate`, where they are described."""
+
+    knob: str
+    method: str
+    adjust: str | tuple[str, ...]
+    outcome: str
+    higher: bool = False  # whether more of the outcome is better
+    interval: bool = True
+    graph: object = ()  # a CausalGraph, or pairs of cause and effect
+
+
+def estimate(frame: pl.DataFrame, question: Question) -> Estimate:
+    """Estimate the answer to a question from a frame of intervals."""
+    knob = question.knob
+    outcome = question.outcome
+    adjust = _held_fixed(frame, question)
+    frame, settings, remarks = _sound(frame, knob, adjust, outcome)
     values = tuple(frame[knob].unique().sort())
     if len(values) < 2:
         raise EstimatorError(
-            f"{who} {knob} {values[0]:g} in all {frame.height} rows; expected two values or more. Toss a coin in some intervals."
+            f"{WHO} {knob} {values[0]:g} in all {frame.height} rows; expected two values or more. Toss a coin in some intervals."
         )
-    table = frame.select(pl.col(name).cast(pl.Float64) for name in (outcome, *adjust)).to_numpy()
-    own = adjusted(table[:, 1:], seen, table[:, 0], values)
-    overlap, thin = _overlap(frame, knob, values, own.shown)
+    columns = [pl.col(name).cast(pl.Float64) for name in (outcome, *adjust)]
+    table = frame.select(columns).to_numpy()
+    answer = adjusted(table[:, 1:], settings, table[:, 0], values)
+    overlap, thin = _overlap(frame, knob, values, answer.shown)
     if frame[outcome].n_unique() < 2:
-        own = own._replace(refusal=f"{outcome} is {frame[outcome][0]:g} in all rows")
-    halves, half = (own.halves, own.half) if interval else (np.full(len(values), np.nan), np.nan)
-    if own.refusal and "in a quarter" not in own.refusal:  # of all values, not of rare ones
+        answer = answer._replace(refusal=f"{outcome} is {frame[outcome][0]:g} in all rows")
+    if not question.interval:
+        answer = answer._replace(halves=np.full(len(values), np.nan), half=np.nan)
+    if answer.refusal and "in a quarter" not in answer.refusal:  # of all values, not of rare ones
         overlap = overlap.with_columns(say=pl.lit(False))
-    hidden = f"a hidden cause of {knob} and {outcome} that explains {own.strength:.0%} of what is left of each"
-    words.append(f"{hidden} would explain the effect away")
-    found = (method, outcome, adjust, values, own.mean, own.mean - halves, own.mean + halves)
-    effect = own.effect + np.array([0.0, -half, half])
-    return Estimate(*found, effect, higher, overlap, own.strength, own.refusal or thin, tuple(words))
+    hidden = f"a hidden cause of {knob} and {outcome} that explains {answer.strength:.0%} of what is left of each"
+    remarks.append(f"{hidden} would explain the effect away")
+    return Estimate(
+        question.method,
+        outcome,
+        adjust,
+        values,
+        answer.mean,
+        low=answer.mean - answer.halves,
+        high=answer.mean + answer.halves,
+        effect=answer.effect + np.array([0.0, -answer.half, answer.half]),
+        higher=question.higher,
+        overlap=overlap,
+        strength=answer.strength,
+        refusal=answer.refusal or thin,
+        words=tuple(remarks),
+    )
+
+
+def _held_fixed(frame: pl.DataFrame, question: Question) -> tuple[str, ...]:
+    """Return the columns that the method of a question holds fixed; EstimatorError if a name of the question is wrong."""
+    knob, method, adjust, outcome, *_ = question
+    if method not in METHODS:
+        raise EstimatorError(f"{WHO} method {method!r}; expected one of {', '.join(METHODS)}.")
+    if method == "backdoor":
+        edges = tuple(getattr(question.graph, "edges", question.graph))
+        if not edges:
+            raise EstimatorError(
+                f"{WHO} method 'backdoor' without a graph; expected pairs of cause and effect, such as those of a CausalGraph."
+            )
+        adjust = identify(edges, knob, outcome, frame.columns)
+    if method == "naive":
+        adjust = ()
+    elif isinstance(adjust, str):
+        adjust = (adjust,)
+    adjust = tuple(dict.fromkeys(adjust))
+    wrong = [name for name in (*adjust, outcome, "load") if name not in frame.columns or name == knob]
+    if wrong:
+        expected = f"expected some of {', '.join(frame.columns)}, and not the knob"
+        raise EstimatorError(f"{WHO} column {wrong[0]!r}; {expected}.")
+    if outcome in adjust:
+        raise EstimatorError(
+            f"{WHO} the outcome {outcome!r} among the columns that are held fixed; expected what was seen before."
+        )
+    return adjust
 
 
 def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.DataFrame, np.ndarray, list[str]]:
-    """Rows that hold all columns of the question, a knob of many values in thirds; its values (n,) as seen; and words on that change."""
-    for name in (names := [*dict.fromkeys((knob, *adjust, outcome, "load"))]):
-        if not (frame[name].dtype.is_numeric() or frame[name].dtype in (pl.Boolean, pl.Null)):
-            found = f"Log.estimate: found column {name!r} of {frame[name].dtype}"
-            raise EstimatorError(f"{found}; expected numbers. Write a number for each value, and null for none.")
-    words = [
+    """Rows that hold all columns of the question, a knob of many values in thirds; its values (n,) as seen; and remarks on that change."""
+    asked_columns = ", ".join((knob, *adjust, outcome))
+    names = list(dict.fromkeys((knob, *adjust, outcome, "load")))
+    for name in names:
+        kind = frame[name].dtype
+        if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
+            problem = f"{WHO} column {name!r} of {kind}"
+            raise EstimatorError(f"{problem}; expected numbers. Write a number for each value, and null for none.")
+    remarks = [
         f"{name} came after {knob} was set: what passes through it is not counted" for name in adjust if name in LATER
     ]
-    whole = frame.filter(pl.all_horizontal(pl.col(names).cast(pl.Float64).is_finite().fill_null(False)))
-    if not whole.height:
-        raise EstimatorError(
-            f"Log: found no row with all of {', '.join((knob, *adjust, outcome))}; expected some. Name others."
-        )
-    if whole.height < frame.height:
-        words.append(
-            f"{frame.height - whole.height} of {frame.height} rows do not hold all of {', '.join((knob, *adjust, outcome))}"
-        )
-    seen = whole[knob].cast(pl.Float64).to_numpy()
-    if (many := whole[knob].n_unique()) > FEW:
-        words.append(f"{knob} has {many} values: the mean of each third is asked about")
-        third = pl.col(knob).rank("ordinal").mul(3).floordiv(pl.len() + 1)
-        whole = whole.with_columns(pl.col(knob).mean().over(third))
-    return whole, seen, words
+    values = pl.col(names).cast(pl.Float64)
+    is_number = values.is_finite().fill_null(False)
+    complete = frame.filter(pl.all_horizontal(is_number))
+    if not complete.height:
+        raise EstimatorError(f"Log: found no row with all of {asked_columns}; expected some. Name others.")
+    missing = frame.height - complete.height
+    if missing:
+        remarks.append(f"{missing} of {frame.height} rows do not hold all of {asked_columns}")
+    settings = complete[knob].cast(pl.Float64).to_numpy()
+    number_of_values = complete[knob].n_unique()
+    if number_of_values > FEW:
+        remarks.append(f"{knob} has {number_of_values} values: the mean of each third is asked about")
+        rank = pl.col(knob).rank("ordinal")
+        mean_of_third = pl.col(knob).mean().over(rank.mul(3).floordiv(pl.len() + 1))
+        complete = complete.with_columns(mean_of_third)
+    return complete, settings, remarks
 
 
-def _overlap(frame: pl.DataFrame, knob: str, values, shown: np.ndarray) -> tuple[pl.DataFrame, str]:
-    """How much of each value there is where it is rarest (`Estimate.overlap`); and why nothing is said of the lowest or the highest."""
-    at = np.searchsorted(values, frame[knob].to_numpy())
-    found = []
-    say = [True] * len(values)
-    why = {}
+def _overlap(frame: pl.DataFrame, knob: str, values, predicted: np.ndarray) -> tuple[pl.DataFrame, str]:
+    """How much of each value there is in the quarter in which it is rarest (`Estimate.overlap`), and why the log cannot say more.
+
+    Quarters are those of the knob as the columns held fixed predict it (n,), and those of the load. The reason is that of the lowest
+    value or else of the highest; it is "" if the log can say of both.
+    """
+    value_of_row = np.searchsorted(values, frame[knob].to_numpy())
+    can_say = [True] * len(values)
+    reasons = {}
     load = frame["load"].cast(pl.Float64).to_numpy()
-    for by, name, ties in ((shown, "what is held fixed", 1e-9), (load, "the loads", 0.0)):
-        quarter = np.searchsorted(np.quantile(by, (0.25, 0.5, 0.75)), by - ties)
-        found = []
+    for column, name, ties in ((predicted, "what is held fixed", 1e-9), (load, "the loads", 0.0)):
+        borders = np.quantile(column, (0.25, 0.5, 0.75))
+        quarter = np.searchsorted(borders, column - ties)
         sizes = np.bincount(quarter, minlength=4)
+        table = []
         for v, value in enumerate(values):
-            counts = np.bincount(quarter[at == v], minlength=4)[sizes > 0]
-            found.append((value, int(counts.sum()), (counts / sizes[sizes > 0]).min(), int(counts.min())))
-            _, _, least, rows = found[-1]
+            counts = np.bincount(quarter[value_of_row == v], minlength=4)[sizes > 0]
+            rows = int(counts.min())
+            least = (counts / sizes[sizes > 0]).min()
+            table.append((value, int(counts.sum()), least, rows))
             if rows < FEWEST or least < THIN:
-                say[v] = False
-                why[v] = f"{rows} rows have {value:g} in a quarter of {name}"
-    frame = pl.DataFrame(found, schema=["value", "rows", "least", "least_rows"], orient="row")
-    return frame.with_columns(say=pl.Series(say)), why.get(0) or why.get(len(values) - 1, "")
+                can_say[v] = False
+                reasons[v] = f"{rows} rows have {value:g} in a quarter of {name}"
+    overlap = pl.DataFrame(table, schema=["value", "rows", "least", "least_rows"], orient="row")
+    reason = reasons.get(0) or reasons.get(len(values) - 1, "")
+    return overlap.with_columns(say=pl.Series(can_say)), reason

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab._files import UNREADABLE, reason
-from gpuschedlab.autosched.logbook.inference import Estimate, estimate
-from gpuschedlab.autosched.logbook.play import DAY, FLOOR, HOUR, Rule, context_of, fork, played
+from gpuschedlab.autosched.logbook.inference import Estimate, Question, estimate
+from gpuschedlab.autosched.logbook.play import DAY, FLOOR, HOUR, Holding, Rule, context_of, fork, played
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics.intervals import half_width
 
@@ -76,7 +76,7 @@ class Log:
             or it does not identify the effect. Anything weaker is a word of the estimate, or its refusal.
         """
         higher = OUTCOMES.get(outcome, False)
-        return estimate(self.frame, self.knob, method, adjust, outcome, higher=higher, **options)
+        return estimate(self.frame, Question(self.knob, method, adjust, outcome, higher, **options))
 
     def oracle(
         self, values=None, hold: float = math.inf, jobs="system", *, then: float | None = None, instants: int = 10, narrow=math.inf
@@ -112,33 +112,47 @@ class Log:
             )
         scenario, rule, every, until = self.source
         values = tuple(values or self.values)
-        given = self.frame[self.knob].to_list()
-        found = {}
-        options = {"hold": hold, "then": then, "until": until, "which": jobs}
-        after = hold + (HOUR if jobs == "system" else jobs)
-        first, last = (0.0, 1 - after / until) if 10 * after < until else (0.1, 0.75)
+        logged_values = self.frame[self.knob].to_list()
+        holding = Holding(every, hold, then, until, jobs)
+        first, last = _span_of_forks(holding)
+        delays = {}  # by interval, those of each value
         while True:
-            places = {*(len(given) * np.linspace(first, last, instants)).astype(int).tolist()} - {*found}
-            for i, _, simulation in played(scenario.simulation(rule.at(given[0])), rule, every, until, given):
-                if i in places:
-                    found[i] = [fork(simulation, rule, every, value, **options) for value in values]
-                if i >= max(places, default=0):
+            shares = np.linspace(first, last, instants)
+            numbers = (len(logged_values) * shares).astype(int)
+            intervals = set(numbers.tolist()) - delays.keys()
+            beginning = scenario.simulation(rule.at(logged_values[0]))
+            for i, _, simulation in played(beginning, rule, every, until, logged_values):
+                if i in intervals:
+                    delays[i] = [fork(simulation, rule, value, holding) for value in values]
+                if i >= max(intervals, default=0):
                     break
-            effect, table = _over_instants(np.array([found[i] for i in sorted(found)]), instants)
-            if np.ptp(effect) <= narrow or instants >= len(given):
+            effect, table = _over_instants(np.array([delays[i] for i in sorted(delays)]), instants)
+            if np.ptp(effect) <= narrow or instants >= len(logged_values):
                 return Estimate("oracle", "objective", (), values, *table, effect)
             instants *= 2
+
+
+def _span_of_forks(holding: Holding) -> tuple[float, float]:
+    """First and last share of a log at which it is forked: a fork needs time after it."""
+    counted = holding.which
+    if counted == "system":
+        counted = HOUR
+    after = holding.hold + counted
+    if 10 * after < holding.until:
+        return 0.0, 1 - after / holding.until
+    return 0.1, 0.75
 
 
 def _over_instants(table: np.ndarray, instants: int) -> tuple[np.ndarray, np.ndarray]:
     """Effect (3,), and mean, low and high (3, k) of each value, from forks (n, k) at instants."""
     table = table[np.isfinite(table).all(axis=1)]
     if len(table) < 2:
-        found = f"Log.oracle: found {len(table)} of {instants} instants with jobs that count"
-        raise EstimatorError(f"{found}; expected 2 or more. Ask for more instants, or count jobs for longer.")
+        problem = f"Log.oracle: found {len(table)} of {instants} instants with jobs that count"
+        raise EstimatorError(f"{problem}; expected 2 or more. Ask for more instants, or count jobs for longer.")
     common = table.mean(axis=1, keepdims=True)
-    sums = np.column_stack([table - common + common.mean(), table[:, -1] - table[:, 0]])
-    means = sums.mean(axis=0) + np.outer((0, -1, 1), half_width(sums))
+    effect = table[:, -1] - table[:, 0]
+    columns = np.column_stack([table - common + common.mean(), effect])
+    means = columns.mean(axis=0) + np.outer((0, -1, 1), half_width(columns))
     return means[:, -1], means[:, :-1]
 
 
@@ -165,8 +179,8 @@ def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.i
     simulation = scenario.simulation(rule.at(rule.values[0]))
     rows = []
     last = None
-    for i, value, now in played(simulation, rule, every, until):
-        after = now.snapshot()
+    for i, value, running in played(simulation, rule, every, until):
+        after = running.snapshot()
         rows.append({"time": i * every, "seen": i * every, rule.knob: value, **context_of(after, every)})
         if last is not None:
             rows[-2] |= _interval(last, after)
@@ -177,30 +191,37 @@ def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.i
     for row in rows:
         row |= _own_jobs(jobs, row["time"], every, row["time"] + every + wait)
     closed = max(rows[-1]["time"] + every, min(until + every + wait, simulation.now))
-    return Log(pl.DataFrame(rows, infer_schema_length=None), rule.knob, closed, (scenario, rule, every, until))
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return Log(frame, rule.knob, closed, (scenario, rule, every, until))
 
 
 def _interval(before, after) -> dict[str, float]:
     """Speed and work of an interval, between two snapshots."""
-    gained = (after.jobs["gpus"] * (after.jobs[n] - before.jobs[n]) for n in ("progress", "executed", "overhead"))
-    done, executed, overhead = (gain.sum() for gain in gained)
+    gained = {}
+    for name in ("progress", "executed", "overhead"):
+        seconds = after.jobs[name] - before.jobs[name]
+        gained[name] = (after.jobs["gpus"] * seconds).sum()
+    done = gained["progress"]
+    executed = gained["executed"]
+    overhead = gained["overhead"]
     return {"speed": done / max(executed - overhead, 1e-9), "done": done / HOUR}
 
 
 def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]:
     """Outcomes of the jobs submitted in an interval, as they are known when they are read; None if none is."""
-    own = (jobs["submit"] >= start) & (jobs["submit"] < start + every)
-    ended = own & (jobs["end"] <= read)
-    found = {"jobs": int(own.sum()), "open_jobs": int((own & ~ended).sum())}
-    found |= dict.fromkeys(("objective", "queueing", "restricted"))
-    if own.any():
+    submitted = (jobs["submit"] >= start) & (jobs["submit"] < start + every)
+    ended = submitted & (jobs["end"] <= read)
+    outcomes = {"jobs": int(submitted.sum()), "open_jobs": int((submitted & ~ended).sum())}
+    outcomes |= dict.fromkeys(("objective", "queueing", "restricted"))
+    if submitted.any():
         spent = np.minimum(jobs["end"], read) - jobs["submit"]
-        found["restricted"] = restricted_mean(spent[own], ended[own], every)
+        outcomes["restricted"] = restricted_mean(spent[submitted], ended[submitted], every)
     if ended.any():
         delay = (jobs["end"] - jobs["submit"] - jobs["work"])[ended].mean()
         wait = jobs["queued"][ended].mean()
-        found |= {"objective": float(np.log(FLOOR + delay)), "queueing": float(np.log(FLOOR + wait))}
-    return found
+        outcomes["objective"] = float(np.log(FLOOR + delay))
+        outcomes["queueing"] = float(np.log(FLOOR + wait))
+    return outcomes
 
 
 def read_log(path, knob: str, *, closed: float, every: float | None = None) -> Log:
@@ -222,42 +243,68 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
         Columns are missing or hold no numbers; a context was `seen` after the knob was set; rows are not one interval apart; or jobs of
         a row had not ended when the log was read, and it is not marked: `censored` true. Marked rows are left out of the log.
     """
-    try:
-        raw = Path(path).read_bytes()  # a path with * or ? in it would be taken for a pattern
-        frame = pl.read_parquet(raw) if Path(path).suffix == ".parquet" else pl.read_csv(raw, infer_schema_length=None)
-    except UNREADABLE as error:
-        found = f"{path}: found {reason(error)}"
-        raise EstimatorError(f"{found}; expected a log as CSV or parquet. Name another.") from error
+    frame = _frame_of(path)
     if not frame.height:
         raise EstimatorError(f"{path}: found no rows; expected an interval a row.")
-    if missing := [name for name in (*NEEDED, knob) if name not in frame.columns]:
-        found = f"{path}: found no column {', '.join(missing)}"
-        raise EstimatorError(f"{found}; expected {', '.join((*NEEDED, knob))}. Rename yours.")
-    times = frame.select("time", "seen", "open_jobs")
-    if wrong := [c for c in times if not c.dtype.is_numeric() or c.has_nulls()]:
-        found = f"{path}: found {wrong[0].name} of {wrong[0].dtype}, {wrong[0].null_count()} of them missing"
-        raise EstimatorError(f"{found}; expected a number in each row. Write seconds, and count open jobs.")
+    expected = (*NEEDED, knob)
+    missing = [name for name in expected if name not in frame.columns]
+    if missing:
+        problem = f"{path}: found no column {', '.join(missing)}"
+        raise EstimatorError(f"{problem}; expected {', '.join(expected)}. Rename yours.")
+    numbers = frame.select("time", "seen", "open_jobs")
+    wrong = [c for c in numbers if not c.dtype.is_numeric() or c.has_nulls()]
+    if wrong:
+        problem = f"{path}: found {wrong[0].name} of {wrong[0].dtype}, {wrong[0].null_count()} of them missing"
+        raise EstimatorError(f"{problem}; expected a number in each row. Write seconds, and count open jobs.")
+    marked = pl.lit(False)
+    if "censored" in frame.columns:
+        text = pl.col("censored").cast(pl.String).str.to_lowercase()
+        marked = text.is_in(("true", "1")).fill_null(False)
+    if every:
+        step = every
+    elif frame.height > 1:
+        step = abs(float(frame["time"][1] - frame["time"][0]))
+    else:
+        step = abs(float(closed - frame["time"][0]))
+    for problem, rule in _refused(marked, step, closed).items():
+        rows = frame.with_row_index("row", 1).filter(rule)
+        if rows.height:
+            more = ""
+            if rows.height > 1:
+                more = f"; and {rows.height - 1} more rows"
+            raise EstimatorError(f"{path}, row {rows['row'][0]} (time {rows['time'][0]:g}): found {problem}{more}.")
+    return Log(frame.filter(~marked), knob, closed)
+
+
+def _frame_of(path) -> pl.DataFrame:
+    """Table of a file, CSV or parquet; EstimatorError if it cannot be read."""
+    try:
+        raw = Path(path).read_bytes()  # a path with * or ? in it would be taken for a pattern
+        if Path(path).suffix == ".parquet":
+            return pl.read_parquet(raw)
+        return pl.read_csv(raw, infer_schema_length=None)
+    except UNREADABLE as error:
+        problem = f"{path}: found {reason(error)}"
+        raise EstimatorError(f"{problem}; expected a log as CSV or parquet. Name another.") from error
+
+
+def _refused(marked: pl.Expr, step: float, closed: float) -> dict[str, pl.Expr]:
+    """Rows that a log must not have, by the words that refuse them, if its intervals have `step` seconds; `marked` rows are censored."""
     time = pl.col("time")
-    marked = pl.col("censored") if "censored" in frame.columns else pl.lit(False)
-    marked = marked.cast(pl.String).str.to_lowercase().is_in(("true", "1")).fill_null(False)
-    first, *after = frame["time"].head(2)
-    step = every or abs(float((after or [closed])[0] - first))
     late = "a context seen after the knob was set, which may have caused it; expected seen <= time. Log what was seen before"
     gap = f"a gap or an overlap; expected rows {step:g} s apart. Add missing intervals, sort rows, or give every"
     early = f"jobs that had not ended when the log was read ({closed:g} s), or an interval that was not over; expected open_jobs = 0. "
     early += "Read it later, or mark the row: censored = true"
-    refused = {late: pl.col("seen") > time, gap: (time.diff().fill_null(step) - step).abs() > 1e-6 * step}
-    refused[early] = ((pl.col("open_jobs") > 0) | (time + step > closed)) & ~marked
-    for problem, wrong in refused.items():
-        if len(rows := frame.with_row_index("row", 1).filter(wrong)):
-            more = f"; and {len(rows) - 1} more rows" if len(rows) > 1 else ""
-            raise EstimatorError(f"{path}, row {rows['row'][0]} (time {rows['time'][0]:g}): found {problem}{more}.")
-    return Log(frame.filter(~marked), knob, closed)
+    apart = time.diff().fill_null(step)
+    not_over = (pl.col("open_jobs") > 0) | (time + step > closed)
+    return {late: pl.col("seen") > time, gap: (apart - step).abs() > 1e-6 * step, early: not_over & ~marked}
 
 
 def restricted_mean(spent: np.ndarray, ended: np.ndarray, limit: float) -> float:
     """Kaplan-Meier mean of min(JCT, limit) (s), from times `spent` (n,) after which jobs had `ended` (n,) or were still there."""
     order = np.lexsort((~ended, spent))
-    spent, ended = np.minimum(spent[order], limit), ended[order] & (spent[order] <= limit)
+    ended = ended[order] & (spent[order] <= limit)
+    spent = np.minimum(spent[order], limit)
     alive = np.cumprod(1 - ended / np.arange(len(spent), 0, -1))
-    return float((np.diff(spent, prepend=0.0, append=limit) * np.append(1.0, alive)).sum())
+    steps = np.diff(spent, prepend=0.0, append=limit)
+    return float((steps * np.append(1.0, alive)).sum())

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -65,30 +65,39 @@ class Rule(Knobbed):
         drawn = rng.integers(len(self.values))
         shift = rng.standard_normal()
         score = self.reaction * np.log(max(load, 0.01)) + self.noise * shift
-        place = int(len(self.values) / (1 + np.exp(-score)))
-        return self.values[drawn if tossed else min(place, len(self.values) - 1)]
+        rank = int(len(self.values) / (1 + np.exp(-score)))
+        if tossed:
+            return self.values[drawn]
+        return self.values[min(rank, len(self.values) - 1)]
 
     def at(self, value: float):
         """The policy with the knob at a value."""
-        many = knobs_of(self.policy)[self.knob].kind == "floats"
-        return self.policy.with_knobs(**{self.knob: (value, *getattr(self.policy, self.knob)[1:]) if many else value})
+        if knobs_of(self.policy)[self.knob].kind == "floats":
+            values = (value, *getattr(self.policy, self.knob)[1:])
+            return self.policy.with_knobs(**{self.knob: values})
+        return self.policy.with_knobs(**{self.knob: value})
 
 
 def context_of(snapshot, every: float) -> dict[str, float]:
     """View of an operator at an instant: `load`, jobs that `came` in the last `every` seconds, `count` of jobs in the system."""
     jobs = snapshot.jobs
-    inside = snapshot.jobs["submitted"] & ~snapshot.jobs["done"]
-    came = np.count_nonzero(jobs["submitted"] & (jobs["submit"] > snapshot.now - every))
+    inside = jobs["submitted"] & ~jobs["done"]
+    recent = jobs["submitted"] & (jobs["submit"] > snapshot.now - every)
     load = jobs["gpus"][inside].sum() / max(snapshot.capacity, 1e-9)
-    return {"load": float(load), "came": float(came), "count": float(np.count_nonzero(inside))}
+    return {"load": float(load), "came": float(np.count_nonzero(recent)), "count": float(np.count_nonzero(inside))}
 
 
 def played(simulation, rule: Rule, every: float, until: float, given=None) -> Iterator[tuple]:
     """Play under a rule, or values that are `given` by interval; yields (interval, value, simulation) before a value is set."""
     for i in range(round(simulation.now / every), int(np.ceil(until / every))):
-        value = given[i] if given is not None else rule.choose(context_of(simulation.snapshot(), every)["load"], i)
+        if given is None:
+            context = context_of(simulation.snapshot(), every)
+            value = rule.choose(context["load"], i)
+        else:
+            value = given[i]
         yield i, value, simulation
-        if (policy := rule.at(value)) != simulation.policy:
+        policy = rule.at(value)
+        if policy != simulation.policy:
             simulation.switch(policy)
         simulation.advance((i + 1) * every)
 
@@ -100,26 +109,38 @@ def counted(jobs, now: float, which) -> np.ndarray:
     return np.flatnonzero((jobs["submit"] >= now) & (jobs["submit"] < now + which))
 
 
-def fork(simulation, rule: Rule, every: float, value: float, *, hold: float, then, until: float, which) -> float:
-    """Logarithm of `FLOOR` + mean delay (s, beyond the work left) of the `counted` jobs; nan if none is.
+class Holding(NamedTuple):
+    """How a fork holds a value of the knob, and which jobs it counts."""
 
-    A value is held from now on for some seconds, then the rule goes on (None), or a constant.
-    """
+    every: float  # s of an interval
+    hold: float  # s for which the value is held from the fork on; inf: for good
+    then: float | None  # value after that; None: the rule goes on
+    until: float  # s, the last submission of the trace
+    which: float | str  # jobs that count: `counted`
+
+
+def fork(simulation, rule: Rule, value: float, holding: Holding) -> float:
+    """Logarithm of `FLOOR` + mean delay (s, beyond the work left) of the `counted` jobs, if a value is held; nan if none is counted."""
     start = simulation.snapshot()
-    rows = counted(start.jobs, start.now, which)
-    left = start.jobs["work"] - start.jobs["progress"]
+    rows = counted(start.jobs, start.now, holding.which)
     if not len(rows):
         return math.nan
+    work_left = (start.jobs["work"] - start.jobs["progress"])[rows]
     twin = simulation.under(rule.at(value))
-    end = start.now + hold
-    twin.advance(min(end, until))
-    if end < until and then is None:
-        for _ in played(twin, rule, every, until):
+    end = start.now + holding.hold
+    twin.advance(min(end, holding.until))
+    if end < holding.until and holding.then is None:
+        for _ in played(twin, rule, holding.every, holding.until):
             if twin.snapshot().jobs["done"][rows].all():
                 break
-    elif end < until:
-        twin.switch(rule.at(then))
-    while not (jobs := twin.snapshot().jobs)["done"][rows].all():
-        twin.advance(np.inf if twin.now > 2 * until else twin.now + AHEAD)
-    delay = jobs["end"][rows] - np.maximum(jobs["submit"][rows], start.now) - left[rows]
+    elif end < holding.until:
+        twin.switch(rule.at(holding.then))
+    jobs = twin.snapshot().jobs
+    while not jobs["done"][rows].all():
+        instant = twin.now + AHEAD
+        if twin.now > 2 * holding.until:
+            instant = np.inf
+        twin.advance(instant)
+        jobs = twin.snapshot().jobs
+    delay = jobs["end"][rows] - np.maximum(jobs["submit"][rows], start.now) - work_left
     return float(np.log(FLOOR + delay.mean()))

@@ -1,5 +1,6 @@
 """Canaries: short jobs of known work on more nodes than they need, which show the cost of placement."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,8 @@ class Canaries(NamedTuple):
     def sentence(self) -> str:
         """Jobs to submit, their cost and the precision that they would give."""
         models = self.jobs["model"].n_unique()
-        nodes = ", ".join(map(str, self.jobs["nodes"].unique().sort()))
+        sizes = self.jobs["nodes"].unique().sort()
+        nodes = ", ".join(map(str, sizes))
         return (
             f"Submit {self.jobs.height} canaries of known work, {models} models on {nodes} nodes, one at a time: some "
             f"{self.gpu_hours:.0f} GPU-hours; they would show the placement to a factor of {self.factor:.2f}."
@@ -36,31 +38,35 @@ def ask(scenario: Scenario, *, begin=0.0, every=3600.0, seconds=600.0, gpus: int
     """Each model of the speeds on 1, 2 and 4 nodes, one after the other."""
     if scenario.speeds is None:
         raise EstimatorError("Twin.ask: found no speeds; expected speeds by placement, such as speeds=default_speeds.")
-    names = [name for name, relative in zip(scenario.speeds.models, scenario.speeds.relative) if relative]
-    rows = [(model, nodes) for model in names for nodes in (1, 2, 4) if nodes <= scenario.cluster.total_nodes]
+    models = [name for name, relative in zip(scenario.speeds.models, scenario.speeds.relative) if relative]
+    sizes = [nodes for nodes in (1, 2, 4) if nodes <= scenario.cluster.total_nodes]
+    rows = list(itertools.product(models, sizes))
     jobs = pl.DataFrame(rows, schema={"model": pl.String, "nodes": pl.Int64}, orient="row")
-    given = {
-        "gpus": pl.lit(float(gpus)),
-        "duration": pl.lit(float(seconds)),
-        "submit": begin + every * pl.int_range(pl.len()),
-    }
-    jobs = jobs.with_columns(job_id=pl.format("canary-{}-{}", "model", "nodes"), user=pl.lit("canary"), **given)
+    jobs = jobs.with_columns(
+        job_id=pl.format("canary-{}-{}", "model", "nodes"),
+        user=pl.lit("canary"),
+        gpus=pl.lit(float(gpus)),
+        duration=pl.lit(float(seconds)),
+        submit=begin + every * pl.int_range(pl.len()),
+    )
     slow = slowdowns(jobs, scenario.speeds)
     hours = float((gpus * seconds * np.exp(-slow)).sum() / 3600)
-    return Canaries(jobs, hours, float(np.exp(1.96 * NOISE / max(np.sqrt((slow**2).sum()), 1e-9))))
+    spread = max(np.sqrt((slow**2).sum()), 1e-9)
+    return Canaries(jobs, hours, factor=float(np.exp(1.96 * NOISE / spread)))
 
 
 def power_of_canaries(log: pl.DataFrame, slow: np.ndarray, asked: Canaries) -> tuple[float, float, float, int]:
     """Power of the slowdown and its interval from the canaries that ran in one piece, and how many of them were spread."""
-    rows = log.with_columns(slow=slow, pieces=pl.len().over("job")).filter(
-        (pl.col("pieces") == 1) & (pl.col("why") == "done")
-    )
-    known = asked.jobs.select("job_id", known="duration")
-    rows = rows.join(known, on="job_id", maintain_order="left").filter(pl.col("slow") < -1e-6)
+    rows = log.with_columns(slow=slow, pieces=pl.len().over("job"))
+    rows = rows.filter(pl.col("pieces") == 1, pl.col("why") == "done")
+    work = asked.jobs.select("job_id", work="duration")
+    rows = rows.join(work, on="job_id", maintain_order="left").filter(pl.col("slow") < -1e-6)
     if rows.height < FEWEST:
         return 1.0, 0.0, np.inf, rows.height
     x = rows["slow"].to_numpy()
-    y = np.log(rows["known"] / (rows["end"] - rows["start"])).to_numpy()
+    seconds = rows["end"] - rows["start"]
+    y = np.log(rows["work"] / seconds).to_numpy()
     power = float(x @ y / (x @ x))
-    half = 1.96 * max(NOISE, float(np.std(y - power * x, ddof=1))) / np.sqrt(x @ x)
+    deviation = max(NOISE, float(np.std(y - power * x, ddof=1)))
+    half = 1.96 * deviation / np.sqrt(x @ x)
     return power, max(power - half, 0.0), power + half, rows.height

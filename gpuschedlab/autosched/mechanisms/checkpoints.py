@@ -8,7 +8,7 @@ import polars as pl
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from gpuschedlab.autosched.mechanisms.resumption import SCALES, SHAPES, log_likelihood
+from gpuschedlab.autosched.mechanisms.resumption import SCALES, SHAPES, Hazard, log_likelihood
 from gpuschedlab.autosched.mechanisms.work.pace import Pace, restarts, work_of
 
 PERIODS = np.geomspace(300.0, 172_800.0, 241)
@@ -51,11 +51,14 @@ def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: f
     count = int((rows.done & rows.failed).sum())
     if count < FEWEST:
         return Checkpoint(pace.period, 0.0, np.inf, count, False, 0)
+    after_failure = np.flatnonzero(rows.failed)
     calm = np.flatnonzero(~rows.failed)
-    used = np.concatenate([np.flatnonzero(rows.failed), calm[:: 1 + len(calm) // CALM]])
+    every = 1 + len(calm) // CALM
+    used = np.concatenate([after_failure, calm[::every]])
     special = np.unique([0.0, pace.period, np.inf])
     periods = np.unique(np.concatenate([special, PERIODS]))
-    prior = np.where(np.isin(periods, special), EDGES, (1 - EDGES * len(special)) / len(PERIODS))
+    prior_of_others = (1 - EDGES * len(special)) / len(PERIODS)
+    prior = np.where(np.isin(periods, special), EDGES, prior_of_others)
     chances = np.array([_likely(log, pace._replace(period=period), used, sigma) for period in periods])
     if not sigma:
         fits = np.array([_fit(log, pace._replace(period=period), predicted) for period in periods])
@@ -63,22 +66,26 @@ def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: f
     weight = prior[:, None] * np.exp(chances - chances.max())
     share = np.cumsum(weight.sum(axis=1))
     share /= share[-1]
-    value, low, high = (float(periods[np.searchsorted(share, level)]) for level in (0.5, 0.025, 0.975))
+    value, low, high = periods[np.searchsorted(share, (0.5, 0.025, 0.975))].tolist()
     if low <= pace.period <= high:
         value = pace.period
     best = restarts(log, pace._replace(period=value))
-    early = best.done & best.failed & (best.spent <= 0)
-    count_early = 0 if sigma else int(early.sum())
-    seen = low > 0 or np.isfinite(high)
-    return Checkpoint(value, low, high, count, bool(seen), count_early)
+    early = 0
+    if not sigma:
+        early = int((best.done & best.failed & (best.spent <= 0)).sum())
+    is_seen = low > 0 or np.isfinite(high)
+    return Checkpoint(value, low, high, count, bool(is_seen), early)
 
 
 def _likely(log: pl.DataFrame, pace: Pace, used: np.ndarray, sigma: float) -> list[float]:
     """Logarithm of the likelihood of attempts after a restart, for each form of the hazard."""
     rows = restarts(log, pace).take(used)
     median = pace.delay[rows.row] * np.exp(-(sigma**2) / 2)
-    cases = itertools.product(SCALES, SHAPES)
-    return [log_likelihood(rows.spent, rows.before * part, rows.done, shape, median, sigma) for part, shape in cases]
+    chances = []
+    for part, shape in itertools.product(SCALES, SHAPES):
+        hazard = Hazard(rows.spent, rows.before * part, rows.done, shape)
+        chances.append(log_likelihood(hazard, median, sigma))
+    return chances
 
 
 def _fit(log: pl.DataFrame, pace: Pace, predicted: np.ndarray) -> float:
@@ -86,12 +93,14 @@ def _fit(log: pl.DataFrame, pace: Pace, predicted: np.ndarray) -> float:
     jobs = log.group_by("job", maintain_order=True).agg(
         failed=(pl.col("why") == "node").any(), done=pl.col("why").last() == "done", pieces=pl.len()
     )
-    known = jobs["done"].to_numpy() & (predicted > 0)
+    comparable = jobs["done"].to_numpy() & (predicted > 0)
     failed = jobs["failed"].to_numpy()
-    plain = known & (jobs["pieces"] == 1).to_numpy()
+    plain = comparable & (jobs["pieces"] == 1).to_numpy()
     if plain.sum() < MANY:
         return 0.0
     ratio = np.log(np.where(predicted > 0, predicted, 1.0) / work_of(log, pace))
     middle = np.median(ratio[plain])
     spread = np.median(np.abs(ratio[plain] - middle)) / norm.ppf(0.75)
-    return float(student.logpdf(ratio[known & failed], FREEDOM, middle, max(spread, LEAST_ERROR)).sum())
+    scale = max(spread, LEAST_ERROR)
+    density = student.logpdf(ratio[comparable & failed], FREEDOM, middle, scale)
+    return float(density.sum())

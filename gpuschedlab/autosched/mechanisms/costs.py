@@ -39,7 +39,9 @@ class Costs:
 
     def pace(self, log: pl.DataFrame, believed: Delays) -> Pace:
         """Pace of the attempts of a log; mechanisms that were not seen are as believed."""
-        start = self.start.value if self.start.seen else believed.switch
+        start = believed.switch
+        if self.start.seen:
+            start = self.start.value
         gpus = log["gpus"].to_numpy()
         again = np.full(len(gpus), start + believed.restart)
         if self.delay is not None:
@@ -47,7 +49,9 @@ class Costs:
         slow = np.zeros(len(gpus))
         if self.nodes.seen:
             slow = np.log(self.nodes.speed) * on_any(log, self.nodes.names)
-        period = self.checkpoint.value if self.checkpoint.seen else period_of(believed)
+        period = period_of(believed)
+        if self.checkpoint.seen:
+            period = self.checkpoint.value
         first = (log["attempt"] == 0).to_numpy()
         return Pace(np.where(first, start, again), slow, period)
 
@@ -61,11 +65,15 @@ def period_of(delays: Delays) -> float:
 
 def names_by_type(log: pl.DataFrame, cluster: Cluster) -> list[tuple[str, ...]]:
     """Names of the nodes of each GPU type, if the log calls nodes by their numbers in the cluster; else empty."""
-    shown = log["at"].explode().drop_nulls().unique().to_list()
-    if not all(name.isdigit() and int(name) < cluster.total_nodes for name in shown):
+    held_nodes = log["at"].explode().drop_nulls()
+    names = held_nodes.unique().to_list()
+    if not all(name.isdigit() and int(name) < cluster.total_nodes for name in names):
         return []
-    numbers = np.arange(cluster.total_nodes)
-    return [tuple(map(str, numbers[cluster.node_type == kind])) for kind in range(len(cluster.gpu_types))]
+    names_of_types = []
+    for kind in range(len(cluster.gpu_types)):
+        numbers = np.flatnonzero(cluster.node_type == kind)
+        names_of_types.append(tuple(map(str, numbers)))
+    return names_of_types
 
 
 def costs_of(jobs: Residuals, scenario: Scenario, placed: np.ndarray) -> Costs:
@@ -78,17 +86,19 @@ def costs_of(jobs: Residuals, scenario: Scenario, placed: np.ndarray) -> Costs:
     types = names_by_type(log, scenario.cluster)
     for _ in range(AGAIN):
         pace = costs.pace(log, scenario.delays)
-        whole = pace._replace(slow=pace.slow + placed)
         first = (log["attempt"] == 0).to_numpy()
-        delay = delay_of(log, whole._replace(delay=np.where(first, pace.delay, 0.0)))
+        first_delay = np.where(first, pace.delay, 0.0)
+        delay = delay_of(log, Pace(first_delay, pace.slow + placed, pace.period))
         costs = Costs(start, delay, costs.checkpoint, costs.nodes)
         pace = costs.pace(log, scenario.delays)
         nodes = slow_nodes_of(jobs, pace._replace(slow=placed), types)
         costs = Costs(start, delay, costs.checkpoint, nodes)
         pace = costs.pace(log, scenario.delays)
-        whole = Pace(pace.delay, pace.slow + placed, period_of(scenario.delays))
-        sigma = delay.sigma if delay is not None and delay.scatters else 0.0
-        checkpoint = checkpoint_of(log, whole, predicted, sigma)
+        believed = Pace(pace.delay, pace.slow + placed, period_of(scenario.delays))
+        sigma = 0.0
+        if delay is not None and delay.scatters:
+            sigma = delay.sigma
+        checkpoint = checkpoint_of(log, believed, predicted, sigma)
         costs = Costs(start, delay, checkpoint, nodes)
         if not nodes.seen and checkpoint.value == period_of(scenario.delays):
             break

@@ -47,10 +47,12 @@ def of_restarts(delay: Delay | None) -> list[Misfit]:
     """Restarts whose delay differs from one to the next: the interval holds those of all sizes, and half a deviation more."""
     if delay is None or not delay.scatters:
         return []
-    words = f"restarts scatter: deviation of the logarithm of their delay {delay.sigma:.2f}"
+    sentence = f"restarts scatter: deviation of the logarithm of their delay {delay.sigma:.2f}"
     ends = np.array([delay.at(size)[1:] for size in delay.sizes])
-    more = np.exp(delay.sigma / 2)
-    return [Misfit("restart", "restart", words, float(ends[:, 0].min() / more), float(ends[:, 1].max() * more))]
+    half = np.exp(delay.sigma / 2)
+    low = float(ends[:, 0].min() / half)
+    high = float(ends[:, 1].max() * half)
+    return [Misfit("restart", "restart", sentence, low, high)]
 
 
 def of_failures(nodes: NodeFailures, unit: float) -> list[Misfit]:
@@ -61,19 +63,19 @@ def of_failures(nodes: NodeFailures, unit: float) -> list[Misfit]:
     count = float(nodes.count.sum())
     if count < FEWEST or len(nodes.names) < 2:
         return []
-    part = nodes.busy / nodes.busy.sum()
-    chance = binom.sf(nodes.count - 1, count, part) * len(nodes.names)
+    share = nodes.busy / nodes.busy.sum()
+    chance = binom.sf(nodes.count - 1, count, share) * len(nodes.names)
     worst = int(np.argmin(chance))
     if chance[worst] > DOUBTFUL:
         return []
     rates, lows, highs = nodes.rates(np.arange(len(nodes.names)) == worst)
-    words = ""
+    sentence = ""
     if chance[worst] <= FAILURES:
-        words = (
+        sentence = (
             f"node {nodes.names[worst]} fails {_times(rates[0], rates[1])} as the others do: "
             f"{nodes.count[worst]:.0f} of {count:.0f} failures"
         )
-    return [Misfit("node", "failure", words, float(min(lows)) * unit, float(max(highs)) * unit)]
+    return [Misfit("node", "failure", sentence, float(min(lows)) * unit, float(max(highs)) * unit)]
 
 
 def _times(one: float, other: float) -> str:
@@ -88,16 +90,18 @@ def of_nodes(rest: NodeEffects, level: float) -> list[Misfit]:
     names, chance = slowest_of(rest, [])
     if chance > level:
         return []
-    words = f"work that depends on the node is left over: jobs take longer on {', '.join(names)}"
-    return [Misfit("node", "slow_nodes", words)]
+    sentence = f"work that depends on the node is left over: jobs take longer on {', '.join(names)}"
+    return [Misfit("node", "slow_nodes", sentence)]
 
 
 def of_lost(checkpoint: Checkpoint) -> list[Misfit]:
     """Jobs that completed before their lost work could be done again."""
     if not checkpoint.early:
         return []
-    words = f"{checkpoint.early} of {checkpoint.rows} jobs completed before the work that they lost could be done again"
-    return [Misfit("lost", "checkpoint", words, 0.0, np.inf)]
+    sentence = (
+        f"{checkpoint.early} of {checkpoint.rows} jobs completed before the work that they lost could be done again"
+    )
+    return [Misfit("lost", "checkpoint", sentence, 0.0, np.inf)]
 
 
 def of_predictions(jobs: pl.DataFrame) -> list[Misfit]:
@@ -106,31 +110,32 @@ def of_predictions(jobs: pl.DataFrame) -> list[Misfit]:
     `jobs` have the logarithm of predicted over inferred work (`ratio`), `user` and `model`. Of users who differ the interval holds
     the errors of all.
     """
-    misfits = []
     if jobs.is_empty():
-        return misfits
-    words = {"user": "users predict with different honesty", "model": "predictions differ by model"}
-    for name, begin in words.items():
+        return []
+    beginnings = {"user": "users predict with different honesty", "model": "predictions differ by model"}
+    for name, beginning in beginnings.items():
         groups = jobs.drop_nulls(name).filter(pl.len().over(name) >= FEWEST)
-        known = groups.select("ratio", away=(pl.col("ratio") - pl.col("ratio").median().over(name)).abs())
+        ratio = pl.col("ratio")
+        away = groups.select((ratio - ratio.median().over(name)).abs()).to_series()
         codes = groups[name].to_numpy()
-        mean = _part(known["ratio"].to_numpy(), codes)
-        spread = _part(known["away"].to_numpy(), codes)
-        if max(mean, spread) > PART:
-            each = groups.group_by(name, maintain_order=True).agg(
-                pl.col("ratio").median().exp().alias("median"), _error()
-            )
-            low, high = each["median"].quantile(0.1), each["median"].quantile(0.9)
-            said = f"{begin}: what 8 of 10 ask for is {low:.2g} to {high:.2g} times the work in the median"
-            ends = float(each["error"].min()), float(each["error"].max())
-            misfits.append(Misfit(name, "prediction", said, *ends))
-            break
-    return misfits
+        by_mean = _part(groups["ratio"].to_numpy(), codes)
+        by_spread = _part(away.to_numpy(), codes)
+        if max(by_mean, by_spread) > PART:
+            median = ratio.median().exp()
+            table = groups.group_by(name, maintain_order=True).agg(median=median, error=_error())
+            low = table["median"].quantile(0.1)
+            high = table["median"].quantile(0.9)
+            sentence = f"{beginning}: what 8 of 10 ask for is {low:.2g} to {high:.2g} times the work in the median"
+            least = float(table["error"].min())
+            most = float(table["error"].max())
+            return [Misfit(name, "prediction", sentence, least, most)]
+    return []
 
 
 def _error() -> pl.Expr:
     """Deviation of the factor between predictions and work, as `Noisy.error`."""
-    return (pl.col("ratio").var().exp() - 1).sqrt().alias("error")
+    variance = pl.col("ratio").var()
+    return (variance.exp() - 1).sqrt()
 
 
 def _part(values: np.ndarray, groups: np.ndarray) -> float:
@@ -139,7 +144,7 @@ def _part(values: np.ndarray, groups: np.ndarray) -> float:
     if len(names) < 2:
         return 0.0
     parts = [values[codes == code] for code in range(len(names))]
-    found = kruskal(*parts)
-    if found.pvalue > LEVEL:
+    test = kruskal(*parts)
+    if test.pvalue > LEVEL:
         return 0.0
-    return float((found.statistic - len(names) + 1) / (len(values) - len(names)))
+    return float((test.statistic - len(names) + 1) / (len(values) - len(names)))

@@ -64,11 +64,14 @@ def with_slow_nodes(scenario: Scenario, nodes: tuple[int, ...], speed: float) ->
     speeds = scenario.speeds
     if speeds is None:
         trace = _with_models(trace)
-        history = None if history is None else _with_models(history)
+        if history is not None:
+            history = _with_models(history)
         speeds = _plain_speeds(trace, scenario.cluster)
     for name in sorted(_types_of(scenario.cluster, slow)):
-        other = name + SLOWER if name in split else None
-        speeds = scaled_type(speeds, name, speed, other)
+        slow_type = None
+        if name in split:
+            slow_type = name + SLOWER
+        speeds = scaled_type(speeds, name, speed, slow_type)
     if history is not None:  # of the trace alone a scenario has lists of types
         history = _allowed_on(with_lists(history, scenario.cluster, scenario.types), split)
     changes = {"trace": _allowed_on(trace, split), "history": history, "cluster": cluster, "speeds": speeds}
@@ -96,7 +99,8 @@ def _with_models(trace: pl.DataFrame) -> pl.DataFrame:
 def _plain_speeds(trace: pl.DataFrame, cluster: Cluster) -> Speeds:
     """Speeds of the models of a trace that are the same on all nodes of a cluster."""
     models = trace.select(model=pl.col("model").unique(maintain_order=True))
-    types = pl.DataFrame({"gpu_type": list(dict.fromkeys(group.gpu_type for group in cluster.groups))})
+    names = dict.fromkeys(group.gpu_type for group in cluster.groups)
+    types = pl.DataFrame({"gpu_type": list(names)})
     none = pl.lit(None, pl.Int64)
     rows = models.join(types, how="cross").with_columns(n_gpus=none, n_nodes=none, rate=pl.lit(1.0))
     return Speeds.from_frame(rows, relative=True)
@@ -106,9 +110,15 @@ def _allowed_on(trace: pl.DataFrame, split: set[str]) -> pl.DataFrame:
     """Jobs that ask for a GPU type of which some nodes are slow have those as well, as the second choice."""
     if "gpu_types" not in trace.columns or not split:
         return trace
-    pairs = {name: [name, name + SLOWER] for name in split}
-    lists = [
-        None if names is None else [choice for name in names for choice in pairs.get(name, [name])]
-        for names in trace["gpu_types"].to_list()
-    ]
+    lists = []
+    for names in trace["gpu_types"].to_list():
+        if names is None:
+            lists.append(None)
+            continue
+        choices = []
+        for name in names:
+            choices.append(name)
+            if name in split:
+                choices.append(name + SLOWER)
+        lists.append(choices)
     return trace.with_columns(gpu_types=pl.Series(lists, dtype=pl.List(pl.String)))

@@ -26,28 +26,30 @@ def predictions_of(log: pl.DataFrame, paces: list[Pace], costs: Costs) -> Predic
 
     Jobs that lost work, and those of whose work over `UNSURE` may have been delay, are left out.
     """
+    why = pl.col("why")
     jobs = log.group_by("job", maintain_order=True).agg(
         pl.col("predicted", "user", "model").first(),
         starts=pl.len(),
-        done=pl.col("why").last() == "done",
-        failed=(pl.col("why") == "node").any(),
+        done=why.last() == "done",
+        failed=(why == "node").any(),
     )
     work = work_of(log, paces[0])
-    predicted = jobs.with_columns(pl.col("predicted").fill_null(0.0))["predicted"].to_numpy()
-    known = jobs["done"].to_numpy() & (predicted > 0)
+    predicted = jobs["predicted"].fill_null(0.0).to_numpy()
+    comparable = jobs["done"].to_numpy() & (predicted > 0)
     unsure = _unsure_seconds(jobs["starts"].to_numpy(), log, costs)
-    sure = known & (unsure <= UNSURE * work) & ~jobs["failed"].to_numpy()
-    if sure.sum() < FEWEST:
-        none = 0.0, 0.0, np.inf, "", int(sure.sum()), 0.0, False, "no column predicted"
-        return Predictions(Mechanism("prediction", *none), jobs.clear())
-    errors = [prediction_error(predicted[sure], work_of(log, pace)[sure]) for pace in paces]
+    is_sure = comparable & (unsure <= UNSURE * work) & ~jobs["failed"].to_numpy()
+    rows = int(is_sure.sum())
+    if rows < FEWEST:
+        unseen = 0.0, 0.0, np.inf, "", rows, 0.0, False, "no column predicted"
+        return Predictions(Mechanism("prediction", *unseen), jobs.clear())
+    errors = [prediction_error(predicted[is_sure], work_of(log, pace)[is_sure]) for pace in paces]
     value = errors[0][0]
     low = min(error[1] for error in errors)
     high = max(error[2] for error in errors)
-    rows = int(sure.sum())
-    seen = Mechanism("prediction", value, low, high, "", rows, rows / jobs.height, True)
-    ratio = np.log(np.where(known, predicted, 1.0) / work)
-    return Predictions(seen, jobs.with_columns(ratio=ratio).filter(pl.Series(sure)))
+    mechanism = Mechanism("prediction", value, low, high, "", rows, rows / jobs.height, True)
+    ratio = np.log(np.where(comparable, predicted, 1.0) / work)
+    jobs = jobs.with_columns(ratio=ratio)
+    return Predictions(mechanism, jobs.filter(pl.Series(is_sure)))
 
 
 def _unsure_seconds(starts: np.ndarray, log: pl.DataFrame, costs: Costs) -> np.ndarray:
@@ -60,5 +62,6 @@ def _unsure_seconds(starts: np.ndarray, log: pl.DataFrame, costs: Costs) -> np.n
     gpus = log.filter(attempt=0)["gpus"].to_numpy()
     sizes, which = np.unique(gpus, return_inverse=True)
     ends = np.array([costs.delay.at(size) for size in sizes])
-    half = (ends[:, 2] - ends[:, 1]) / 2 + costs.delay.sigma * ends[:, 0]
+    width = ends[:, 2] - ends[:, 1]
+    half = width / 2 + costs.delay.sigma * ends[:, 0]
     return unsure + (starts - 1) * half[which]

@@ -25,8 +25,9 @@ class NodeFailures(NamedTuple):
 def poisson_ends(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the exact 95 % interval of the mean behind counts."""
     count = np.asarray(count, float)
-    low = np.where(count > 0, chi2.ppf(0.025, np.maximum(2 * count, 1e-9)) / 2, 0.0)
-    return low, chi2.ppf(0.975, 2 * count + 2) / 2
+    low = chi2.ppf(0.025, np.maximum(2 * count, 1e-9)) / 2
+    high = chi2.ppf(0.975, 2 * count + 2) / 2
+    return np.where(count > 0, low, 0.0), high
 
 
 def failures(log: pl.DataFrame, node_gpus: float) -> tuple[float, float, float, int, float]:
@@ -36,7 +37,8 @@ def failures(log: pl.DataFrame, node_gpus: float) -> tuple[float, float, float, 
     """
     until = log["submit"].max()
     inside = log.filter(pl.col("start") < until)
-    count = inside.filter((pl.col("why") == "node") & (pl.col("end") < until))["end"].n_unique()
+    failed = inside.filter(pl.col("why") == "node", pl.col("end") < until)
+    count = failed["end"].n_unique()
     if "at" in log.columns and not log["at"].null_count():
         busy = float(failures_by_node(log).busy.sum())
     else:
@@ -50,17 +52,15 @@ def failures(log: pl.DataFrame, node_gpus: float) -> tuple[float, float, float, 
 def failures_by_node(log: pl.DataFrame) -> NodeFailures:
     """Failures and busy time of each node that the log names, until the last submission."""
     until = log["submit"].max()
-    rows = log.filter(pl.col("start") < until).explode("at").drop_nulls("at").sort("at", "start")
-    before = pl.col("end").cum_max().shift(1).over("at").fill_null(0.0)
+    rows = log.filter(pl.col("start") < until)
+    rows = rows.explode("at").drop_nulls("at").sort("at", "start")
+    end_before = pl.col("end").cum_max().shift(1).over("at").fill_null(0.0)
     end = pl.col("end").clip(upper_bound=until)
-    own = (end - pl.max_horizontal("start", before)).clip(lower_bound=0.0)
-    busy = rows.with_columns(own=own).group_by("at", maintain_order=True).agg(busy=pl.col("own").sum())
-    down = (
-        failed_nodes(log)
-        .filter(pl.col("begin") < until)
-        .group_by("at", maintain_order=True)
-        .agg(count=pl.len().cast(pl.Float64))
-    )
+    begin = pl.max_horizontal("start", end_before)
+    rows = rows.with_columns(seconds=(end - begin).clip(lower_bound=0.0))
+    busy = rows.group_by("at", maintain_order=True).agg(busy=pl.col("seconds").sum())
+    down = failed_nodes(log).filter(pl.col("begin") < until)
+    down = down.group_by("at", maintain_order=True).agg(count=pl.len().cast(pl.Float64))
     nodes = busy.join(down, on="at", how="left", maintain_order="left").with_columns(pl.col("count").fill_null(0.0))
     return NodeFailures(nodes["at"].to_list(), nodes["count"].to_numpy(), nodes["busy"].to_numpy())
 
@@ -70,30 +70,33 @@ def failed_nodes(log: pl.DataFrame) -> pl.DataFrame:
 
     Of the nodes of the jobs that failed it is one that most of them held, and of these the one that is not used for the longest.
     """
-    ready = pl.coalesce(pl.col("end").shift(1).over("job"), "submit")
-    rows = log.select("start", "end", "why", "at", waited=(pl.col("start") - ready > 1.0) & (pl.col("nodes") == 1))
+    end_before = pl.col("end").shift(1).over("job")
+    ready = pl.coalesce(end_before, "submit")
+    waited = pl.col("start") - ready > 1.0
+    rows = log.select("start", "end", "why", "at", waited=waited & (pl.col("nodes") == 1))
     rows = rows.explode("at").drop_nulls("at")
-    down = rows.filter(why="node").group_by("at", start="end", maintain_order=True).agg(jobs=pl.len())
+    failed = rows.filter(why="node").group_by("at", start="end", maintain_order=True)
+    down = failed.agg(jobs=pl.len()).with_columns(begin="start").sort("at", "start")
     starts = rows.select("start", "at", "waited", next="start").sort("at", "start")
-    found = down.with_columns(begin="start").sort("at", "start")
-    found = found.join_asof(starts, on="start", by="at", strategy="forward", check_sortedness=False)
-    found = found.with_columns(
-        gap=pl.col("next") - pl.col("begin"), unused=(pl.col("next") - pl.col("begin")).fill_null(np.inf)
-    )
-    found = found.sort("begin", "jobs", "unused").group_by("begin", maintain_order=True).last()
-    return found.select("at", "begin", "gap", "waited")
+    nodes = down.join_asof(starts, on="start", by="at", strategy="forward", check_sortedness=False)
+    gap = pl.col("next") - pl.col("begin")
+    nodes = nodes.with_columns(gap=gap, unused=gap.fill_null(np.inf))
+    nodes = nodes.sort("begin", "jobs", "unused").group_by("begin", maintain_order=True).last()
+    return nodes.select("at", "begin", "gap", "waited")
 
 
 def repairs(log: pl.DataFrame) -> tuple[float, float, float, int]:
-    """Mean seconds to repair a node, ends of the 95 % interval (exponential), and their count.
+    """Mean seconds to repair a node, ends of the 95 % interval (exponential), and their count; (0, 0, inf, 0) if no repair is known.
 
     A repair is over when a job that waits for one node takes it; other starts come later than it, and tell nothing.
     """
-    found = failed_nodes(log).drop_nulls("gap")
-    gaps = found.filter("waited")["gap"].to_numpy()
-    mean = float(gaps.mean()) if len(gaps) else 0.0
+    followed = failed_nodes(log).drop_nulls("gap")
+    gaps = followed.filter("waited")["gap"].to_numpy()
+    if not len(gaps):
+        return 0.0, 0.0, np.inf, 0
+    mean = float(gaps.mean())
     n = 2 * len(gaps)
-    low, high = (n * mean / chi2.ppf((0.975, 0.025), n)).tolist() if n else (0.0, np.inf)
+    low, high = (n * mean / chi2.ppf((0.975, 0.025), n)).tolist()
     return mean, low, high, len(gaps)
 
 
@@ -101,5 +104,6 @@ def prediction_error(predicted: np.ndarray, work: np.ndarray) -> tuple[float, fl
     """Deviation of the log-normal factor between predictions (n,) and work (n,), and its 95 % interval, as `Noisy.error`."""
     n = len(work)
     variance = np.log(predicted / work).var(ddof=1)
-    ends = [variance, *(variance * (n - 1) / chi2.ppf((0.975, 0.025), n - 1))]
-    return tuple(float(np.sqrt(np.expm1(v))) for v in ends)
+    ends = variance * (n - 1) / chi2.ppf((0.975, 0.025), n - 1)
+    errors = np.sqrt(np.expm1([variance, *ends]))
+    return tuple(errors.tolist())

@@ -49,10 +49,14 @@ class Mechanism(NamedTuple):
     def words(self) -> str:
         """Value and interval, or that it was not seen, and why."""
         name = self.name.replace("_", " ")
-        note = f" ({self.note})" if self.note else ""
+        note = ""
+        if self.note:
+            note = f" ({self.note})"
         if not self.seen:
             return f"{name} not seen{note}"
-        unit = f" {self.unit}" if self.unit else ""
+        unit = ""
+        if self.unit:
+            unit = f" {self.unit}"
         ends = f"{_number(self.low)} to {_number(self.high)}"
         return f"{name} {_number(self.value)}{unit} ({ends}){note}"
 
@@ -87,7 +91,8 @@ def restart_of(log: pl.DataFrame, costs: Costs, scenario: Scenario) -> Mechanism
     if delay.by_size > 0.5:
         ends = (f"{delay.at(gpus)[0]:.0f} s on {gpus:g}" for gpus in delay.sizes[[0, -1]])
         notes.append(f"by size: {', '.join(ends)} GPUs")
-    overlap = float(log.filter(attempt=0)["gpus"].is_in(delay.sizes).mean())
+    sizes = log.filter(attempt=0)["gpus"]
+    overlap = float(sizes.is_in(delay.sizes).mean())
     value, low, high = delay.at(size)
     start = costs.start
     if start.seen:
@@ -117,42 +122,52 @@ def placement_of(
         power, low, high, rows = power_of_canaries(log, slow, canaries)
     else:
         power, low, high, rows = power_range(jobs, slow, pace, POWERS)
-    seen = bool(0 < high <= FACTOR * low)
-    if not seen and not note:
+    is_seen = bool(0 < high <= FACTOR * low)
+    if not is_seen and not note:
         note = f"{rows} jobs began on more nodes than they needed; their work leaves {low:.2g} to {high:.2g}"
-    held = lengths(log) * log["gpus"].to_numpy()
-    overlap = float(held[slow < SLOW].sum() / held.sum())
-    value = power if seen else 1.0
-    return Mechanism("placement", value, low, high, "", rows, overlap, seen, note, 1.0)
+    gpu_time = lengths(log) * log["gpus"].to_numpy()
+    overlap = float(gpu_time[slow < SLOW].sum() / gpu_time.sum())
+    if not is_seen:
+        power = 1.0
+    return Mechanism("placement", power, low, high, "", rows, overlap, is_seen, note, 1.0)
 
 
 def failure_of(log: pl.DataFrame, cluster) -> Mechanism:
     """Failures of a busy node a day."""
     *rates, count, busy = failures(log, float(cluster.node_gpus.mean()))
-    window = max(float(log["submit"].max() - log["submit"].min()), 1.0) * cluster.total_nodes
-    seen = count >= FEWEST
+    submit = log["submit"]
+    window = max(float(submit.max() - submit.min()), 1.0) * cluster.total_nodes
+    is_seen = count >= FEWEST
+    note = ""
+    if not is_seen:
+        note = f"{count} failures"
     values = (rate * DAY for rate in rates)
-    note = "" if seen else f"{count} failures"
-    return Mechanism("failure", *values, "a day of a busy node", count, min(1.0, busy / window), seen, note)
+    return Mechanism("failure", *values, "a day of a busy node", count, min(1.0, busy / window), is_seen, note)
 
 
 def repair_of(log: pl.DataFrame) -> Mechanism:
     """Seconds until a node that failed is back."""
-    mean, *ends, count = repairs(log)
-    seen = count >= FEWEST
-    note = "" if seen else f"{count} waiting jobs took a node that had failed"
+    value, *ends, count = repairs(log)
+    is_seen = count >= FEWEST
+    note = ""
+    if not is_seen:
+        value = MTTR
+        note = f"{count} waiting jobs took a node that had failed"
     if not log["at"].count():
         note = "no lists of nodes"
-    return Mechanism("repair", mean if seen else MTTR, *ends, "s", count, 1.0, seen, note)
+    return Mechanism("repair", value, *ends, "s", count, 1.0, is_seen, note)
 
 
 def first_start_mechanism(start: FirstStart, scenario: Scenario) -> Mechanism:
     """Cost of every start."""
     believed = scenario.delays.switch
+    value = start.value
     note = ""
     if not start.seen:
-        note = f"a job completed {start.earliest:.0f} s after its start" if np.isfinite(start.earliest) else "few jobs"
-    value = start.value if start.seen else believed
+        value = believed
+        note = "few jobs"
+        if np.isfinite(start.earliest):
+            note = f"a job completed {start.earliest:.0f} s after its start"
     return Mechanism("first_start", value, start.low, start.high, "s", start.rows, 1.0, start.seen, note, believed)
 
 
@@ -161,11 +176,11 @@ def checkpoint_mechanism(checkpoint: Checkpoint, believed: float, misfits: list[
     note = ""
     if not checkpoint.seen:
         note = f"{checkpoint.rows} jobs completed after a failure"
-    seen = checkpoint.seen and not misfits
+    is_seen = checkpoint.seen and not misfits
     if misfits:
         note = misfits[0].words
     values = checkpoint.value, checkpoint.low, checkpoint.high
-    return Mechanism("checkpoint", *values, "s", checkpoint.rows, 1.0, seen, note, believed)
+    return Mechanism("checkpoint", *values, "s", checkpoint.rows, 1.0, is_seen, note, believed)
 
 
 def slow_nodes_mechanism(nodes: SlowNodes, overlap: float, known: bool) -> Mechanism:
@@ -184,9 +199,8 @@ def widened(mechanism: Mechanism, misfits: list[Misfit]) -> Mechanism:
     """A mechanism whose interval holds the values that its misfits leave open as well."""
     low = mechanism.low
     high = mechanism.high
-    notes = [mechanism.note] if mechanism.note else []
     for misfit in misfits:
         low = np.nanmin([low, misfit.low])
         high = np.nanmax([high, misfit.high])
-        notes += [misfit.words] if misfit.words else []
-    return mechanism._replace(low=float(low), high=float(high), note="; ".join(notes))
+    notes = [mechanism.note, *(misfit.words for misfit in misfits)]
+    return mechanism._replace(low=float(low), high=float(high), note="; ".join(filter(None, notes)))

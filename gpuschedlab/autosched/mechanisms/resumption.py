@@ -67,7 +67,8 @@ class Delay(NamedTuple):
             mean, least, most = self.varied.at(gpus)
             low = min(low, least)
             high = max(high, most)
-            value = mean if self.scatters else value
+            if self.scatters:
+                value = mean
         return float(value), float(low), float(high)
 
     @property
@@ -77,7 +78,8 @@ class Delay(NamedTuple):
 
     def of(self, gpus: np.ndarray) -> np.ndarray:
         """Delay (s) of jobs by GPUs, those of other sizes as of the next ones that were seen."""
-        return np.interp(gpus, self.sizes, [self.at(size)[0] for size in self.sizes])
+        seconds = [self.at(size)[0] for size in self.sizes]
+        return np.interp(gpus, self.sizes, seconds)
 
 
 def delay_of(log: pl.DataFrame, pace: Pace | None = None) -> Delay | None:
@@ -94,46 +96,84 @@ def delay_of(log: pl.DataFrame, pace: Pace | None = None) -> Delay | None:
     part = rows.take(slice(None, None, 1 + len(rows.spent) // MOST))
     if part.done.sum() < FEWEST:
         return None
-    spent = part.spent
-    before = part.before
-    done = part.done
-    gpus = part.gpus
     sizes, counts = np.unique(rows.gpus[rows.done], return_counts=True)
-    constant = []
-    varied = []
-    for part, shape in itertools.product(SCALES, SHAPES):
-        given = spent, before * part, done, shape
-        for c in EXPONENTS:
-            most = (spent / gpus**c)[done].min()
-            prior = np.log(most * np.mean(gpus**c) * (0.5 if c == 0 else 0.5 / (len(EXPONENTS) - 1)))
-            for place in PLACES:
-                scale = most * (1 - place**2)
-                chance = prior + np.log(2 * place / len(PLACES)) + log_likelihood(*given, scale * gpus**c)
-                constant.append((scale, c, 0.0, chance))
-        for c, sigma in itertools.product(COARSE, SIGMAS):
-            prior = np.mean(gpus**c) / len(SIGMAS) * (0.5 if c == 0 else 0.5 / (len(COARSE) - 1))
-            for scale in LOGNORMAL / np.median(gpus) ** c:
-                weight = np.log(prior * scale * np.log(LOGNORMAL[1] / LOGNORMAL[0]))
-                chance = weight + log_likelihood(*given, scale * gpus**c, sigma)
-                varied.append((scale * np.exp(sigma**2 / 2), c, sigma, chance))
-    (constant, varied), top = (np.array(cells).T for cells in (constant, varied)), max(c[3] for c in constant + varied)
-    one, other = (np.exp(kind[3] - top) for kind in (constant, varied))
-    found = Delay(*constant[:2], one / one.sum(), sizes, counts)
-    sigma = np.average(varied[2], weights=other + NOTHING)
-    share = one.sum() / (one.sum() + other.sum())
+    cells = []
+    cells_of_varied = []
+    for scale, shape in itertools.product(SCALES, SHAPES):
+        hazard = Hazard(part.spent, part.before * scale, part.done, shape)
+        cells += _constant_cells(hazard, part.gpus)
+        cells_of_varied += _varied_cells(hazard, part.gpus)
+    constant = np.array(cells).T
+    varied = np.array(cells_of_varied).T
+    top = max(constant[3].max(), varied[3].max())
+    weight = np.exp(constant[3] - top)
+    weight_of_varied = np.exp(varied[3] - top)
+    delay = Delay(constant[0], constant[1], weight / weight.sum(), sizes, counts)
+    sigma = np.average(varied[2], weights=weight_of_varied + NOTHING)
+    share = weight.sum() / (weight.sum() + weight_of_varied.sum())
     if share > VARY[0] or sigma < VARY[1]:
-        return found
-    more = Delay(*varied[:2], other / other.sum(), sizes, counts)
-    return found._replace(sigma=float(sigma), varied=more, constant=float(share))
+        return delay
+    log_normal = Delay(varied[0], varied[1], weight_of_varied / weight_of_varied.sum(), sizes, counts)
+    return delay._replace(sigma=float(sigma), varied=log_normal, constant=float(share))
 
 
-def log_likelihood(spent, before, done, shape: float, delay, sigma: float = 0.0, points: int = 9) -> float:
+class Hazard(NamedTuple):
+    """Attempts (n,) after a restart, and the law of their completions."""
+
+    spent: np.ndarray  # (n,) s
+    before: np.ndarray  # (n,) s of work over which the hazard falls
+    done: np.ndarray  # (n,) bool
+    shape: float  # power of the time with which the hazard rises before
+
+
+def _constant_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float, float, float]]:
+    """Constant delays scale gpus^exponent that are tried: scale, exponent, 0, and the logarithm of their probability."""
+    cells = []
+    for exponent in EXPONENTS:
+        powers = gpus**exponent
+        most = (hazard.spent / powers)[hazard.done].min()
+        prior_of_exponent = 0.5 / (len(EXPONENTS) - 1)
+        if exponent == 0:
+            prior_of_exponent = 0.5
+        prior = np.log(most * np.mean(powers) * prior_of_exponent)
+        for place_on_grid in PLACES:
+            scale = most * (1 - place_on_grid**2)
+            width = np.log(2 * place_on_grid / len(PLACES))
+            chance = prior + width + log_likelihood(hazard, scale * powers)
+            cells.append((scale, exponent, 0.0, chance))
+    return cells
+
+
+def _varied_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float, float, float]]:
+    """Log-normal delays that are tried: scale of the mean, exponent, deviation of the logarithm, and that of their probability."""
+    cells = []
+    step = np.log(LOGNORMAL[1] / LOGNORMAL[0])
+    for exponent, sigma in itertools.product(COARSE, SIGMAS):
+        powers = gpus**exponent
+        prior_of_exponent = 0.5 / (len(COARSE) - 1)
+        if exponent == 0:
+            prior_of_exponent = 0.5
+        prior = np.mean(powers) / len(SIGMAS) * prior_of_exponent
+        for scale in LOGNORMAL / np.median(gpus) ** exponent:
+            weight = np.log(prior * scale * step)
+            chance = weight + log_likelihood(hazard, scale * powers, sigma)
+            cells.append((scale * np.exp(sigma**2 / 2), exponent, sigma, chance))
+    return cells
+
+
+def log_likelihood(attempts: Hazard, delay, sigma: float = 0.0, points: int = 9) -> float:
     """Of attempts (n,): hazard 0 until the delay, then that of k log(1 + (work / before)^shape), k at its best; others are censored."""
-    spread = np.exp(sigma * norm.ppf((np.arange(points) + 0.5) / points)) if sigma else np.ones(1)
-    left = np.maximum(spent[:, None] - delay[:, None] * spread, 0.0)
+    spent, before, done, shape = attempts
+    spread = np.ones(1)
+    if sigma:
+        levels = (np.arange(points) + 0.5) / points
+        spread = np.exp(sigma * norm.ppf(levels))
+    work = np.maximum(spent[:, None] - delay[:, None] * spread, 0.0)
     mean = np.maximum(spent - delay * spread.mean(), 0.0)
-    k = done.sum() / max(np.log1p((mean / before) ** shape).sum(), NOTHING)  # 0: no attempt is longer than the delay
-    power = (left / before[:, None]) ** shape
+    passed = np.log1p((mean / before) ** shape).sum()  # 0: no attempt is longer than the delay
+    k = done.sum() / max(passed, NOTHING)
+    power = (work / before[:, None]) ** shape
     alive = np.exp(-k * np.log1p(power))
-    hazard = k * shape * power / np.maximum(left, 1e-9) / (1 + power)
-    return float(np.log(np.where(done[:, None], hazard * alive, alive).mean(axis=1) + NOTHING).sum())
+    hazard = k * shape * power / np.maximum(work, 1e-9) / (1 + power)
+    likelihood = np.where(done[:, None], hazard * alive, alive).mean(axis=1)
+    return float(np.log(likelihood + NOTHING).sum())

@@ -20,34 +20,41 @@ def powered(speeds: Speeds, power: float) -> Speeds:
     """Relative speeds whose slowdown by placement is a power of the believed one; speeds of GPU types stay."""
     rate = speeds.rate.copy()
     for m in np.flatnonzero(speeds.relative):
-        own = slice(speeds.first[m], speeds.first[m + 1])
-        code = speeds.code[own]
-        row = speeds.row[own]
-        base = np.searchsorted(code, config_codes(code >> 40, ANY, ANY))
-        there = (code >= 0) & (code[np.minimum(base, len(code) - 1)] == config_codes(code >> 40, ANY, ANY))
-        whole = speeds.rate[row[base[there]]]
-        rate[row[there]] = whole * (speeds.rate[row[there]] / whole) ** power
+        of_model = slice(speeds.first[m], speeds.first[m + 1])
+        code = speeds.code[of_model]
+        row = speeds.row[of_model]
+        base_code = config_codes(code >> 40, ANY, ANY)  # of the GPU type alone
+        base = np.searchsorted(code, base_code)
+        nearest = code[np.minimum(base, len(code) - 1)]
+        has_base = (code >= 0) & (nearest == base_code)
+        base_rate = speeds.rate[row[base[has_base]]]
+        slowdown = speeds.rate[row[has_base]] / base_rate
+        rate[row[has_base]] = base_rate * slowdown**power
     return replace(speeds, rate=rate)
 
 
 def slowdowns(log: pl.DataFrame, speeds: Speeds | None) -> np.ndarray:
     """Logarithm (n,) of the believed speed of each attempt's placement, against the same GPUs on the fewest nodes."""
-    found = np.zeros(log.height)
+    logarithm = np.zeros(log.height)
     if speeds is None:
-        return found
+        return logarithm
     model = speeds.model_codes(log["model"])
     nodes = log["nodes"].to_numpy()
     gpus = log["gpus"].to_numpy()
-    known = np.flatnonzero((model >= 0) & (gpus >= 1))
-    cells, which, *_ = distinct_rows(np.column_stack([nodes, gpus])[known].astype(int))
-    if not len(known):
-        return found
+    rows = np.flatnonzero((model >= 0) & (gpus >= 1))
+    placements = np.column_stack([nodes, gpus])[rows].astype(int)
+    cells, which, *_ = distinct_rows(placements)
+    if not len(rows):
+        return logarithm
     zero = np.zeros(len(cells), int)
     progress = np.zeros(len(speeds.models))
-    rates = speeds.rates(np.arange(len(speeds.models)), progress, zero, *cells.T)
-    alone = speeds.rates(np.arange(len(speeds.models)), progress, zero[:1], np.array([ANY]), np.array([ANY]))
-    found[known] = np.log(rates / alone)[model[known], which]
-    return np.where(np.isfinite(found) & speeds.relative[np.maximum(model, 0)], found, 0.0)
+    models = np.arange(len(speeds.models))
+    rates = speeds.rates(models, progress, zero, *cells.T)
+    anywhere = np.array([ANY])
+    base = speeds.rates(models, progress, zero[:1], anywhere, anywhere)
+    logarithm[rows] = np.log(rates / base)[model[rows], which]
+    is_relative = speeds.relative[np.maximum(model, 0)]
+    return np.where(np.isfinite(logarithm) & is_relative, logarithm, 0.0)
 
 
 def power_of(log: pl.DataFrame, slow: np.ndarray, pace: Pace, load: np.ndarray) -> tuple[float, float, float, int]:

@@ -93,10 +93,11 @@ class Twin:
     @property
     def sentence(self) -> str:
         """Each mechanism with its interval, or that it was not seen, and why; and the part that they leave unexplained."""
-        shown = f"The log shows: {'; '.join(m.words for m in self.mechanisms.values())}."
+        mechanisms = "; ".join(m.words for m in self.mechanisms.values())
+        misfits = "; ".join(misfit.words for misfit in self.misfits)
         if not self.misfits:
-            return shown
-        return f"{shown} What they do not explain: {'; '.join(misfit.words for misfit in self.misfits)}."
+            return f"The log shows: {mechanisms}."
+        return f"The log shows: {mechanisms}. What they do not explain: {misfits}."
 
     @property
     def surprises(self) -> tuple[str, ...]:
@@ -129,7 +130,8 @@ class Twin:
         EstimatorError
             There is no such mechanism.
         """
-        if wrong := [name for name in values if name not in self.mechanisms]:
+        wrong = [name for name in values if name not in self.mechanisms]
+        if wrong:
             raise EstimatorError(f"Twin.at: found {wrong[0]!r}; expected some of {', '.join(self.mechanisms)}.")
         scenario = scenario or self.base
         value = {m.name: m.value for m in self.mechanisms.values() if m.seen} | values
@@ -155,22 +157,24 @@ class Twin:
 
     def _settled(self, jobs: pl.DataFrame, value: dict) -> pl.DataFrame:
         """Jobs with the work that the twin infers, and the delays of each one's starts."""
-        known = jobs.select("job_id").join(self.work, on="job_id", how="left", maintain_order="left")["work"]
-        jobs = jobs.with_columns(duration=pl.coalesce(known, "duration"))
+        work = jobs.select("job_id").join(self.work, on="job_id", how="left", maintain_order="left")["work"]
+        jobs = jobs.with_columns(duration=pl.coalesce(work, "duration"))
         if "first_start" in value:
             jobs = jobs.with_columns(switch=pl.lit(float(value["first_start"])))
         if "restart" not in value:
             return jobs
         if self.delay is None:
             return jobs.with_columns(restart=pl.lit(float(value["restart"])))
-        start = self.costs.start.value if self.costs.start.seen else 0.0
-        own = np.maximum(self.delay.of(jobs["gpus"].to_numpy()) - start, 0.0)
+        start = 0.0
+        if self.costs.start.seen:
+            start = self.costs.start.value
+        restart = np.maximum(self.delay.of(jobs["gpus"].to_numpy()) - start, 0.0)
         estimate = self.mechanisms["restart"].value
         if estimate > 1e-9:
-            own = own * (value["restart"] / estimate)
+            restart = restart * (value["restart"] / estimate)
         else:
-            own = np.full(len(own), float(value["restart"]))
-        return jobs.with_columns(restart=pl.Series(own))
+            restart = np.full(len(restart), float(value["restart"]))
+        return jobs.with_columns(restart=pl.Series(restart))
 
     def ask(self, **options) -> Canaries:
         """Canaries of known work that would show the placement; options: `begin`, `every`, `seconds` (s), `gpus` of each."""
@@ -191,24 +195,29 @@ class Twin:
             A row for the estimates and for each end of an interval: `mechanism, value, best`, and `better`, the metric of the best policy
             at the estimates over that of the best there; and a sentence.
         """
-        ends = [("estimates", {})]
+        cases = [("estimates", {})]
         for name, (least, most) in OPEN.items():
-            m = self.mechanisms[name]
-            low, high = (m.low, m.high) if m.seen else (max(least, m.low), min(most, m.high))
-            ends += [(name, {name: low}), (name, {name: high})]
+            mechanism = self.mechanisms[name]
+            low = mechanism.low
+            high = mechanism.high
+            if not mechanism.seen:
+                low = max(least, low)
+                high = min(most, high)
+            cases += [(name, {name: low}), (name, {name: high})]
         rows = []
         best = None
-        for name, value in ends:
+        for name, value in cases:
             scenario = self.at(**value)
-            found = {word: scenario.run(policy).summary()[metric] for word, policy in policies.items()}
-            here = min(found, key=found.get)
-            best = best or here
-            rows.append((name, value.get(name), here, found[best] / found[here]))
+            metrics = {policy: scenario.run(policies[policy]).summary()[metric] for policy in policies}
+            best_here = min(metrics, key=metrics.get)
+            best = best or best_here
+            rows.append((name, value.get(name), best_here, metrics[best] / metrics[best_here]))
         frame = pl.DataFrame(rows, schema=["mechanism", "value", "best", "better"], orient="row")
-        other = [f"with {n} {v:.3g}, {b} is {r:.2f}x as good" for n, v, b, r in rows if b != best]
-        words = ", and at each end of what the log leaves open"
-        words = f"; the log leaves open what flips that: {', '.join(other)}" if other else words
-        return frame, f"{best!r} is best at the estimates{words}."
+        flips = [f"with {n} {v:.3g}, {b} is {r:.2f}x as good" for n, v, b, r in rows if b != best]
+        sentence = f"{best!r} is best at the estimates"
+        if flips:
+            return frame, f"{sentence}; the log leaves open what flips that: {', '.join(flips)}."
+        return frame, f"{sentence}, and at each end of what the log leaves open."
 
 
 def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | None = None) -> Twin:
@@ -284,27 +293,32 @@ def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mecha
     numbers = ()
     if log["at"].count():
         by_node = of_failures(failures_by_node(log), DAY)
-        rest = jobs.at(placed)
+        residual = jobs.at(placed)
         misfits += [misfit for misfit in by_node if misfit.words]
-        misfits += [*of_nodes(effects_of(jobs, rest), level_of(jobs))]
-        shown = log["at"].explode().drop_nulls().unique().to_list()
-        numbers = numbers_of(costs.nodes.names, shown, scenario.cluster)
-    held = lengths(log) * log["gpus"].to_numpy()
-    on_slow = float(held[on_any(log, costs.nodes.names)].sum() / held.sum())
-    found = (
+        misfits += of_nodes(effects_of(jobs, residual), level_of(jobs))
+        held_nodes = log["at"].explode().drop_nulls()
+        numbers = numbers_of(costs.nodes.names, held_nodes.unique().to_list(), scenario.cluster)
+    of_prediction = [misfit for misfit in misfits if misfit.mechanism == "prediction"]
+    mechanisms = (
         restart,
         placement,
         widened(failure_of(log, scenario.cluster), by_node),
         repair_of(log),
-        widened(predictions.mechanism, [misfit for misfit in misfits if misfit.mechanism == "prediction"]),
+        widened(predictions.mechanism, of_prediction),
         first_start_mechanism(costs.start, scenario),
         checkpoint_mechanism(costs.checkpoint, period_of(scenario.delays), lost),
-        slow_nodes_mechanism(costs.nodes, on_slow, numbers is not None),
+        slow_nodes_mechanism(costs.nodes, _share_on(costs.nodes.names, log), numbers is not None),
     )
     ended = log.group_by("job", maintain_order=True).agg(pl.col("job_id").first(), pl.col("why").last())
     work = ended.with_columns(work=work_of(log, placed)).filter(why="done")
     work = work.select("job_id", "work").unique("job_id", keep="last")
-    return Twin(scenario, {m.name: m for m in found}, work, costs, numbers, tuple(misfits))
+    return Twin(scenario, {m.name: m for m in mechanisms}, work, costs, numbers, tuple(misfits))
+
+
+def _share_on(nodes: tuple[str, ...], log: pl.DataFrame) -> float:
+    """Share of the GPU-time in a log that attempts held on some nodes."""
+    gpu_time = lengths(log) * log["gpus"].to_numpy()
+    return float(gpu_time[on_any(log, nodes)].sum() / gpu_time.sum())
 
 
 def _open_paces(pace: Pace, slow: np.ndarray, costs: Costs, placement: Mechanism) -> list[Pace]:

@@ -31,10 +31,17 @@ OBJECTIVES = {
 rho is at most 1, of the jobs with a deadline the share that end by it, and utilisation as in `WATCHED`. "weighted" is the goal
 where a policy weighs its goals: ratios to the reference multiply, each to the power of its weight over their sum."""
 
-CONTEXT = {
-    "pressure": lambda reference: np.log1p(reference.metrics.get("queueing", 0.0) / 60.0),
-    "level": lambda reference: np.log(max(reference.value, SMALL)),
-}
+
+def _pressure(reference: "Measurement") -> float:
+    seconds = reference.metrics.get("queueing", 0.0)
+    return np.log1p(seconds / 60.0)
+
+
+def _level(reference: "Measurement") -> float:
+    return np.log(max(reference.value, SMALL))
+
+
+CONTEXT = {"pressure": _pressure, "level": _level}
 """Measured on the reference configuration at an instant, and changed by no knob: `pressure`, the logarithm of 1 + minutes that a
 job waits, and `level`, that of the objective: of a share that is near 1 already, no configuration makes twice as much."""
 
@@ -97,26 +104,34 @@ class Probe:
         scenario, policy = scenario_of(scenario, policy, *more, **parts)
         check_goals(policy)
         self.look = look
-        at = {}
+        state = {}
         if forecast is not None:
             scenario = scenario.replace(trace=forecast.trace)
-            at = {"start": forecast.now, "initial": forecast.initial if forecast.initial.height else None}
+            state["start"] = forecast.now
+            if forecast.initial.height:
+                state["initial"] = forecast.initial
         self.objective = objective_of(policy)
         self.goals = tuple(policy.goals)
         self.weights = tuple(policy.weights)
         self.watched = tuple(policy.watched)
         self.measured = 0
         self.most = MOST
-        self.base = scenario.simulation(policy, **at)
-        self.now, start, trace = self.base.now, self.base.snapshot(), self.base.trace
-        self.before = start.jobs
-        self.weight = start.jobs["rows"]
-        self.shift = trace["shift"].to_numpy() if "shift" in trace.columns else 0.0
+        self.base = scenario.simulation(policy, **state)
+        start = self.base.snapshot()
+        trace = self.base.trace
+        jobs = start.jobs
+        self.now = self.base.now
+        self.before = jobs
+        self.weight = jobs["rows"]
+        self.shift = 0.0
+        if "shift" in trace.columns:
+            self.shift = trace["shift"].to_numpy()
         self.due = latest_ends(trace)
-        left = (self.weight * start.jobs["gpus"] * (start.jobs["work"] - start.jobs["progress"])).sum()
-        last = max(self.now, start.jobs["submit"].max(initial=0.0))
+        seconds = jobs["work"] - jobs["progress"]
+        gpu_time = (self.weight * jobs["gpus"] * seconds).sum()
+        last = max(self.now, jobs["submit"].max(initial=0.0))
         # A day after all GPUs could have done the work.
-        self.until = last + left / max(NOTHING, start.capacity) + 86_400.0
+        self.until = last + gpu_time / max(NOTHING, start.capacity) + 86_400.0
         if look is not None:
             self.until = self.now + look
 
@@ -128,7 +143,10 @@ class Probe:
             self.most = min(MOST - 1, LEAST + EVENTS * after.logged)
         metrics = self.metrics(after)
         goals = {goal: self.value(goal, after.jobs, metrics) for goal in self.goals}
-        value = weighed(goals, self.weights) if self.weights else goals[self.objective]
+        if self.weights:
+            value = weighed(goals, self.weights)
+        else:
+            value = goals[self.objective]
         return Measurement(policy, value, {name: metrics[name] for name in self.watched}, goals)
 
     def after(self, policy, most: int = MOST):
@@ -156,7 +174,8 @@ class Probe:
             return float(np.average(spent, weights=self.weight))
         if goal == "in_time":
             return self._in_time(end)
-        rho = (end - jobs["submit"]) / (np.maximum(jobs["work"], 1e-9) * np.maximum(1.0, jobs["contention"]))
+        alone = np.maximum(jobs["work"], 1e-9) * np.maximum(1.0, jobs["contention"])
+        rho = (end - jobs["submit"]) / alone
         return float(np.average(rho <= 1 + 1e-9, weights=self.weight))
 
     def _in_time(self, end: np.ndarray) -> float:
@@ -173,30 +192,35 @@ class Probe:
         w = self.weight
         grown = ("queued", "executed", "attained", "progress", "preemptions", "overhead")
         gain = {name: jobs[name] - self.before[name] for name in grown}
-        left = self.until - np.maximum(jobs["submit"], after.now)
-        gain["queued"] = gain["queued"] + np.where(ended, 0.0, np.maximum(left, 0.0))
+        still_to_wait = np.maximum(self.until - np.maximum(jobs["submit"], after.now), 0.0)
+        gain["queued"] = gain["queued"] + np.where(ended, 0.0, still_to_wait)
         last = np.where(ended, jobs["end"], self.until).max(initial=self.now)
         room = max(last - self.now, 1.0) * max(NOTHING, after.capacity)
         total = max(w.sum(), 1e-9)
         gpus = w * jobs["gpus"]
         done = (gpus * gain["progress"]).sum()
-        found = {
+        executed = (w * gain["executed"]).sum()
+        slowdown = 1.0
+        if done > 0:
+            slowdown = (gpus * (gain["executed"] - gain["overhead"])).sum() / done
+        metrics = {
             "queueing": (w * gain["queued"]).sum() / total,
             "utilisation": (w * gain["attained"]).sum() / room,
             "preemptions": (w * gain["preemptions"]).sum() / total,
             "overhead": (w * gain["overhead"]).sum() / total,
-            "slowdown": (gpus * (gain["executed"] - gain["overhead"])).sum() / done if done > 0 else 1.0,
-            "interference": (w * jobs["shared"]).sum() / max((w * gain["executed"]).sum(), 1e-9),
+            "slowdown": slowdown,
+            "interference": (w * jobs["shared"]).sum() / max(executed, 1e-9),
             "backlog": (gpus * gain["queued"]).sum() / room,
         }
-        return {name: float(value) for name, value in found.items()}
+        return {name: float(value) for name, value in metrics.items()}
 
 
 def latest_ends(trace) -> np.ndarray:
     """Instant (n,) by which each job of a trace must have ended (s); inf without a deadline."""
     if "deadline" not in trace.columns:
         return np.full(trace.height, np.inf)
-    return (trace["submit"] + trace["deadline"].cast(float).fill_null(np.inf)).to_numpy()
+    deadline = trace["deadline"].cast(float).fill_null(np.inf)
+    return (trace["submit"] + deadline).to_numpy()
 
 
 @cache
@@ -234,7 +258,9 @@ def tuned_for(policy, goal: str):
 
 def objective_of(policy) -> str:
     """The goal of tuning: the first one, or all by their weights."""
-    return WEIGHTED if policy.weights else policy.goals[0]
+    if policy.weights:
+        return WEIGHTED
+    return policy.goals[0]
 
 
 def others_of(objective: str, goals) -> list[str]:
@@ -244,17 +270,23 @@ def others_of(objective: str, goals) -> list[str]:
 
 def weighed(goals: dict[str, float], weights) -> float:
     """Weighted geometric mean of goals, of which higher ones count inverse: lower is better."""
-    logs = (np.log(max(value, SMALL)) * (-1 if OBJECTIVES[goal].higher else 1) for goal, value in goals.items())
-    return float(np.exp(np.average([*logs], weights=weights)))
+    logs = []
+    for goal, value in goals.items():
+        logarithm = np.log(max(value, SMALL))
+        if OBJECTIVES[goal].higher:
+            logarithm = -logarithm
+        logs.append(logarithm)
+    return float(np.exp(np.average(logs, weights=weights)))
 
 
 def check_goals(policy) -> None:
     """Raise PolicyError if a policy's goals, their weights or a metric that it watches make no sense."""
     goals = policy.goals
-    known = [name for name in OBJECTIVES if name != WEIGHTED]
-    if not goals or not {*goals} <= {*known} or len({*goals}) < len(goals) or not {*policy.watched} <= {*WATCHED}:
+    choices = [name for name in OBJECTIVES if name != WEIGHTED]
+    are_goals = bool(goals) and {*goals} <= {*choices} and len({*goals}) == len(goals)
+    if not are_goals or not {*policy.watched} <= {*WATCHED}:
         raise PolicyError(
-            f"{policy.name}: found goals {goals} and watched metrics {policy.watched}; expected some of {', '.join(known)}, each "
+            f"{policy.name}: found goals {goals} and watched metrics {policy.watched}; expected some of {', '.join(choices)}, each "
             f"once, and metrics of {', '.join(WATCHED)}."
         )
     if policy.weights and not (len(policy.weights) == len(goals) and min(policy.weights) >= 0 < max(policy.weights)):
@@ -265,8 +297,11 @@ def check_goals(policy) -> None:
 
 def reward(objective: str, value: float, reference: float) -> float:
     """How much better than the reference: their ratio, above 1 for better, whichever way the objective points."""
-    better, worse = (value, reference) if OBJECTIVES[objective].higher else (reference, value)
-    return max(better, SMALL) / max(worse, SMALL)
+    value = max(value, SMALL)
+    reference = max(reference, SMALL)
+    if OBJECTIVES[objective].higher:
+        return value / reference
+    return reference / value
 
 
 def context_of(objective: str, reference: Measurement) -> dict[str, float]:
@@ -277,7 +312,9 @@ def context_of(objective: str, reference: Measurement) -> dict[str, float]:
 def sample(u: np.ndarray, names, measurement: Measurement, reference: Measurement, objective: str) -> dict:
     """One row for the causal model: coordinates, context, and logarithms of ratios to the reference configuration."""
     floor = {name: FLOOR.get(name, 0.01) for name in measurement.metrics}
-    ratios = {m: (measurement.metrics[m] + floor[m]) / (reference.metrics[m] + floor[m]) for m in floor}
+    ratios = {}
+    for name, least in floor.items():
+        ratios[name] = (measurement.metrics[name] + least) / (reference.metrics[name] + least)
     ratios["reward"] = reward(objective, measurement.value, reference.value)
     for goal in others_of(objective, measurement.goals):
         ratios[f"reward_{goal}"] = reward(goal, measurement.goals[goal], reference.goals[goal])

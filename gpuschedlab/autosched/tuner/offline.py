@@ -33,8 +33,8 @@ def layers_of(space: Space) -> Layers:
     knobs = tuple(a.name for a in space.axes)
     policy = space.policy
     objective = objective_of(policy)
-    others = (f"reward_{goal}" for goal in others_of(objective, policy.goals))
-    return Layers(knobs, tuple(policy.watched), ("reward", *others), levels, context=OBJECTIVES[objective].context)
+    further = [f"reward_{goal}" for goal in others_of(objective, policy.goals)]
+    return Layers(knobs, tuple(policy.watched), ("reward", *further), levels, context=OBJECTIVES[objective].context)
 
 
 def gather(
@@ -44,7 +44,7 @@ def gather(
     """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
 
     The last `days` of the trace are played under the space's policy; instants are spread over the more loaded half of them,
-    and arrivals are multiplied where jobs ask for less than all GPUs (`busier`), so that there is something to learn. At each the
+    and arrivals are multiplied if jobs ask for less than all GPUs (`busier`), so that there is something to learn. At each the
     policy itself is the reference, and `configurations` points of a Latin hypercube are measured.
 
     Parameters
@@ -84,14 +84,18 @@ def gather(
     scenario, space = scenario_of(scenario, space, *more, **parts)
     space = Space(scenario.fitted(space.policy), space.names)
     past = _last(scenario.trace, days)
-    rng = np.random.default_rng(scenario.seed if rng is None else rng)
+    if rng is None:
+        rng = scenario.seed
+    rng = np.random.default_rng(rng)
     scenario = scenario.replace(trace=past)
     tuner = Tuner(configurations, alone=0, spread=1.0)
     rows = []
     play = scenario.simulation(space.policy)
     for number, forecast in enumerate(_instants(play, instants, horizon, load, rng)):
-        found = tuner.tune(Probe(scenario, space.policy, forecast=forecast), space, space.policy, rng=rng)
-        rows.append(found.samples.insert_column(0, pl.lit(float(number)).alias("segment")))
+        probe = Probe(scenario, space.policy, forecast=forecast)
+        tuning = tuner.tune(probe, space, space.policy, rng=rng)
+        segment = pl.lit(float(number)).alias("segment")
+        rows.append(tuning.samples.insert_column(0, segment))
         if progress is not None:
             progress(number + 1)
     return pl.concat(rows)
@@ -100,7 +104,8 @@ def gather(
 def _last(trace: pl.DataFrame, days: float) -> pl.DataFrame:
     """Last days of a trace, from 0 on; there must be jobs."""
     submit = pl.col("submit")
-    past = trace.filter(submit >= submit.max() - days * DAY).with_columns(submit - submit.min())
+    past = trace.filter(submit >= submit.max() - days * DAY)
+    past = past.with_columns(submit - submit.min())
     if past.height < 50:
         raise EstimatorError(
             f"AutoSched, offline phase: found {past.height} jobs of history; expected 50 or more. "
@@ -115,21 +120,27 @@ def _instants(play: Simulation, count: int, horizon: float, load: float, rng) ->
     horizon = min(horizon, last / 2)
     for number, instant in enumerate(_busy(play.copy(), last - horizon, count, rng)):
         play.advance(instant)
-        asked = load * play.cluster.total_gpus if (number + 1) % CALM else 0.0
-        yield busier(true_forecast(play, horizon), asked, horizon, rng)
+        demand = load * play.cluster.total_gpus
+        if (number + 1) % CALM == 0:
+            demand = 0.0
+        yield busier(true_forecast(play, horizon), demand, horizon, rng)
 
 
 def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast:
-    """Let arrivals come several times (at most `TIMES`) where jobs request less than `capacity` GPUs over the horizon (s)."""
+    """Let arrivals come several times (at most `TIMES`) if jobs request less than `capacity` GPUs over the horizon (s)."""
     existing = forecast.trace.head(forecast.existing)
     coming = forecast.trace[forecast.existing :]
     passed = existing.join(forecast.initial, on="job_id", how="left", maintain_order="left")["progress"]
-    held = float((existing["gpus"] * (existing["duration"] - passed).clip(0, horizon)).sum())
-    asked = float((coming["gpus"] * coming["duration"].clip(0, horizon)).sum())
-    times = min(TIMES, (capacity * horizon - held) / asked) if asked else 1.0
+    remaining = (existing["duration"] - passed).clip(0, horizon)
+    gpu_time = float((existing["gpus"] * remaining).sum())
+    gpu_time_coming = float((coming["gpus"] * coming["duration"].clip(0, horizon)).sum())
+    if not gpu_time_coming:
+        return forecast
+    times = min(TIMES, (capacity * horizon - gpu_time) / gpu_time_coming)
     if times <= 1:
         return forecast
-    rows = np.sort(rng.integers(coming.height, size=round((times - 1) * coming.height)))
+    count = round((times - 1) * coming.height)
+    rows = np.sort(rng.integers(coming.height, size=count))
     again = coming[rows].with_columns(job_id=pl.format("again-{}", pl.int_range(pl.len())))
     coming = pl.concat([coming, again]).sort("submit", maintain_order=True)
     return replace(forecast, trace=pl.concat([existing, coming]))
@@ -139,9 +150,11 @@ def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
     """Instants up to the `last`, a whole hour each, spread over the half of the time in which most GPUs were requested."""
     timeline = play.run(until=last).timeline
     hours = np.arange(1, max(2, last // 3600 + 1)) * 3600.0
-    at = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
-    asked = timeline["demanded"].to_numpy()[np.maximum(at, 0)]
-    return sorted(rng.permutation(hours[asked >= np.median(asked)])[:count].tolist())
+    rows = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
+    demanded = timeline["demanded"].to_numpy()[np.maximum(rows, 0)]
+    busy = hours[demanded >= np.median(demanded)]
+    drawn = rng.permutation(busy)[:count]
+    return sorted(drawn.tolist())
 
 
 def train(samples: pl.DataFrame, space: Space, *, graph="learnt", backend="boosted", rng=0) -> CausalModel:

@@ -19,7 +19,9 @@ class Search:
         self.probe = probe
         self.space = space
         self.rng = rng
-        self.model = model if tuner.causal else None
+        self.model = None
+        if tuner.causal:
+            self.model = model
         self.found = Tuning(space, probe.objective)
         self.names = [axis.name for axis in space.axes]
         self.known = {}
@@ -41,14 +43,23 @@ class Search:
         for t in range(1, iterations + 1):
             if t == alone + 1:
                 points = self.spread(iterations - alone)
-                self.sampler = None if points else self.sampler
-            if not points and self.sampler is None:
-                # It starts at the best so far; without spread rounds, at what is in force.
-                start = self.found.best if self.tuner.spread else self.found.trials[1]
-                self.sampler = SAMPLERS[self.tuner.sampler](self.levels, self.rng, start.u, **self.tuner.options)
-            asked = points.pop(0) if points else self.sampler.ask()
-            self.take(t, asked, *self._judged(asked))
+                if points:
+                    self.sampler = None
+            if points:
+                point = points.pop(0)
+            else:
+                if self.sampler is None:
+                    self.sampler = self._begun()
+                point = self.sampler.ask()
+            self.take(t, point, *self._judged(point))
             yield
+
+    def _begun(self):
+        """A sampler that starts at the best so far; without spread rounds, at the configuration in force."""
+        start = self.found.trials[1]
+        if self.tuner.spread:
+            start = self.found.best
+        return SAMPLERS[self.tuner.sampler](self.levels, self.rng, start.u, **self.tuner.options)
 
     def spread(self, iterations: int) -> list[np.ndarray]:
         """Coordinates (k,) all over the box: points of a Latin hypercube."""
@@ -62,48 +73,66 @@ class Search:
         exploit = self.rng.random() <= self.tuner.epsilon
         if before is not None:
             fate = "known"
-            made = before.measurement
+            measurement = before.measurement
             worth = before.reward
-        elif self.judges and exploit and predicted <= self.tuner.gamma * (self.top.reward if self.top else -np.inf):
+        elif self.judges and exploit and predicted <= self.tuner.gamma * self._best_reward():
             fate = "rejected"
-            made = None
+            measurement = None
             worth = np.nan
         else:
             fate = "measured"
-            made = self.probe(policy)
-            reference = self.found.trials[0].measurement if self.found.trials else made
-            worth = reward(self.probe.objective, made.value, reference.value)
-        best = float(np.nanmax([worth, self.found.trials[-1].best if self.found.trials else worth]))
-        trial = Trial(t, np.asarray(asked), u, policy, fate, predicted, worth, made, best)
+            measurement = self.probe(policy)
+            worth = self._reward(measurement)
+        best = worth
+        if self.found.trials:
+            best = np.nanmax([worth, self.found.trials[-1].best])
+        trial = Trial(t, np.asarray(asked), u, policy, fate, predicted, worth, measurement, float(best))
         self.found.trials.append(trial)
-        if self.sampler is not None and made is not None:
-            self.sampler.tell(u, worth)
-        if made is not None and (t > 0 or self.tuner.start) and (self.top is None or worth > self.top.reward):
-            self.top = trial
+        if measurement is not None:
+            if self.sampler is not None:
+                self.sampler.tell(u, worth)
+            counts = t > 0 or self.tuner.start
+            if counts and (self.top is None or worth > self.top.reward):
+                self.top = trial
         if fate == "measured":
             self.known[policy] = trial
             if self.model is not None:
-                row = sample(u, self.names, made, self.found.trials[0].measurement, self.probe.objective)
+                row = sample(u, self.names, measurement, self.found.trials[0].measurement, self.probe.objective)
                 self.model.update(row, self.tuner.batch)
-        self.found.trials[-1] = replace(trial, fixed=tuple(self.names[i] for i in sorted(self.fixed)))
+        fixed = tuple(self.names[i] for i in sorted(self.fixed))
+        self.found.trials[-1] = replace(trial, fixed=fixed)
+
+    def _best_reward(self) -> float:
+        """Reward of the best trial that counts; -inf before there is one."""
+        if self.top is None:
+            return -np.inf
+        return self.top.reward
+
+    def _reward(self, measurement) -> float:
+        """Reward of a measurement, against the first one, which is the reference."""
+        reference = measurement
+        if self.found.trials:
+            reference = self.found.trials[0].measurement
+        return reward(self.probe.objective, measurement.value, reference.value)
 
     def _given(self, u) -> np.ndarray:
         """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""
         u = np.atleast_2d(u)
         context = context_of(self.probe.objective, self.found.trials[0].measurement)
-        return np.hstack([u, np.tile([*context.values()], (len(u), 1))])
+        values = np.tile([*context.values()], (len(u), 1))
+        return np.hstack([u, values])
 
-    def _project(self, asked) -> tuple:
+    def _project(self, point) -> tuple:
         """Policy that the constraints allow, those of the policy and those of the scope, and its coordinates (k,)."""
         axes = list(self.fixed)
         values = list(self.fixed.values())
         for _ in range(1 + len(self.space)):
-            asked = np.array(asked, float)
-            asked[axes] = values
-            policy, asked = self.space.project(asked)
-            if np.allclose(asked[axes], values):
+            held_point = np.array(point, float)
+            held_point[axes] = values
+            policy, point = self.space.project(held_point)
+            if np.allclose(point[axes], values):
                 break
-        return policy, asked
+        return policy, point
 
     def _judged(self, asked) -> tuple:
         """Coordinates (k,) of a question, projected; its policy, and the reward that the model predicts.
@@ -118,11 +147,12 @@ class Search:
             rows = np.tile(self.top.u, (2 + len(u), 1))
             np.fill_diagonal(rows, asked)  # a row for each axis; then the best itself, and what is asked
             rows[-1] = u
-            seen = self.model.predict(self._given(rows)).mean
-            spoils = np.exp(seen[:-2] - seen[-2]) < self.tuner.gamma
-            held = {int(i): float(self.top.u[i]) for i in np.flatnonzero(spoils)}
-            if held == self.fixed:
-                return u, policy, float(np.exp(seen[-1]))
-            self.fixed = held
+            predicted = self.model.predict(self._given(rows)).mean
+            spoils = np.exp(predicted[:-2] - predicted[-2]) < self.tuner.gamma
+            fixed = {int(i): float(self.top.u[i]) for i in np.flatnonzero(spoils)}
+            if fixed == self.fixed:
+                return u, policy, float(np.exp(predicted[-1]))
+            self.fixed = fixed
             policy, u = self._project(asked)
-        return u, policy, float(np.exp(self.model.predict(self._given(u)).mean[0]))
+        mean = self.model.predict(self._given(u)).mean
+        return u, policy, float(np.exp(mean[0]))

@@ -21,12 +21,16 @@ class Sampler:
     """
 
     def __init__(self, levels, rng=0, start=None):
-        self.k, self.rng = len(levels), np.random.default_rng(rng)
+        self.k = len(levels)
+        self.rng = np.random.default_rng(rng)
         self.values = {i: np.arange(n) / max(1, n - 1) for i, n in enumerate(levels) if n}
-        self.start = np.full(self.k, 0.5) if start is None else np.array(start, float)
+        if start is None:
+            self.start = np.full(self.k, 0.5)
+        else:
+            self.start = np.array(start, float)
         if self.start.shape != (self.k,) or not self.k:
-            found = f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions"
-            raise EstimatorError(f"{found}; expected one coordinate for each, and at least one.")
+            problem = f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions"
+            raise EstimatorError(f"{problem}; expected one coordinate for each, and at least one.")
 
     def ask(self) -> np.ndarray:
         """Coordinates (k,) to try next."""
@@ -127,7 +131,8 @@ class BlueFin(Sampler):
         self.square = np.zeros(self.k)
         self.logits = {i: np.zeros(len(values)) for i, values in self.values.items()}
         for i, values in self.values.items():
-            self.logits[i][np.abs(values - self.start[i]).argmin()] = math.log(2.0 * max(1, len(values) - 1))
+            favoured = np.abs(values - self.start[i]).argmin()
+            self.logits[i][favoured] = math.log(2.0 * max(1, len(values) - 1))
         self.mean = 0.0
         self.rewards = 0
         self.moves = 0
@@ -168,18 +173,23 @@ class BlueFin(Sampler):
         self.tried = []
         if not tried:
             return
-        base = 0.0 if len(tried) == self.feedback else self.mean
+        base = self.mean
+        if len(tried) == self.feedback:
+            base = 0.0
         slope = sum((reward - base) * side for _, side, reward in tried) * max(1, self.k - len(self.values))
         slope /= len(tried) * self.radius
         self.square = 0.9 * self.square + 0.1 * slope**2
         if self.optimizer == "rmsprop":
-            slope = slope / (np.sqrt(self.square / (1 - 0.9 ** (self.moves + 1))) + 1e-8)
-        self.centre = np.clip(self.centre + self.eta * (1 + self.moves) ** -self.decay * slope, 0.0, 1.0)
-        spread = max(1e-9, np.std([r for _, _, r in tried] + [self.mean]))
+            mean_square = self.square / (1 - 0.9 ** (self.moves + 1))
+            slope = slope / (np.sqrt(mean_square) + 1e-8)
+        step = self.eta * (1 + self.moves) ** -self.decay
+        self.centre = np.clip(self.centre + step * slope, 0.0, 1.0)
+        rewards = [reward for _, _, reward in tried]
+        spread = max(1e-9, np.std([*rewards, self.mean]))
         for point, _, reward in tried:
             for i, logits in self.logits.items():
-                taken = np.isclose(self.values[i], point[i])
-                logits += 0.3 * (reward - self.mean) / spread * (taken - softmax(logits))
+                is_value = np.isclose(self.values[i], point[i])
+                logits += 0.3 * (reward - self.mean) / spread * (is_value - softmax(logits))
         self.moves += 1
         self.radius = self.delta * (1 + self.moves) ** (-self.decay / 3)
 

@@ -102,7 +102,10 @@ class Tuner(Knobbed):
         """
         search = Search(self, probe, space, model, np.random.default_rng(rng))
         begin = time.perf_counter()
-        for _ in search.rounds(current, list(hints), self.iterations if wide else self.check):
+        iterations = self.check
+        if wide:
+            iterations = self.iterations
+        for _ in search.rounds(current, list(hints), iterations):
             search.found.seconds += time.perf_counter() - begin
             yield search.found
             begin = time.perf_counter()

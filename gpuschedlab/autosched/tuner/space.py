@@ -15,7 +15,7 @@ TAKEN = {"reward", "segment", *CONTEXT, *WATCHED, *(f"reward_{goal}" for goal in
 
 @dataclass(frozen=True)
 class Axis:
-    """One coordinate: its name, its knob, and its place in it where the knob is a tuple of numbers."""
+    """One coordinate: its name, its knob, and its place in it if the knob is a tuple of numbers."""
 
     name: str
     info: KnobInfo
@@ -29,7 +29,9 @@ class Axis:
     @property
     def levels(self) -> int:
         """Values of a category or switch; 0 for a number."""
-        return len(self.info.knob.choices) if self.info.kind in ("choice", "bool") else 0
+        if self.info.kind in ("choice", "bool"):
+            return len(self.info.knob.choices)
+        return 0
 
     @property
     def range(self) -> tuple[float, float]:
@@ -47,8 +49,11 @@ class Axis:
         low, high = self.range
         if self.info.knob.unlimited and u == 1.0:
             return math.inf
-        found = low * math.exp(u * math.log(high / low)) if self.info.knob.log else low + u * (high - low)
-        tidy = float(f"{found:.12g}")  # 0.8 there and back is 0.8, not 0.8000000000000002
+        if self.info.knob.log:
+            number = low * math.exp(u * math.log(high / low))
+        else:
+            number = low + u * (high - low)
+        tidy = float(f"{number:.12g}")  # 0.8 there and back is 0.8, not 0.8000000000000002
         return min(max(tidy, low), high)
 
     def coordinate(self, value) -> float:
@@ -56,12 +61,21 @@ class Axis:
         if self.levels:
             return self.info.knob.choices.index(value) / max(1, self.levels - 1)
         if self.place is not None:
-            value = value[self.place] if self.place < len(value) else math.inf
+            value = next(iter(value[self.place :]), math.inf)
         low, high = self.range
         value = min(max(value, low), high)
         if high == low:
             return 0.0
-        return math.log(value / low) / math.log(high / low) if self.info.knob.log else (value - low) / (high - low)
+        if self.info.knob.log:
+            return math.log(value / low) / math.log(high / low)
+        return (value - low) / (high - low)
+
+
+def _axes_of(name: str, info: KnobInfo) -> list[Axis]:
+    """The coordinate of a knob, or one for each of its places if it is a tuple of numbers."""
+    if info.kind != "floats":
+        return [Axis(name, info)]
+    return [Axis(f"{name}_{place + 1}", info, place) for place in range(info.knob.many)]
 
 
 class Space:
@@ -99,16 +113,19 @@ class Space:
         infos = knobs_of(policy)
         wrong = isinstance(policy, type) or isinstance(names, str)
         self.policy = policy
-        self.names = tuple((n for n in infos if n not in policy.set_aside) if names is None else names)
+        if names is None:
+            self.names = tuple(n for n in infos if n not in policy.set_aside)
+        else:
+            self.names = tuple(names)
         if wrong or not self.names or len({*self.names} & infos.keys() - TAKEN) < len(self.names):
             raise PolicyError(
                 f"Space: found {policy!r} with knobs {names} to tune; expected a policy such as Tiresias(), and a list of "
                 f"some of {', '.join(infos)}, each once, and none of {', '.join(sorted(TAKEN))}."
             )
-        places = {n: range(infos[n].knob.many) if infos[n].kind == "floats" else (None,) for n in self.names}
-        self.axes = tuple(
-            Axis(n if place is None else f"{n}_{place + 1}", infos[n], place) for n in self.names for place in places[n]
-        )
+        axes = []
+        for name in self.names:
+            axes += _axes_of(name, infos[name])
+        self.axes = tuple(axes)
 
     def __len__(self):
         return len(self.axes)
@@ -121,8 +138,10 @@ class Space:
         knobs = self.policy.knobs | dict.fromkeys(self.names, ())
         for axis, x in zip(self.axes, u, strict=True):
             name = axis.info.name
-            value = axis.value(x)
-            knobs[name] = value if axis.place is None else (*knobs[name], value)
+            if axis.place is None:
+                knobs[name] = axis.value(x)
+            else:
+                knobs[name] = (*knobs[name], axis.value(x))
         return self.policy.with_knobs(**self.policy.project(knobs))
 
     def encode(self, policy) -> np.ndarray:

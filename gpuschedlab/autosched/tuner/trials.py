@@ -60,7 +60,8 @@ class Tuning:
     @property
     def ranking(self) -> list[Trial]:
         """Measured trials, each configuration once, by reward; the earliest first of equals."""
-        return sorted((t for t in self.trials if t.fate == "measured"), key=lambda t: -t.reward)
+        measured = [trial for trial in self.trials if trial.fate == "measured"]
+        return sorted(measured, key=lambda trial: -trial.reward)
 
     @property
     def best(self) -> Trial:

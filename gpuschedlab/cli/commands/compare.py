@@ -95,12 +95,14 @@ def compare(args) -> int:
     measure = "late" if "late" in recipe.metrics[:1] else "jct"  # what the recipe is about
     said = done.sentence(measure)
     if not args.json:
-        print(f"{textwrap.fill(said, 100)}\n\n{_table(done, recipe)}".lstrip() + intake_line(about), flush=True)
+        answer = f"{textwrap.fill(said, 100)}\n\n{_table(done, recipe)}"
+        print(answer.lstrip() + intake_line(about), flush=True)
     done = replace(done, weeks=_weeks_like(recipe, scenario, policies, done, args) if measure == "jct" else None)
     if args.json:
         print(_json(done, scenario, about | {"sentence": done.sentence(measure)}), flush=True)
     elif done.weeks is not None and done.weeks.text:
-        print(f"\n{textwrap.fill(done.weeks.called(words).text, 100)}", flush=True)
+        of_weeks = done.weeks.called(words).text
+        print(f"\n{textwrap.fill(of_weeks, 100)}", flush=True)
     seeds = range(args.seed + 1, args.seed + args.seeds)
     rows = _over_seeds(recipe, policies, seeds, done) if seeds and done.runs and not done.stopped else None
     if rows and not args.json:
@@ -167,7 +169,7 @@ def _needs_more_code(item: tuple[str, tuple]) -> bool:
 
 
 def _weeks_like(recipe, scenario, policies: dict, done, args):
-    """What weeks like this one say of the two policies of the sentence; None where no seed makes another, or they are not asked for."""
+    """Answer of weeks like this one on the two policies of the sentence; None if no seed makes another, or none is asked for."""
     from gpuschedlab.weeks import refine_comparison
 
     names = done.pair()
@@ -185,7 +187,7 @@ def _weeks_like(recipe, scenario, policies: dict, done, args):
 
 
 def _usual_weeks(contenders: list[tuple], scenario) -> int:
-    """Weeks that are played where nothing else is asked for: fewer of what takes long."""
+    """Weeks that are played by default: fewer of those that take long."""
     from gpuschedlab.metrics.like_weeks import FEWEST, MOST
     from gpuschedlab.sim import Ordered
 
@@ -198,13 +200,14 @@ def _usual_weeks(contenders: list[tuple], scenario) -> int:
 
 
 def _store(folder: str | None, unstored: dict[str, str]):
-    """Function that stores a run; what cannot be stored is noted, and stays in the table."""
+    """Function that stores a run; a run that cannot be stored is noted, and stays in the table."""
 
     def store(name, run):
         if not folder:
             return
+        file_name = "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in name)
         try:
-            run.to_parquet(Path(folder) / "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in name))
+            run.to_parquet(Path(folder) / file_name)
         except RunError as error:
             unstored[name] = str(error)
 
@@ -212,7 +215,7 @@ def _store(folder: str | None, unstored: dict[str, str]):
 
 
 def caption(scenario, about: dict[str, str]) -> str:
-    """What is run on what, and what the policies know, in three lines; in a fourth, that nothing can wait."""
+    """The trace, the cluster, the policies and their knowledge, in three lines; in a fourth, that nothing can wait."""
     summary = scenario.summary()
     load = ""
     if summary["load"] is not None:
@@ -245,7 +248,7 @@ def caption(scenario, about: dict[str, str]) -> str:
 
 
 def recorded_waits(trace) -> str:
-    """How long jobs waited in the log, as a line; "" where it does not say."""
+    """How long jobs waited in the log, as a line; "" if it does not say."""
     if "started" not in trace.columns or trace["started"].null_count() == trace.height:
         return ""
     import polars as pl
@@ -253,7 +256,8 @@ def recorded_waits(trace) -> str:
     from gpuschedlab.table_display import cell
 
     since = pl.max_horizontal(name for name in ("submit", "eligible") if name in trace.columns)
-    waits = trace.select(wait=pl.col("started") - since).drop_nulls()["wait"].clip(lower_bound=0.0)
+    waited = trace.select(wait=pl.col("started") - since).drop_nulls()
+    waits = waited["wait"].clip(lower_bound=0.0)
     average = cell(waits.mean(), "s")
     median = cell(waits.median(), "s")
     late = cell(waits.quantile(0.99), "s")
@@ -323,7 +327,8 @@ def _report(done, about: dict[str, str], args, seeds: list[dict] | None):
     command = shlex.join(["gpuschedlab", *sys.argv[1:]])
     with Progress(sys.stderr).phase("report", announced=False):
         path = write_report(done, args.out, title=title, command=command, seeds=seeds)
-        pages = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)"]
+        megabytes = path.stat().st_size / 1e6
+        pages = [f"{path} ({megabytes:.1f} MB)"]
         if args.png:
             pages.append(str(screenshot(path, args.png, width=1280, height=1060)))
     print(f"\nreport: {', '.join(pages)}", file=sys.stderr if args.json else sys.stdout)

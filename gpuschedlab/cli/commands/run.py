@@ -1,4 +1,4 @@
-"""`gpuschedlab run`: run one policy on a trace and keep what happened."""
+"""`gpuschedlab run`: run one policy on a trace and keep the run."""
 
 import sys
 from pathlib import Path
@@ -31,7 +31,7 @@ def add(parser):
 
 
 def run(args) -> int:
-    """Simulate, store, print the metrics; Ctrl-C keeps what has happened until then."""
+    """Simulate, store, print the metrics; Ctrl-C keeps the run until then."""
     if args.log and not args.out:
         raise LabError("run: found --log without --out; expected a folder to keep the log in: --out FOLDER.")
     policies = contenders_of([args.policy])
@@ -59,7 +59,9 @@ def run(args) -> int:
         path = Path(args.out) / INTAKE  # what came in, for `gpuschedlab explain`
         path.unlink(missing_ok=True)
         if "intake" in about:
-            path.write_text(as_json(about["intake"].summary() | {"line": about["intake"].line()}), encoding="utf-8")
+            report = about["intake"]
+            summary = report.summary() | {"line": report.line()}
+            path.write_text(as_json(summary), encoding="utf-8")
     if args.report:
         from gpuschedlab.report import write_report
 
@@ -75,7 +77,14 @@ def _metrics(name: str, done) -> str:
     """Metrics that apply, one per line, times in their most readable unit."""
     from gpuschedlab.metrics.display import column
 
-    labels, units, cells = zip(*(column(k, [v]) for k, v in done.summary().items() if v is not None))
-    lines = grid([labels, [cell for (cell,) in cells]]).splitlines()
-    left = f"\n{done.left}" if done.left else ""
-    return f"{name}\n" + "\n".join(f"  {line} {unit}".rstrip() for line, unit in zip(lines, units)) + left
+    columns = [column(metric, [value]) for metric, value in done.summary().items() if value is not None]
+    labels, units, cells = zip(*columns)
+    values = [cell for (cell,) in cells]
+    rows = grid([labels, values]).splitlines()
+    lines = [name]
+    for row, unit in zip(rows, units):
+        line = f"  {row} {unit}"
+        lines.append(line.rstrip())
+    if done.left:
+        lines.append(done.left)
+    return "\n".join(lines)

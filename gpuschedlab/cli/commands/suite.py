@@ -1,4 +1,4 @@
-"""`gpuschedlab suite`: where policies stand on fixed tasks and seeds, and a card that says where they win, lose, and what they cost."""
+"""`gpuschedlab suite`: where policies stand on fixed tasks and seeds, and a card of their wins, losses and costs."""
 
 import sys
 

@@ -54,7 +54,7 @@ def add(parser):
 
 
 def sweep(args) -> int:
-    """Run the cells that are left, print the means over seeds; Ctrl-C keeps what is finished."""
+    """Run the cells that are left, print the means over seeds; Ctrl-C keeps the finished cells."""
     from gpuschedlab.sweep import Sweep
     from gpuschedlab.sweep import sweep as run_all
 
@@ -92,7 +92,7 @@ def sweep(args) -> int:
 
 
 def _scenarios(args) -> tuple[dict, dict]:
-    """Every trace on every cluster, as functions of a seed; where none is named, a log on its own. And what came in from logs."""
+    """Every trace on every cluster, as functions of a seed; if none is named, a log on its own. And the reports of logs."""
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.traces import presets
 
@@ -168,7 +168,7 @@ def _values(info, text: str):
 
 
 def _backend(args):
-    """Where cells run: on a Dask cluster, or on this machine."""
+    """Backend of the cells: on a Dask cluster, or on this machine."""
     from gpuschedlab._extras import need
 
     stack = contextlib.ExitStack()
@@ -202,12 +202,16 @@ def _name(row: dict, knobs, differ: list[str]) -> str:
     from gpuschedlab.knobs import knob_word
 
     parts = [f"{knob}={knob_word(row[knob])}" for knob in knobs if row[knob] is not None]
-    return " ".join([row["policy"], *parts, *(f"on {row[name]}" for name in differ)])
+    scenarios = [f"on {row[name]}" for name in differ]
+    return " ".join([row["policy"], *parts, *scenarios])
 
 
 def _json(found, logs: dict) -> str:
     rows = {"errors": found.failed, "rows": found.frame.to_dicts()}
-    return as_json({"folder": str(found.folder)} | found.summary() | rows | ({"intake": logs} if logs else {}))
+    answer = {"folder": str(found.folder)} | found.summary() | rows
+    if logs:
+        answer["intake"] = logs
+    return as_json(answer)
 
 
 def _plot_word(word: str) -> tuple[str, tuple]:

@@ -78,12 +78,13 @@ def generate(args) -> int:
     args.set = []
     trace = recipe_in(args).trace(args.seed)
     write_parquet(trace, args.out)
-    print(f"{args.out}: {trace.height:,} jobs over {trace['submit'].max() / 86_400:.3g} days")
+    days = trace["submit"].max() / 86_400
+    print(f"{args.out}: {trace.height:,} jobs over {days:.3g} days")
     return 0
 
 
 def convert(args) -> int:
-    """Read a published trace and store it; report what was left out."""
+    """Read a published trace and store it; report the rows that were left out."""
     from gpuschedlab.traces import write_csv, write_parquet, write_swf
     from gpuschedlab.traces.formats.export import lost_in_swf
     from gpuschedlab.traces.intake.read import taken_of
@@ -97,7 +98,8 @@ def convert(args) -> int:
     form = Path(args.out).suffix
     if form == ".swf":
         write_swf(found.trace, args.out, names=args.names)
-        print(f"SWF does not hold: {', '.join(lost_in_swf(found.trace)) or 'nothing of it is lost'}")
+        lost = ", ".join(lost_in_swf(found.trace))
+        print(f"SWF does not hold: {lost or 'nothing of it is lost'}")
     elif form == ".csv":
         write_csv(found.trace, args.out, names=args.names)
     else:

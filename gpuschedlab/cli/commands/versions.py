@@ -1,4 +1,4 @@
-"""`gpuschedlab versions`: versions of the package and of what it uses."""
+"""`gpuschedlab versions`: versions of the package and of the packages that it uses."""
 
 import platform
 import sys
@@ -20,7 +20,10 @@ def versions(args) -> int:
     """Print them."""
     found = {name: _version(name) for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", *PARTS)}
     found |= {"python": sys.version.split()[0], "platform": platform.platform()}
-    print(as_json(found) if args.json else pairs({k: v or "not installed" for k, v in found.items()}))
+    if args.json:
+        print(as_json(found))
+    else:
+        print(pairs({name: version or "not installed" for name, version in found.items()}))
     return 0
 
 

@@ -22,7 +22,7 @@ def add(parser):
 
 
 def warm(args) -> int:
-    """Compile the engine and what policies need, in two processes where there are two cores; report the time that it took."""
+    """Compile the engine and the parts that policies need, in two processes if there are two cores; report the time taken."""
     from gpuschedlab.parse import policy_of
     from gpuschedlab.policies import ALL
 
@@ -31,12 +31,15 @@ def warm(args) -> int:
         policy_of(word)  # an unknown one is reported before anything is compiled
     with Progress(sys.stderr).phase("compiling ahead", len(words) + 3, "parts done") as advance, _beside(words):
         seconds = compile_ahead(words, each=advance)
-    print(as_json(seconds) if args.json else pairs({k: f"{v:.1f} s" for k, v in seconds.items()}))
+    if args.json:
+        print(as_json(seconds))
+    else:
+        print(pairs({part: f"{time:.1f} s" for part, time in seconds.items()}))
     return 0
 
 
 def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = None) -> dict[str, float]:
-    """Compile the engine, the generator, and what policies, figures and estimates need; `each` is called with the number of parts done."""
+    """Compile the engine, the generator, and code of policies, figures and estimates; `each` is called with the parts done."""
     seconds = {}
     begin = time.perf_counter()
 
@@ -69,7 +72,7 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
 
 @contextlib.contextmanager
 def _beside(words: list[str]):
-    """Compile in a second process what this one comes to last; either loads what the other has kept. With one core: nothing."""
+    """Compile in a second process the parts that this one needs last; either loads those of the other. With one core: nothing."""
     if os.cpu_count() == 1:
         yield
         return

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.papers.clusters.changes import changes_of
-from gpuschedlab.papers.clusters.files.slurm_lines import ConfChange, commands, conf_with, unsayable
+from gpuschedlab.papers.clusters.files.sacctmgr_lines import commands
+from gpuschedlab.papers.clusters.files.slurm_lines import ConfChange, conf_with, unsayable
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 

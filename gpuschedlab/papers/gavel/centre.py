@@ -82,7 +82,7 @@ def gavel_centre(
     Parameters
     ----------
     throughput : (n, T) float array
-        Of each job on its GPUs of each type; nan or 0 where it cannot run. Each job can run somewhere.
+        Of each job on its GPUs of each type; nan or 0 if it cannot run. Each job can run somewhere.
     gpus, floor : (n,) float arrays
         GPUs that each job asks for, and its least throughput.
     capacity : (T,) float array
@@ -127,7 +127,7 @@ def gavel_centre(
 
 
 def _length(within: Polytope, X: np.ndarray, step: np.ndarray, decrement: float) -> float:
-    """Share of a Newton step that stays inside and lowers the barrier by a tenth of what it promises, by halving."""
+    """Share of a Newton step that stays inside and lowers the barrier by a tenth of its promise, by halving."""
     length = 1.0
     now = within.barrier(X)
     while length > LEAST:

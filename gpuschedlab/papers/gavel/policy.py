@@ -101,7 +101,7 @@ class Gavel(Round):
         return replace(answer, wake=view.now + rounds * self.interval) if rounds > 1 else answer
 
     def _plan(self, view, kept):
-        """Solve the program; where each job has one type, and all fit, received time does not matter: it is settled."""
+        """Solve the program; if each job has one type, and all fit, received time does not matter: it is settled."""
         throughput = requested_rates(view)
         kept.inputs = Inputs.of(view, "index", "capacity")
         # The first program sees the jobs of one instant only; the time between two counts from the second on.
@@ -126,7 +126,7 @@ class Gavel(Round):
         return Allocation(gpu_type, given, *proved)
 
     def _shares(self, throughput, view, session):
-        """X (n, T), and what the solver found."""
+        """X (n, T), and the solver's solution."""
         asked = (throughput, view.gpus, view.capacity)
         if self.objective == "water_filling":
             return program.gavel_water_filling(*asked), None
@@ -168,7 +168,7 @@ class Gavel(Round):
 
 @dataclass
 class _Carried:
-    """What Gavel carries: the solver and its plan, and the time that all jobs ever received on each type."""
+    """State of Gavel: the solver and its plan, and the time that all jobs ever received on each type."""
 
     session: Session
     inputs: Inputs | None = None
@@ -225,7 +225,7 @@ def serving_order(shares, received) -> np.ndarray:
 
 
 def rounds_in_order(order, shares, received, gained, total, given) -> float:
-    """Rounds for which `serving_order` stays what it is, if the same jobs run on: never too many; inf: for good.
+    """Rounds for which `serving_order` stays the same, if the same jobs run on: never too many; inf: for good.
 
     The priorities X total / received of two neighbours in the order meet where a quadratic in the number of rounds is 0; the first
     such meeting counts. Ties that last are no meeting. By job and type (n, T), and by type (T,) for all jobs that ever were: seconds

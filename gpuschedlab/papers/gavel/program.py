@@ -1,4 +1,4 @@
-"""Gavel's linear programs: what share of the time each job should run on each GPU type (OSDI'20, section 4)."""
+"""Gavel's linear programs: the share of the time that each job should run on each GPU type (OSDI'20, section 4)."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,7 +8,7 @@ from gpuschedlab.optim import Program, solve
 
 
 def _checked(throughput, gpus, capacity) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Throughputs (n, T), 0 where a job cannot run; GPUs (n,), capacity (T,); where a job can run (n, T)."""
+    """Throughputs (n, T), 0 if a job cannot run; GPUs (n,), capacity (T,); whether a job can run (n, T)."""
     throughput = np.atleast_2d(np.asarray(throughput, float))
     n, T = throughput.shape
     gpus = np.asarray(gpus, float)
@@ -41,7 +41,7 @@ def gavel_max_sum(throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray
     Parameters
     ----------
     throughput : (n, T) float array
-        Of each job on its GPUs of each type; nan or 0 where impossible.
+        Of each job on its GPUs of each type; nan or 0 if impossible.
     gpus : (n,) float array
         GPUs that each job asks for.
     capacity : (T,) float array
@@ -198,7 +198,7 @@ def gavel_finish_time(
     """Shares with the least worst finish-time fairness: minimise max_i (age_i + left_i / throughput_i(X)) / isolated_i.
 
     isolated_i = work_i / throughput_i(X^isolated), where X^isolated gives each job a 1/n share of each type. A worst value
-    rho is possible where each job has throughput left_i / (rho isolated_i - age_i): the least rho is found by
+    rho is possible if each job has throughput left_i / (rho isolated_i - age_i): the least rho is found by
     bisection, with one linear program a step.
 
     Parameters

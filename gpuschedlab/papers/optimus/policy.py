@@ -29,7 +29,7 @@ class Optimus(Round):
     It follows the Pollux artifact (OSDI'21): GPUs instead of workers and parameter servers, all-reduce, and speeds from
     the speed table rather than fitted online. The artifact knows the remaining iterations; here they follow from the
     estimated duration: `Oracle` gives the artifact's. `whole_epochs` counts them as the artifact does, from the end of
-    the present epoch, with one iteration left in the last. Beyond the artifact: where a speed table lacks n + 1 GPUs, the
+    the present epoch, with one iteration left in the last. Beyond the artifact: if a speed table lacks n + 1 GPUs, the
     next number that it has is compared, by seconds saved per GPU; rigid jobs get the GPUs that they ask for; on several
     GPU types a job starts on the fastest with room, and stays there.
 

@@ -22,7 +22,7 @@ class Pollux(Round):
     """Give jobs the GPUs, node by node, that make the power mean of their speed-ups largest (equation 11).
 
     A job's speed-up is its goodput on its GPUs over that on a 1/n share of the cluster; it is discounted by the restart
-    factor where its GPUs change. A genetic search on matrices (job, node) of GPUs goes on from the matrices of the round
+    factor if its GPUs change. A genetic search on matrices (job, node) of GPUs goes on from the matrices of the round
     before. No two jobs that are spread over nodes share one. A job starts on one GPU, and may have at most `growth` times
     the most that it ever had, and never more than `max_gpus`, if the trace has that column. With a table of fixed batch sizes
     only GPUs are chosen.

@@ -18,7 +18,7 @@ from gpuschedlab.sim.rounds.view import View
 class Pop(Wrapped):
     """Deal jobs and nodes out to parts, and let a round policy decide for each part as if it were the whole.
 
-    There are `parts` parts, or fewer where some job would not fit into each. Nodes go to the part that has the fewest
+    There are `parts` parts, or fewer if some job would not fit into each. Nodes go to the part that has the fewest
     GPUs of their type, job i of the trace to part i mod k. A job that runs is in the part of its nodes, and these stay in
     their part while it runs. Jobs are placed on nodes of their part, by the rule of the policy.
 

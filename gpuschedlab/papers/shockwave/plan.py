@@ -1,4 +1,4 @@
-"""What Shockwave carries from round to round: the plan of a window, and what jobs need as it is made."""
+"""State of Shockwave from round to round: the plan of a window, and the needs of jobs as it is made."""
 
 from dataclasses import dataclass, field
 
@@ -41,7 +41,7 @@ class Needs:
 
 @dataclass
 class Plan:
-    """Rounds of the window that each job has, its weight, what each round is worth, for which jobs and GPUs, and rounds left."""
+    """Rounds of the window that each job has, its weight, the worth of each round, for which jobs and GPUs, and rounds left."""
 
     index: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     capacity: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -71,9 +71,9 @@ class Plan:
 
 
 def proved(program, solution: Solution, rounds: np.ndarray, gap: float) -> tuple[float, float, str]:
-    """Objective, bound and status of whole rounds; "rounded" where these are not what the relaxed program found, to the gap.
+    """Objective, bound and status of whole rounds; "rounded" if these differ from the relaxed solution, to the gap.
 
-    Rounded up, they may be more than there are GPUs: what is then done of them is not known, nor is its worth.
+    Rounded up, they may be more than there are GPUs: the part of them that is then done is not known, nor is its worth.
     """
     window = (len(program.c) - 1) // len(rounds)
     planned = (np.arange(window) < rounds[:, None]).ravel()

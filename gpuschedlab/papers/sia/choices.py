@@ -13,7 +13,7 @@ class Jobs:
     """The jobs of a round: their choices, their present GPUs, and how free they are.
 
     `types`, `nodes` and `gpus` (C,) are configurations that some job can have, `goodput` (n, C) that of each job in each, nan
-    where it cannot run so, and `current` (n,) the configuration that it holds, -1 for none of these.
+    if it cannot run so, and `current` (n,) the configuration that it holds, -1 for none of these.
     """
 
     types: np.ndarray

@@ -63,8 +63,8 @@ def worth(
 def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here: int = 1, ran_there: int = 1) -> Lines:
     """Estimate a job's throughput on a type from a profile of one GPU, and from where it has run (equation 3.1).
 
-    If it has run on several GPUs of this type, that is known up to there; where only on another type, its throughput
-    there is scaled by the ratio on one GPU; where on neither, scaling is held to be perfect.
+    If it has run on several GPUs of this type, that is known up to there; if only on another type, its throughput
+    there is scaled by the ratio on one GPU; if on neither, scaling is held to be perfect.
 
     Parameters
     ----------

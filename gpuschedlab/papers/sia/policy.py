@@ -62,7 +62,7 @@ class Sia(Round):
     job has run somewhere), 5.0 in the thesis. The time-sharing penalty (`timeshare`) is the artifact's: the printed one,
     (tau - s) / tau and 0 for tau after a window of full service, never exceeds 1, at which p < 0 starves jobs. For that
     reason `penalty` takes the place of the artifact's 1. A new job counts as one without service from its first round on; in
-    the artifact from its second. A rigid job cannot make room by shrinking: where its restart takes more than a tenth of `timeshare`,
+    the artifact from its second. A rigid job cannot make room by shrinking: if its restart takes more than a tenth of `timeshare`,
     it is not stopped for another's turn.
 
     References

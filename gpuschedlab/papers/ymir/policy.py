@@ -23,7 +23,7 @@ class Ymir(Round):
     the gain by merging (`transfer_weight`); pairs that gain less than `threshold` are left out. In time, the second job
     starts on the GPUs and from the result of the first when that ends; in space, both are trained jointly, from the
     beginning. Two jobs of one task are never merged, nor one whose column `sharing` says ``no``. A merge is kept; it is
-    split where the metric at the measurement `watch` (the paper has one an epoch) is no better than at half of it. Jobs
+    split if the metric at the measurement `watch` (the paper has one an epoch) is no better than at half of it. Jobs
     whose column `pipeline` says ``yes`` have whole nodes. Gains are the estimator's (`Estimator.factors`).
 
     Differs from the paper in

@@ -8,7 +8,7 @@ from gpuschedlab.plots.kinds.style import HOUR, Drawing, axis, bar, bars, line, 
 
 
 class Chart(NamedTuple):
-    """What lines, bars and points share: the fields of `Lines`."""
+    """Fields that lines, bars and points share: those of `Lines`."""
 
     title: str
     x_title: str | dict
@@ -78,7 +78,7 @@ class Lanes(NamedTuple):
     """Stretches of jobs by group, one row per job.
 
     title : words; jobs : (J,) names in order of submission; groups : names of the groups; row, group : (k,) job and group of each
-    stretch; gpus : (k,) GPUs; begin, end : (k,) s; hover : what is shown of a stretch, NAME its group; colours : of some groups
+    stretch; gpus : (k,) GPUs; begin, end : (k,) s; hover : the text of a stretch, NAME its group; colours : of some groups
     by name; over : traces over the lanes, as in `Drawing.of`; side : more of the time axis.
     """
 

@@ -69,7 +69,7 @@ class Drawing(NamedTuple):
     def of(cls, traces, live: dict | str = "", *, title: str = "", x=None, y=None, zero=False, **layout) -> "Drawing":
         """Drawing of pairs (changing part, fixed part), one a trace.
 
-        `title` is a fixed one, `live` what changes of the layout, or the title that changes; x and y are the axes or their
+        `title` is a fixed one, `live` the changes of the layout, or the title that changes; x and y are the axes or their
         titles, and `zero` says whether y begins at 0.
         """
         data, style = (list(part) for part in zip(*traces)) if traces else ([], [])
@@ -172,7 +172,7 @@ def luminance(colour: str) -> float:
 
 
 def as_runs(runs) -> dict:
-    """Runs by name: a dict as it is, a list or a single run under its policy's name; `RunError` where there is none, or no job in one."""
+    """Runs by name: a dict as it is, a list or a single run under its policy's name; `RunError` if there is none, or no job in one."""
     named = dict(runs) if isinstance(runs, dict) else {}
     if not isinstance(runs, dict):
         for run in runs if isinstance(runs, list | tuple) and not hasattr(runs, "jobs") else [runs]:

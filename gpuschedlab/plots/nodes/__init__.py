@@ -1,1 +1,1 @@
-"""What happened on the nodes of a cluster."""
+"""Events on the nodes of a cluster."""

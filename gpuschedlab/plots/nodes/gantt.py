@@ -95,13 +95,13 @@ def gantt(
     Parameters
     ----------
     run : Run
-        What to show.
+        The run to show.
     start, end : float, optional
         Window, s; by default the day in which the most jobs wait.
     nodes : int or list of int
         How many nodes, from the first, or their numbers.
     by : str
-        What colour and pattern mean: "size" (GPUs requested) or a column of `Run.jobs` such as "model", "user",
+        Meaning of colour and pattern: "size" (GPUs requested) or a column of `Run.jobs` such as "model", "user",
         "vc", "kind".
     limit : int
         Most stretches drawn: rows beyond it are left out, from the bottom.
@@ -131,13 +131,15 @@ def gantt(
     # A job goes on after a stretch where it started or stopped sharing, moved, or was resized.
     begun = run.allocations.select("job", end="start", goes_on=True).unique()
     later = held.select("job", "end").join(begun, on=["job", "end"], how="left", maintain_order="left")
+    no_follower = later["goes_on"].is_null().to_numpy()
+    ends_with_job = finished >= job_end - 1e-6
     return Gantt(
         *(name or default, float(start), float(end), labels, cluster.total_nodes, job, row, low, high),
         begin=np.clip(held["start"].to_numpy(), start, end),
         finish=np.clip(finished, start, end),
         group=codes[job],
         groups=groups,
-        cut=(finished < end) & ~(finished >= job_end - 1e-6) & later["goes_on"].is_null().to_numpy(),
+        cut=(finished < end) & ~ends_with_job & no_follower,
         over=over,
         label=hover["label"].to_numpy(),
         about=hover["about"].to_numpy(),
@@ -148,14 +150,16 @@ def gantt(
 
 
 def _other(held: pl.DataFrame, column: str, where: pl.Expr) -> np.ndarray:
-    """Row of the other job (p,) in a column of the allocations where something holds, -1 elsewhere, and where the run has none."""
+    """Row of the other job (p,) in a column of the allocations if something holds, -1 otherwise, and if the run has none."""
     if column not in held.columns:
         return np.full(held.height, -1)
-    return held.select(pl.when(where).then(pl.col(column)).fill_null(-1).cast(pl.Int64)).to_series().to_numpy()
+    other = pl.when(where).then(pl.col(column))
+    row = other.fill_null(-1).cast(pl.Int64)
+    return held.select(row).to_series().to_numpy()
 
 
 def _window(run, start: float | None, end: float | None, nodes, total: int) -> tuple[float, float, np.ndarray]:
-    """Window to show, the busiest day where nothing is said, the rest of the run where one end is; and numbers of nodes."""
+    """Window to show, the busiest day by default, the rest of the run if one end is; and numbers of nodes."""
     if start is None and end is None:
         start, end = busy_window(run)
     time = timeline_of(run)["time"]
@@ -175,7 +179,8 @@ def _rows(run, start: float, end: float, chosen: np.ndarray, limit: int) -> tupl
     held = run.allocations.filter((pl.col("start") < end) & (pl.col("end") > start))
     place = np.full(cluster_of(run).total_nodes, -1)
     place[chosen] = np.arange(len(chosen))
-    held = held.with_columns(row=place[held["node"]]).filter(pl.col("row") >= 0).sort("row", "start", "job")
+    held = held.with_columns(row=place[held["node"]])
+    held = held.filter(pl.col("row") >= 0).sort("row", "start", "job")
     row = held["row"].to_numpy()
     # The first row is drawn in any case.
     rows = len(chosen) if len(row) <= limit else max(int(row[limit]), 1)
@@ -206,10 +211,13 @@ def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
             f"gantt: found no column {by!r} to colour by; expected 'size' or one of {', '.join(jobs.columns)}."
         )
     values = jobs[by].cast(pl.Utf8).fill_null("unknown")
-    common = values.value_counts(sort=True).sort(["count", by], descending=[True, False])[by].to_list()[:OTHERS]
+    counts = values.value_counts(sort=True)
+    counts = counts.sort(["count", by], descending=[True, False])
+    common = counts[by].to_list()[:OTHERS]
     codes = values.replace_strict(common, range(len(common)), default=OTHERS, return_dtype=pl.Int64).to_numpy()
     # Always the same number of groups, so that a figure keeps its traces when the run changes.
-    return codes, tuple(common + [""] * (OTHERS - len(common)) + ["other"])
+    unused = [""] * (OTHERS - len(common))
+    return codes, (*common, *unused, "other")
 
 
 def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
@@ -217,13 +225,16 @@ def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
     jobs = run.jobs
     job = held["job"].to_numpy()
     some = jobs[job]
-    details = [pl.format("{} GPUs", pl.col("gpus").round(2).cast(pl.Utf8).str.strip_suffix(".0"))]
+    gpus = pl.col("gpus").round(2).cast(pl.Utf8)
+    details = [pl.format("{} GPUs", gpus.str.strip_suffix(".0"))]
     details += [pl.format(f"{c} {{}}", pl.col(c)) for c in ("model", "user", "vc", "kind") if c in jobs.columns]
-    ended = pl.format("ended at {} h", (pl.col("end") / style.HOUR).round(2)).fill_null("had not ended")
+    end = pl.col("end") / style.HOUR
+    ended = pl.format("ended at {} h", end.round(2)).fill_null("had not ended")
+    job_id = pl.col("job_id").cast(pl.Utf8)
     hours = [(pl.col(c) / style.HOUR).cast(pl.Float32) for c in LIFE[:6]]
     detailed = pl.concat_str(*details, separator=", ", ignore_nulls=True)
     texts = some.select(
-        pl.col("job_id").cast(pl.Utf8).str.tail(12).alias("label"),
+        job_id.str.tail(12).alias("label"),
         pl.format("{}</b>: {}<br>{}, ", "job_id", detailed, ended).alias("about"),
         *hours,
         *(pl.col(c).cast(pl.Float32) for c in LIFE[6:]),
@@ -267,7 +278,7 @@ HOVER = (
 
 
 def _bars(numbers: Gantt, which: np.ndarray) -> dict:
-    """One group's rectangles as horizontal bars, named where there is room, on a figure of usual size."""
+    """One group's rectangles as horizontal bars, named if there is room, on a figure of usual size."""
     middle = (numbers.low + numbers.high)[which] / 2
     # Of two jobs that share GPUs, one is drawn narrower, over the other.
     height = (numbers.high - numbers.low)[which] * np.where(numbers.over[which], 0.45, 0.96)

@@ -14,6 +14,34 @@ from gpuschedlab.plots.plotter import plotter
 TEXT = style.INSIDE | {"insidetextfont": {"size": 11}}
 
 
+class _Cells(NamedTuple):
+    """Cells of neighbouring GPUs, drawn as bars.
+
+    node : (c,) node; low, high : (c,) first GPU, and one past the last; label : (c,) text.
+    """
+
+    node: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    label: np.ndarray
+
+    def some(self, which: np.ndarray) -> "_Cells":
+        """Return the cells of a mask (c,)."""
+        return _Cells(self.node[which], self.low[which], self.high[which], self.label[which])
+
+    def as_bars(self, before: str = "job ", after: str = "", beside: str = "") -> dict:
+        """Return bars with words around their labels: before and after under the mouse, beside in the bar."""
+        words = self.label.astype(object)
+        return {
+            "base": self.low,
+            "x": self.high - self.low,
+            "y": self.node + 0.5,
+            "width": np.full(len(self.node), 0.8),
+            "text": words + beside,
+            "hovertext": before + words + after,
+        }
+
+
 class Seats(NamedTuple):
     """All stretches of a run, seated on GPUs.
 
@@ -45,7 +73,7 @@ def seats(run, buddy: bool | None = None) -> Seats:
     Parameters
     ----------
     run : Run
-        What to show.
+        The run to show.
     buddy : bool, optional
         Whether cells are aligned; by default whether the run's placement was "buddy".
 
@@ -70,13 +98,24 @@ def seats(run, buddy: bool | None = None) -> Seats:
     times = np.concatenate([end, start])
     # Ends before starts of the same instant; starts in the order of the trace.
     order = np.concatenate([-1 - stretch, stretch])[np.argsort(times, kind="stable")]
-    gpus = np.ceil(held["gpus"].to_numpy() - 1e-9).astype(np.int64)
-    bits = seat(order, node, gpus, cluster.node_gpus.astype(np.int64), bool(buddy))
+    gpus = np.ceil(held["gpus"].to_numpy() - 1e-9)
+    bits = seat(order, node, gpus.astype(np.int64), cluster.node_gpus.astype(np.int64), bool(buddy))
     names = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in enumerate(cluster.node_type))
     jobs = run.jobs
-    columns = (jobs["submit"].to_numpy(), jobs["gpus"].to_numpy(), jobs["job_id"].str.tail(8).to_numpy())
-    own = names, cluster.node_gpus, np.unique(times), held["job"].to_numpy(), node, start, end, bits
-    return Seats(*own, *columns)
+    ends_of_names = jobs["job_id"].str.tail(8)
+    return Seats(
+        nodes=names,
+        width=cluster.node_gpus,
+        moments=np.unique(times),
+        job=held["job"].to_numpy(),
+        node=node,
+        start=start,
+        end=end,
+        bits=bits,
+        submit=jobs["submit"].to_numpy(),
+        demand=jobs["gpus"].to_numpy(),
+        label=ends_of_names.to_numpy(),
+    )
 
 
 def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
@@ -95,23 +134,27 @@ def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
 
 def _runs_of(bits: int) -> list[tuple[int, int]]:
     """Neighbouring bits that are set: (first, one past the last) of each stretch."""
-    flags = [0, *(bits >> gpu & 1 for gpu in range(bits.bit_length())), 0]
-    return [tuple(ends) for ends in np.flatnonzero(np.diff(flags)).reshape(-1, 2).tolist()]
+    flags = [bits >> gpu & 1 for gpu in range(bits.bit_length())]
+    changes = np.flatnonzero(np.diff([0, *flags, 0]))
+    return [tuple(ends) for ends in changes.reshape(-1, 2).tolist()]
 
 
 def _held(seated: Seats, alive: np.ndarray) -> np.ndarray:
     """(N, W) whether each GPU is held."""
     mask = np.zeros(len(seated.width), np.uint64)
     np.bitwise_or.at(mask, seated.node[alive], seated.bits[alive])
-    return (mask[:, None] >> np.arange(seated.width.max(), dtype=np.uint64) & np.uint64(1)).astype(bool)
+    gpus = np.arange(seated.width.max(), dtype=np.uint64)
+    flags = mask[:, None] >> gpus & np.uint64(1)
+    return flags.astype(bool)
 
 
 def cells(seated: Seats, moment: int) -> Drawing:
     """Cells just after the moment-th instant at which something started or ended (0 to len(moments) - 1).
 
-    A row per node, a column per GPU; free cells white, jobs by size, new ones marked. The title says what happened.
+    A row per node, a column per GPU; free cells white, jobs by size, new ones marked. The title names the events.
     """
-    time = float(seated.moments[int(np.clip(moment, 0, len(seated.moments) - 1))])
+    number = int(np.clip(moment, 0, len(seated.moments) - 1))
+    time = float(seated.moments[number])
     alive = np.flatnonzero((seated.start <= time) & (seated.end > time))
     held = _held(seated, alive)
     free = [(n, *c) for n, row in enumerate(held) for c in free_cells(row, int(seated.width[n]))]
@@ -120,34 +163,30 @@ def cells(seated: Seats, moment: int) -> Drawing:
     node, low, high, job = np.array(rows, np.int64).reshape(-1, 4).T
     size = np.where(job >= 0, size_bucket(seated.demand[job]), -1)
     label = np.where(job >= 0, seated.label[job], (high - low).astype(str))
+    drawn = _Cells(node, low, high, label)
 
     white = {"color": "#FFFFFF", "line": {"color": style.INK, "width": 1.5}}
     hover = "%{hovertext}<extra></extra>"
-    blank = _blocks(node, low, high, label, job < 0, "free cell of ", " GPUs", " free")
+    blank = drawn.some(job < 0).as_bars("free cell of ", " GPUs", " free")
     traces = [(blank, bars(white, hover, name="free cell, in GPUs") | TEXT)]
     for bucket, name in enumerate(SIZE_LABELS):
-        blocks = _blocks(node, low, high, label, size == bucket)
+        of_size = size == bucket
+        in_legend = {"showlegend": bool(of_size.any()) or bucket < 4}
         look = bars(bar(bucket, style.RAMP[bucket]), hover, name=f"{name} GPUs") | TEXT
-        traces.append((blocks | {"showlegend": bool(len(blocks["x"])) or bucket < 4}, look))
+        traces.append((drawn.some(of_size).as_bars() | in_legend, look))
     fresh = np.isin(job, seated.job[alive[seated.start[alive] == time]])
     points = {"x": (low + high)[fresh] / 2, "y": node[fresh] + 0.12}
     traces.append((points, marks(style.STOP | {"symbol": "triangle-down", "size": 11}, name="just started")))
     live = {"title_text": _title(seated, time, alive, held, [c[2] for c in free])}
-    live |= {"xaxis_range": [0, int(seated.width.max())]} | node_axis(seated.nodes)
+    most_gpus = int(seated.width.max())
+    live |= {"xaxis_range": [0, most_gpus]} | node_axis(seated.nodes)
     x = axis("GPU of the node", dtick=1, showgrid=False)
     y = axis("", showgrid=False, ticks="")
     return Drawing.of(traces, live, barmode="overlay", legend_title_text="job size", x=x, y=y)
 
 
-def _blocks(node, low, high, label, which, before="job ", after="", beside="") -> dict:
-    """Some cells as bars, with words around their labels: before and after under the mouse, beside in the bar."""
-    words = label[which].astype(object)
-    places = {"base": low[which], "x": (high - low)[which], "y": node[which] + 0.5, "width": np.full(which.sum(), 0.8)}
-    return places | {"text": words + beside, "hovertext": before + words + after}
-
-
 def _title(seated: Seats, time: float, alive: np.ndarray, held: np.ndarray, free: list[int]) -> str:
-    """Free cells and demands of the jobs that wait, GPUs, in order of submission; below them what happened."""
+    """Free cells and demands of the jobs that wait, GPUs, in order of submission; below them the events."""
     # A job that runs later but not now waits; after its last stretch a job is done.
     known = np.arange(len(seated.submit))
     later = np.isin(known, seated.job[seated.start > time]) & ~np.isin(known, seated.job[alive])
@@ -160,7 +199,7 @@ def _title(seated: Seats, time: float, alive: np.ndarray, held: np.ndarray, free
 
 
 def _event(seated: Seats, time: float, held: np.ndarray) -> str:
-    """What started and ended at an instant, and what that did to the free cells of a node."""
+    """Jobs that started and ended at an instant, and the change in the free cells of a node."""
     before = _held(seated, np.flatnonzero((seated.start < time) & (seated.end >= time)))
     parts = []
     for verb, when in (("ended", seated.end), ("started", seated.start)):
@@ -171,10 +210,17 @@ def _event(seated: Seats, time: float, held: np.ndarray) -> str:
     changed = np.flatnonzero((before != held).any(axis=1))
     if len(changed):
         n = int(changed[0])
-        sizes = ([str(size) for _, size in free_cells(row[n], int(seated.width[n]))] for row in (before, held))
-        was, now = (" + ".join(each) or "none" for each in sizes)
-        parts.append(f"free cells of {seated.nodes[n]}: {was} \u2192 {now}")
+        width = int(seated.width[n])
+        was = _sizes_of_free(before[n], width)
+        became = _sizes_of_free(held[n], width)
+        parts.append(f"free cells of {seated.nodes[n]}: {was} \u2192 {became}")
     return "; ".join(parts)
+
+
+def _sizes_of_free(held: np.ndarray, width: int) -> str:
+    """Sizes of a node's free cells as a sum, "none" if all its GPUs are held."""
+    sizes = [str(size) for _, size in free_cells(held, width)]
+    return " + ".join(sizes) or "none"
 
 
 plot_cells = plotter(cells)

@@ -10,26 +10,28 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def job_lanes(run, jobs: int = 40, name: str | None = None) -> Lanes:
-    """Reduce a run's allocations to one row per job, a colour per GPU type, white where a start delays the job.
+    """Reduce a run's allocations to one row per job, a colour per GPU type, white while a start delays the job.
 
     Parameters
     ----------
     run : Run
-        What to show.
+        The run to show.
     jobs : int
         The first so many.
     name : str, optional
         Name of the run; its policy's without.
     """
     ((default, run),) = as_runs(run).items()
-    held = held_by(run, jobs, "gpu_type", pl.col("delay").first().fill_null(0.0))
+    delay = pl.col("delay").first()
+    held = held_by(run, jobs, "gpu_type", delay.fill_null(0.0))
     types = cluster_of(run).gpu_types
     row, gpus, begin, end = (held[column].to_numpy() for column in ("job", "gpus", "start", "end"))
     kind = np.array([types.index(t) for t in held["gpu_type"]], int)
     hover = "<b>%{y}</b> on %{customdata:.0f} GPUs of NAME from %{base:.2f} h, for %{x:.2f} h<extra></extra>"
     title = f"Which job had which GPUs: {name or default}"
     lanes = Lanes(title, tuple(run.jobs["job_id"][:jobs]), types, row, kind, gpus, begin, end, hover)
-    pauses = lanes._replace(end=begin + np.minimum(held["delay"].to_numpy(), end - begin)).stretches(slice(None))
+    pause = np.minimum(held["delay"].to_numpy(), end - begin)
+    pauses = lanes._replace(end=begin + pause).stretches(slice(None))
     white = {"color": "white", "line": {"width": 0}}
     return lanes._replace(over=((pauses, bars(white, name="start, restart")),))
 

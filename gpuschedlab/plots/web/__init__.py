@@ -135,7 +135,7 @@ def pictures_of(figures: dict, places: tuple[Place, ...], columns: int = 1, note
 
 
 def _picture(figure, place: Place, columns: int) -> str:
-    """One picture, twice as wide where it is as wide as a grid of two; a sentence if it cannot be drawn."""
+    """One picture, twice as wide if it is as wide as a grid of two; a sentence if it cannot be drawn."""
     from gpuschedlab.plots.web.picture import png
 
     in_grid, alone, across = WIDTHS

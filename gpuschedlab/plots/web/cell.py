@@ -1,4 +1,4 @@
-"""Which cell of a notebook is being run: what stands in its output goes when it is run again."""
+"""Which cell of a notebook is being run: the content of its output goes when it is run again."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Execution(NamedTuple):
-    """One execution of a cell: identities of the cell ("" where the front end does not say) and of the request; its kind."""
+    """One execution of a cell: identities of the cell ("" if the front end does not say) and of the request; its kind."""
 
     cell: str
     request: str

@@ -41,7 +41,7 @@ class Figures:
     figures : list of plotly.graph_objects.Figure
         At least one, each as high as its layout says.
     columns : int
-        1: below each other. 2: two beside each other where there is room.
+        1: below each other. 2: two beside each other if there is room.
     note : str
         HTML above them.
 

@@ -1,7 +1,7 @@
 """Pictures of figures, for where no script runs: files that nobody has trusted yet, and pages of other sites.
 
-plotly draws in a browser only, so matplotlib draws what plotly's traces and layout say: the same numbers in the same colours,
-without what a mouse would show. Same figure, same bytes.
+plotly draws in a browser only, so matplotlib draws plotly's traces and layout: the same numbers in the same colours,
+without the texts under a mouse. Same figure, same bytes.
 """
 
 import io
@@ -52,7 +52,7 @@ def png(figure, width: int, height: int, dark: bool = False, kind: str = "PNG") 
 
 
 def shaded(value):
-    """Copy of plain data in the colours for a dark page; but for what stands on a bar."""
+    """Copy of plain data in the colours for a dark page; but for the texts on a bar."""
     if isinstance(value, dict):
         on_bars = {name: part for name, part in value.items() if name in ("insidetextfont", "pattern")}
         return {name: shaded(part) for name, part in value.items()} | on_bars

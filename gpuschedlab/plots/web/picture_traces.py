@@ -1,6 +1,6 @@
 """Traces of a picture: plotly's scatter, bar and heatmap, drawn by matplotlib.
 
-Each function takes a panel, a trace and its colour, and returns what stands for it in the legend.
+Each function takes a panel, a trace and its colour, and returns the mark that stands for it in the legend.
 """
 
 import re
@@ -139,7 +139,7 @@ def _filled(panel: Panel, trace: dict, colour: str) -> tuple[np.ndarray, np.ndar
 
 
 def _draw_markers(panel: Panel, points: tuple, marker: dict, colour: str):
-    """Draw markers and return them; they are not cut at the border where the axes are as long as their data."""
+    """Draw markers and return them; they are not cut at the border if the axes are as long as their data."""
     x, y = points
     drawn_points = np.arange(len(x))
     most = marker.get("maxdisplayed", 0)
@@ -326,7 +326,7 @@ def write_later(panel: Panel):
 
 
 def heat(panel: Panel, trace: dict, colour: str) -> list:
-    """Map of values, with their texts, and what its colours mean."""
+    """Map of values, with their texts, and the meaning of its colours."""
     z = np.ma.masked_invalid(np.asarray(trace["z"], float))
     row_count, column_count = z.shape
     x, y = panel.at({"x": range(column_count), "y": range(row_count)} | trace)

@@ -67,7 +67,7 @@ class Side:
             self.categories = {label: float(i) for i, label in enumerate(dict.fromkeys(labels))}
 
     def at(self, values) -> np.ndarray:
-        """Positions of values (n,); nan where there is none."""
+        """Positions of values (n,); nan if there is none."""
         if self.categories is not None:
             return np.array([self.categories.get(str(v), np.nan) for v in values], float)
         if self.dates:
@@ -83,7 +83,7 @@ class Side:
         return value
 
     def zero(self, ax):
-        """Let the axis hold 0, and begin there where nothing is less."""
+        """Let the axis hold 0, and begin there if nothing is less."""
         if self.log:
             return
         if self.way == "x":

@@ -30,7 +30,7 @@ from gpuschedlab.sim.engine.jobs.state import DECISION
 
 @njit(inline="never")
 def rekey(S):
-    """Bring drifting keys up to date: those of jobs that may be preempted, and of waiting ones where theirs drift, too."""
+    """Bring drifting keys up to date: those of jobs that may be preempted, and of waiting ones if theirs drift, too."""
     moving = S.rule[0].moving
     sc = S.scalar[0]
     at = 0

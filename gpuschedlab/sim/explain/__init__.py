@@ -1,1 +1,1 @@
-"""Why jobs wait: a log of decisions beside the engine, and what it says in words."""
+"""Why jobs wait: a log of decisions beside the engine, and its sentences."""

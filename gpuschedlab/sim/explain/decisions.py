@@ -75,7 +75,7 @@ class Decisions:
         return {"kind": "order", "key": says, **rule}
 
     def follow(self, simulation, until: float):
-        """Let a simulation go on until an instant (s), and log what each decision leaves."""
+        """Let a simulation go on until an instant (s), and log the state that each decision leaves."""
         rule = simulation.state.rule[0]
         if self.one is not None and rule["rounds"] == rule["interval"] == 0:
             # When it waits is known from a run without a log, which costs less than the steps between two waits; at an instant at
@@ -94,7 +94,7 @@ class Decisions:
             self._step(simulation, until)
 
     def _step(self, simulation, until: float):
-        """Let a simulation go on until an instant (s), event by event, and log what each leaves."""
+        """Let a simulation go on until an instant (s), event by event, and log the state that each leaves."""
         while not simulation.over:
             time = next_instant(simulation.state)
             if time > until or time >= 1e300:
@@ -193,7 +193,7 @@ class Decisions:
             self.parts.append(rows)
 
     def _keep(self, state, jobs, rows):
-        """Append the rows that say something new, each with how the wait began where it is the first of one."""
+        """Append the rows that say something new, each with how the wait began if it is the first of one."""
         first = self.last["reason"][jobs] == STARTED
         if first.any():
             preemptions = state.job["preemptions"][jobs]
@@ -216,7 +216,7 @@ class Decisions:
             self.parts.append(rows[news])
 
     def _of_round(self, simulation, jobs, rows):
-        """What the round decided of each waiting job, and what it says of it in its own words."""
+        """Decision of the round on each waiting job, and its own words on it."""
         _, answer, why = simulation.answered
         has_gpus = np.zeros(len(simulation.state.job), bool)
         has_gpus[answer["job"][answer["slots"] > 0]] = True
@@ -306,7 +306,7 @@ def _planned(state, jobs, rows):
 
 
 def _keys(simulation, jobs, drift: bool) -> np.ndarray:
-    """Keys of jobs, those that the gate holds back behind all others; computed anew where they drift."""
+    """Keys of jobs, those that the gate holds back behind all others; computed anew if they drift."""
     body = simulation.state.body
     if not drift:
         return body["key"][jobs]

@@ -138,7 +138,7 @@ def steps_of(run, row: int) -> tuple[pl.DataFrame, list[int]]:
 
 
 class Context:
-    """What the words about a job need of the run beside its own rows."""
+    """Parts of the run that the words about a job need beside its own rows."""
 
     def __init__(self, run, row: int):
         self.run = run
@@ -192,7 +192,7 @@ class Context:
         return {"down": down, "used": (used.min(), used.max()), "running": (running.min(), running.max())}
 
     def about(self, steps: pl.DataFrame) -> str:
-        """Head line: what the job asked for, under which policy, and how long it waited."""
+        """Head line: the request of the job, under which policy, and how long it waited."""
         job = self.job
         waits = int(steps["began"].count())
         waited = float((steps["end"] - steps["start"]).sum())

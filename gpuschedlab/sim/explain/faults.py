@@ -1,4 +1,4 @@
-"""What the engine found wrong with a job, in words."""
+"""Faults that the engine found in a job, in words."""
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError, SpeedError
@@ -13,7 +13,7 @@ NUMBERS = {
 
 
 def fault_of(simulation) -> SpeedError | PolicyError:
-    """What is wrong with the job that the engine blames."""
+    """Fault of the job that the engine blames."""
     scalar = simulation.state.scalar[0]
     j = int(scalar["culprit"])
     fault = int(scalar["fault"])

@@ -75,7 +75,7 @@ def held_by(S, jobs):
 
 @njit(types.float64[::1](STATE, INDEX))
 def keys_now(S, jobs):
-    """Keys of jobs at this instant; what is brought up to date for that is put back, so that no sum is split."""
+    """Keys of jobs at this instant; sums that are brought up to date for that are put back, so that no sum is split."""
     out = np.empty(jobs.shape[0])
     for i in range(jobs.shape[0]):
         j = jobs[i]

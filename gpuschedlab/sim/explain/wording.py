@@ -20,7 +20,7 @@ def lasting(seconds: float) -> str:
 
 
 def span(least_most: tuple[float, float], noun: str = "") -> str:
-    """Write a range of numbers, or the one number that it is, and what is counted."""
+    """Write a range of numbers, or the one number that it is, and the noun that is counted."""
     low, high = least_most
     number = f"{low:g}"
     if low != high:
@@ -38,7 +38,7 @@ def phrase(facts: dict) -> str:
 
 
 def _beside(facts: dict) -> str:
-    """What else held then: jobs before it, running ones that may not be preempted, nodes that were down; empty if nothing did."""
+    """Other facts of then: jobs before it, running ones that may not be preempted, nodes that were down; empty if nothing did."""
     parts = []
     if facts["gated"]:
         parts.append("the policy's gate held it back")

@@ -26,7 +26,7 @@ class Allocation:
         Of the program that was solved, if any: it is maximised, so that no answer is worth more than `bound`. The objective
         is that of this answer, if it is not the program's own.
     status : str
-        The solver's status; "optimal" only where this answer is.
+        The solver's status; "optimal" only if this answer is.
     nodes : (m, 3) array, optional
         Rows (job, node, GPUs): the nodes of the jobs that it lists. The placement rule decides for the others, after
         these. A job that changes nodes restarts, or moves at no cost if the policy has `free_moves`.

@@ -4,7 +4,7 @@ import os
 
 
 def compile_rest() -> None:
-    """Compile what that process comes to later: plans of backfill, then preemption, then how answers of rounds are put into force."""
+    """Compile that process's later needs: plans of backfill, then preemption, then how answers of rounds are put into force."""
     from numba import types
 
     from gpuschedlab._compiled import compile_now

@@ -51,7 +51,7 @@ def _classes(prepared: Prepared, job, rule):
 
 
 def _once_each(codes: tuple[np.ndarray, ...], function) -> list[np.ndarray]:
-    """What a function makes of each array; arrays that are the same object are computed once."""
+    """Result of a function for each array; arrays that are the same object are computed once."""
     results = {}
     for code in codes:
         if id(code) not in results:
@@ -171,7 +171,7 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
 
 
 def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
-    """Rows that a plan needs: for jobs, for the nodes that it promises (linked), and for steps of what will be free."""
+    """Rows that a plan needs: for jobs, for the nodes that it promises (linked), and for steps of the GPUs that will be free."""
     if rule["backfill"] != records.PLAN:
         return 1, np.zeros(1, records.ENTRY), 1
     slots = prepared.body["slots"]
@@ -282,7 +282,7 @@ def _charged_accounts(trace: pl.DataFrame, columns) -> tuple:
 
 
 def open_quotas(prepared, policy) -> dict[str, np.ndarray]:
-    """Quotas of a policy, and what jobs claim of them."""
+    """Quotas of a policy, and the claims of jobs on them."""
     trace = prepared.trace.frame
     no_quotas = (np.zeros((trace.height, 0), CLAIM), np.zeros(0))
     claims, most = policy.quotas(trace, prepared.cluster) or no_quotas
@@ -290,7 +290,7 @@ def open_quotas(prepared, policy) -> dict[str, np.ndarray]:
 
 
 def charge_past(state: State):
-    """Charge the accounts of a new ledger for what the logs of a state say, and for what its jobs hold."""
+    """Charge the accounts of a new ledger by the logs of a state, and for the GPUs that its jobs hold."""
     if not len(state.ledger):
         return
     instant = state.scalar["now"][0]

@@ -15,7 +15,7 @@ PAST = ("executed", "attained", "progress", "contention", "waiting_since", "star
 
 
 def unfinished(simulation) -> pl.DataFrame:
-    """Jobs submitted and not done, with what they have received."""
+    """Jobs submitted and not done, with the service that they have received."""
     index = refresh_active(simulation.state)
     job = simulation.state.job[index]
     values = {name: job[name] for name in PAST}
@@ -132,7 +132,7 @@ def rebuild(simulation):
 
 
 def charge_before(simulation):
-    """Charge accounts for what they held before the simulation began (`Simulation.usage`), as far as it is not forgotten by now."""
+    """Charge accounts for usage from before the simulation began (`Simulation.usage`), as far as it is not forgotten by now."""
     state = simulation.state
     past = simulation.usage
     if past is None or not len(state.ledger):

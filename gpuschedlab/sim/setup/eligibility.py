@@ -15,7 +15,7 @@ from gpuschedlab.errors import ClusterError, TraceError
 
 
 def with_lists(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> pl.DataFrame:
-    """The trace with what jobs are bound to as lists, in columns `gpu_types` and `partitions`; null: anything will do."""
+    """The trace with types and partitions of jobs as lists, in columns `gpu_types` and `partitions`; null: anything will do."""
     if types not in (None, "requested"):
         raise TraceError(f"types: found {types!r}; expected None (jobs run on any), or 'requested'.")
     bound = {}
@@ -123,7 +123,7 @@ class EmptyCluster:
 
 @dataclass(frozen=True)
 class Requests:
-    """What jobs ask for, or demands that several jobs have in common: rows (n,)."""
+    """Requests of jobs, or demands that several jobs have in common: rows (n,)."""
 
     slots: np.ndarray  # (n,) hundredths of a GPU
     nodes: np.ndarray  # (n,) nodes over which they are to be spread evenly; 0: any number

@@ -86,7 +86,7 @@ def _prepared_part(whole: Prepared, part, rows: slice) -> Prepared:
 
 
 def _renumbered(codes: np.ndarray) -> np.ndarray:
-    """Codes (n,) of a part of the jobs, as if no other job had a name: from 0 up, without gaps, -1 where there is none."""
+    """Codes (n,) of a part of the jobs, as if no other job had a name: from 0 up, without gaps, -1 if there is none."""
     names = np.unique(codes[codes >= 0])
     renumbered = np.searchsorted(names, codes).astype(np.int32)
     renumbered[codes < 0] = -1

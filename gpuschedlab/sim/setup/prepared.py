@@ -1,4 +1,4 @@
-"""What depends on a scenario alone: the arrays that all its simulations have in common, made once."""
+"""Parts that depend on a scenario alone: the arrays that all its simulations have in common, made once."""
 
 import math
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ LIMITS = {None: "limit", "requested": "requested_time"}
 
 
 class Demands(NamedTuple):
-    """Demands that jobs have in common: number of each job's demand (n,), and columns (D,) that say what the demands are."""
+    """Demands that jobs have in common: number of each job's demand (n,), and columns (D,) of the demands themselves."""
 
     of_job: np.ndarray  # (n,) number of the job's demand
     slots: np.ndarray  # (D,) hundredths of a GPU
@@ -52,7 +52,7 @@ class Demands(NamedTuple):
 
 @dataclass(frozen=True)
 class Prepared:
-    """What the states of all simulations of a scenario have in common, and what their views read of the trace."""
+    """Arrays that the states of all simulations of a scenario share, and those of the trace that their views read."""
 
     trace: Columns  # of the trace
     cluster: Cluster
@@ -133,7 +133,7 @@ class Prepared:
 
     @cached_property
     def _before(self) -> dict[str, np.ndarray]:
-        """Seconds (n,) before progress of each job at a start of each kind, nan where it says nothing of the model."""
+        """Seconds (n,) before progress of each job at a start of each kind, nan if it says nothing of the model."""
         return dict(zip(self.delays.names, self.delays.table(self.models), strict=True))
 
     def start_seconds(self, kind: str, rows: np.ndarray) -> np.ndarray:
@@ -185,7 +185,7 @@ def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
 
 
 def prepare(scenario) -> Prepared:
-    """Make what simulations of a scenario have in common; its estimator says what it expects of each job."""
+    """Make the arrays that simulations of a scenario have in common; its estimator predicts each job."""
     trace = scenario.played.clone()  # which nobody else can change in place
     speeds = scenario.speeds
     cluster = scenario.cluster
@@ -220,7 +220,7 @@ def _events(cluster: Cluster) -> dict[str, np.ndarray]:
 
 
 def estimates_of(scenario, trace: pl.DataFrame) -> np.ndarray:
-    """Duration (n,) that the estimator of a scenario expects of each job, of what is known at submission."""
+    """Duration (n,) that the estimator of a scenario expects of each job, by the columns known at submission."""
     known_columns = trace[[name for name in trace.columns if name not in RECORDED]]
     if "jobs" in trace.columns:  # where a row represents several jobs, one of them
         known_columns = known_columns.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0))
@@ -228,7 +228,7 @@ def estimates_of(scenario, trace: pl.DataFrame) -> np.ndarray:
 
 
 def _column(trace: pl.DataFrame, name: str, default) -> np.ndarray:
-    """Column (n,) with a default for nulls; where there is none, the default takes no memory, and cannot be written to."""
+    """Column (n,) with a default for nulls; if there is none, the default takes no memory, and cannot be written to."""
     if name in trace.columns:
         return trace[name].fill_null(default).to_numpy()
     return constant(default, trace.height)
@@ -256,7 +256,7 @@ def model_codes(trace: pl.DataFrame, speeds) -> np.ndarray:
 
 
 def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_map) -> np.ndarray:
-    """(n,) speed on twice the least number of nodes, relative to the least; 1 where either is unknown."""
+    """(n,) speed on twice the least number of nodes, relative to the least; 1 if either is unknown."""
     if speeds is None or len(type_map) == 0 or type_map[0] < 0:
         return constant(1.0, len(model))
     models, model_row = np.unique(model, return_inverse=True)
@@ -367,7 +367,7 @@ def _tables(speeds) -> dict:
 
 
 def check_kinds(delays, estimator, speeds):
-    """Check that what knows delays, run times and speeds is of its class."""
+    """Check that delays, estimators and speeds are of their classes."""
     if not isinstance(delays, Delays):
         raise TraceError(f"delays: found {delays!r}; expected Delays, such as Delays(restart=60.0).")
     if not isinstance(estimator, Estimator | None):

@@ -54,12 +54,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     if {"state", "status", "censored"} <= set(table.columns) and "state" not in given:  # as `write_csv` writes them
         where |= {"state": "state", "meaning": "status"}
     for name in [n for n in has & set(where) if SCHEMA.get(n) and SCHEMA[n].dtype == pl.Boolean]:
-        where[name] = pl.col(where[name]).str.to_lowercase().replace_strict(TRUTH, default=None)
-    theirs = {ours: name for ours, name in (where | dict(options.columns)).items() if isinstance(name, str)}
-    # Of columns, not of expressions over them, which convert what they will.
-    found = {n: unit_in(theirs[n]) for n in TIMES if theirs.get(n) in table.columns and options.unit(n, 0.0) == 0.0}
-    bare = {n: table[theirs[n]].cast(pl.Float64, strict=False).is_not_null().any() for n in found if found[n]}
-    units = {ours: found[ours] for ours, any_ in bare.items() if any_}
+        lower_case = pl.col(where[name]).str.to_lowercase()
+        where[name] = lower_case.replace_strict(TRUTH, default=None)
+    all_columns = where | dict(options.columns)
+    theirs = {ours: name for ours, name in all_columns.items() if isinstance(name, str)}
+    units = _units_in_names(table, theirs, options)
     assumed += [f"{theirs[n]!r} is in {unit}, as its name says (units= gives another)" for n, unit in units.items()]
     seconds = {ours: UNITS[unit] for ours, unit in units.items()}
     if {"numgpusalloc", "jobstate"} <= {_plain(name) for name in table.columns} and theirs.get(
@@ -68,6 +67,22 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         seconds.setdefault("requested_time", UNITS["min"])
         assumed.append("'time_limit' is in min, as Slurm's own interface gives it (units= gives another)")
     return Raw(table, where, units=seconds, assumed=assumed, guessed=[n for n in where if n != "left"])
+
+
+def _units_in_names(table: pl.DataFrame, theirs: dict[str, str], options: Options) -> dict[str, str]:
+    """Units of times by our columns, if the name of the file's column says one and the column holds numbers; empty if none does."""
+    units = {}
+    for ours in TIMES:
+        # Of columns, not of expressions over them, which convert as they are written.
+        if theirs.get(ours) not in table.columns or options.unit(ours, 0.0) != 0.0:
+            continue
+        unit = unit_in(theirs[ours])
+        if not unit:
+            continue
+        numbers = table[theirs[ours]].cast(pl.Float64, strict=False)
+        if numbers.is_not_null().any():
+            units[ours] = unit
+    return units
 
 
 def _plain(name: str) -> str:

@@ -37,7 +37,7 @@ def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     """Write a trace as a csv file that `read("csv", path)` reads back: equal in every column of the schema.
 
     Lists are texts with `|` between their entries, an unlimited requested time is `unlimited`, and `clock` is written as the
-    times of submission where it is there.
+    times of submission if it is there.
 
     Parameters
     ----------
@@ -55,13 +55,18 @@ def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     """
     trace = validate(trace, source="write_csv")
     trace = trace if names else without_names(trace)
-    changed = [selectors.list().cast(pl.List(pl.String)).list.join("|")]
+    lists = selectors.list().cast(pl.List(pl.String))
+    changed = [lists.list.join("|")]
     if "requested_time" in trace.columns:
-        changed.append(pl.col("requested_time").cast(pl.String).replace("inf", "unlimited"))
+        limit = pl.col("requested_time").cast(pl.String)
+        changed.append(limit.replace("inf", "unlimited"))
     if "clock" in trace.columns:
-        zero = trace["clock"].min() - pl.duration(microseconds=(trace["submit"].min() * 1e6))
+        first_submit = trace["submit"].min()
+        zero = trace["clock"].min() - pl.duration(microseconds=first_submit * 1e6)
         for name in [n for n in ("submit", "eligible", "started") if n in trace.columns]:
-            stamp = zero + pl.duration(microseconds=(pl.col(name) * 1e6).round().cast(pl.Int64))
+            microseconds = pl.col(name) * 1e6
+            elapsed = microseconds.round().cast(pl.Int64)
+            stamp = zero + pl.duration(microseconds=elapsed)
             changed.append(stamp.dt.strftime("%Y-%m-%d %H:%M:%S%.6f").alias(name))
     if "state" in trace.columns:  # what a state means is written beside it
         given = {"status": pl.lit(None, pl.String), "censored": pl.lit(False)}
@@ -106,35 +111,48 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     columns |= {field: pl.lit(_numbers(trace[name])) for field, name in NUMBERED.items() if name in has}
     known = {"default": None, "return_dtype": pl.Float64}
     before = pl.col("after").list.first()
+    limit = pl.col("requested_time")
     optional = {
         "wait": pl.col("started") - pl.col("submit"),
-        "requested_time": pl.when(pl.col("requested_time").is_finite()).then("requested_time"),
+        "requested_time": pl.when(limit.is_finite()).then(limit),
         "status": pl.col("status").replace_strict(STATUS, **known),
         "preceding": before.replace_strict(trace["job_id"], trace["number"], **known),
         "think_time": pl.col("think_time"),
     }
-    columns |= {field: value for field, value in optional.items() if set(value.meta.root_names()) <= has}
+    for field, value in optional.items():
+        if set(value.meta.root_names()) <= has:
+            columns[field] = value
     table = trace.select(_number(columns[field]).alias(field) for field in FIELDS)
     head = ["; Version: 2.2", f"; MaxRecords: {trace.height}"]
     if "clock" in has and trace.height:
-        start = trace.select(pl.col("clock").dt.epoch("us").min() / 1e6 - pl.col("submit").min()).item()
+        clock = pl.col("clock").dt.epoch("us")
+        zero = clock.min() / 1e6 - pl.col("submit").min()
+        start = trace.select(zero).item()
         head.append(f"; UnixStartTime: {round(start)}")
-    kept = [n for n in ("job_id", *NUMBERED.values()) if n in has and (names or n not in NAMES)]
-    written(trace.select("number", *kept).write_csv().encode(), f"{path}.map.csv")
+    mapped = ["number", "job_id", *NUMBERED.values()]
+    mapped = [name for name in mapped if name in trace.columns]
+    if not names:
+        mapped = [name for name in mapped if name not in NAMES]
+    number_map = trace.select(mapped).write_csv()
+    written(number_map.encode(), f"{path}.map.csv")
     lines = "\n".join(head) + "\n" + table.write_csv(separator=" ", include_header=False)
     return written(lines.encode(), path)
 
 
 def lost_in_swf(trace: pl.DataFrame) -> list[str]:
-    """Columns of a trace that SWF has no field for, and what is rounded."""
+    """Columns of a trace that SWF has no field for, and those that are rounded."""
     kept = {*NUMBERED.values(), "job_id", *["submit", "gpus", "duration", "started", "requested_time"]}
     kept |= {"status", "clock", "after", "think_time"}
-    shares = ["shares of GPUs (rounded up)"] if "gpus" in trace.columns and (trace["gpus"] % 1 != 0).any() else []
-    return [name for name in trace.columns if name not in kept] + shares
+    lost = [name for name in trace.columns if name not in kept]
+    if "gpus" in trace.columns and (trace["gpus"] % 1 != 0).any():
+        lost.append("shares of GPUs (rounded up)")
+    return lost
 
 
 def _number(value: pl.Expr) -> pl.Expr:
-    """Text of a number, whole where it is, -1 if it is not known."""
+    """Text of a number, whole if it is, -1 if it is not known."""
     value = value.cast(pl.Float64).fill_null(-1.0).fill_nan(-1.0)
-    whole = value.cast(pl.Int64, strict=False).cast(pl.String)
-    return pl.when(value == value.floor()).then(whole).otherwise(value.cast(pl.String))
+    is_whole = value == value.floor()
+    integer = value.cast(pl.Int64, strict=False).cast(pl.String)
+    decimal = value.cast(pl.String)
+    return pl.when(is_whole).then(integer).otherwise(decimal)

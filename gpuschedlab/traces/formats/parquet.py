@@ -19,12 +19,13 @@ REPORT = "gpuschedlab intake"
 
 
 def stored(path: Path, on_bad: OnBad) -> tuple[Intake, pl.DataFrame]:
-    """Trace of a file with what it says of the log of which it was made, and its bad rows."""
+    """Trace of a file with its report on the log of which it was made, and its bad rows."""
     found = read_parquet(path, on_bad=on_bad)
     trace, bad = found if isinstance(found, tuple) else (found, pl.DataFrame())
     with contextlib.suppress(*UNREADABLE, TypeError):
-        if kept := pl.read_parquet_metadata(path).get(REPORT):
-            return Intake(trace, None, Report(**{"peak": most_at_once(trace)} | json.loads(kept))), bad
+        if stored_report := pl.read_parquet_metadata(path).get(REPORT):
+            entries = {"peak": most_at_once(trace)} | json.loads(stored_report)
+            return Intake(trace, None, Report(**entries)), bad
     hours = float((trace["gpus"] * trace["duration"]).sum()) / HOUR
     rows = trace.height + bad.height
     peak = most_at_once(trace)
@@ -53,7 +54,7 @@ def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> Read:
     Raises
     ------
     TraceError
-        The file is missing, cut off, no parquet, or not what was stored (its checksum is another); columns are missing;
+        The file is missing, cut off, no parquet, or not the one that was stored (its checksum is another); columns are missing;
         or a row is bad.
 
     Examples
@@ -81,11 +82,11 @@ def write_parquet(trace: pl.DataFrame, path: str | Path, *, report: Report | Non
     Parameters
     ----------
     trace : polars.DataFrame
-        What to store.
+        Frame to store.
     path : path
-        Where to; folders are made, a file that is there is replaced at the end.
+        The file; folders are made, a file that is there is replaced at the end.
     report : Report, optional
-        What came in from the log of which it is made: it is kept in the file, and `gpuschedlab.intake` gives it back.
+        Report on the log of which it is made: it is kept in the file, and `gpuschedlab.intake` gives it back.
 
     Returns
     -------
@@ -95,7 +96,7 @@ def write_parquet(trace: pl.DataFrame, path: str | Path, *, report: Report | Non
     Raises
     ------
     TraceError
-        It cannot be written (a full disk, no permission): what was there before is untouched.
+        It cannot be written (a full disk, no permission): the file that was there before is untouched.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.logs.instants import check_zone
 from gpuschedlab.traces.logs.log_files import lines_of
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import Raw
+from gpuschedlab.traces.logs.raw import Raw, as_number
 from gpuschedlab.traces.schema import Rule
 
 #: The 18 fields in their order; -1 stands for "not known".
@@ -30,10 +30,12 @@ TEXTS |= {"account": "group", "vc": "queue", "name": "executable", "after": "pre
 
 def recognises(head: str) -> bool:
     """Whether a file begins as one in SWF."""
+    if head.startswith(";"):
+        return True
     lines = [line for line in head.splitlines()[:-1] or [head] if not line.startswith(";") and line.strip()]
-    return head.startswith(";") or (
-        bool(lines) and len(lines[0].split()) == len(FIELDS) and re.fullmatch(r"[-\d.\s]+", lines[0]) is not None
-    )
+    if not lines or len(lines[0].split()) != len(FIELDS):
+        return False
+    return re.fullmatch(r"[-\d.\s]+", lines[0]) is not None
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
@@ -49,23 +51,33 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     comment = text.str.starts_with(";")
     header = "\n".join(frame.filter(comment)["line"])
     frame = frame.filter(~comment, text != "").with_columns(fields=text.str.extract_all(r"\S+"))
-    frame = frame.with_columns(pl.col("fields").list.get(i, null_on_oob=True).alias(n) for i, n in enumerate(FIELDS))
-    width = frame.select(pl.col("fields").list.len()).to_series()
-    asked, held, wait = (pl.col(n).cast(pl.Float64, strict=False) for n in ("requested", "allocated", "wait"))
-    gpus = pl.coalesce(pl.when(asked > 0).then(asked), pl.when(held > 0).then(held))
-    without = pl.when(asked <= 0, held <= 0).then(pl.lit("no_processors"))
-    where: dict[str, Any] = {ours: pl.when(pl.col(name) != "-1").then(pl.col(name)) for ours, name in TEXTS.items()}
+    numbers = pl.col("fields").list
+    frame = frame.with_columns(numbers.get(i, null_on_oob=True).alias(name) for i, name in enumerate(FIELDS))
+    width = frame.select(numbers.len()).to_series()
+    requested = as_number("requested")
+    allocated = as_number("allocated")
+    wait = as_number("wait")
+    start_time = as_number("submit") + wait
+    gpus = pl.coalesce(pl.when(requested > 0).then(requested), pl.when(allocated > 0).then(allocated))
+    no_processors = pl.when(requested <= 0, allocated <= 0).then(pl.lit("no_processors"))
+    is_part = pl.col("status").is_in(PARTS)
+    reason = pl.when(is_part).then(pl.lit("parts"))
+    where: dict[str, Any] = {}
+    for ours, name in TEXTS.items():
+        value = pl.col(name)
+        where[ours] = pl.when(value != "-1").then(value)
     where |= {
         "job_id": "job",
         "submit": "submit",
-        "start": pl.when(wait >= 0).then(pl.col("submit").cast(pl.Float64, strict=False) + wait),
+        "start": pl.when(wait >= 0).then(start_time),
         "gpus": (gpus / options.processors).ceil(),
         "state": "status",
         "line": "line",
-        "left": pl.when(pl.col("status").is_in(PARTS)).then(pl.lit("parts")).otherwise(without),
+        "left": reason.otherwise(no_processors),
     }
     fields = pl.Series("width", width != len(FIELDS))
     start = re.search(r"^;\s*UnixStartTime:\s*(\d+)", header, flags=re.M)
+    rules = [Rule("line", f"{len(FIELDS)} fields, separated by spaces", pl.lit(fields))]
     return Raw(
         frame,
         where,
@@ -73,12 +85,12 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         zone=_zone(header),
         epoch=float(start[1]) if start else 0.0,
         cluster=_cluster(header),
-        rules=[Rule("line", f"{len(FIELDS)} fields, separated by spaces", pl.lit(fields))],
+        rules=rules,
     )
 
 
 def _zone(header: str) -> str | None:
-    """Time zone of the header, where it is one that there is."""
+    """Time zone of the header, if there is such a zone."""
     found = re.search(r"^;\s*TimeZoneString:\s*(\S+)", header, flags=re.M)
     with contextlib.suppress(TraceError):
         if found:

@@ -14,7 +14,7 @@ JITTER = 0.1
 
 
 class Latents(NamedTuple):
-    """Where each job stands among all by its GPU count (x), and by its duration among jobs of like GPU count (z)."""
+    """Rank of each job among all by its GPU count (x), and by its duration among jobs of like GPU count (z)."""
 
     x: np.ndarray
     z: np.ndarray
@@ -24,8 +24,11 @@ def spells(new: float, recency: float, batches: int, rng: np.random.Generator) -
     """Return each batch's spell of work: a `new` one, or that of a recent batch (`new_spell` and `recency` of `Marks`)."""
     n = batches + WARM
     own = np.arange(n)
-    lag = np.minimum(np.floor((1.0 - rng.random(n)) ** (-1.0 / recency)), n).astype(np.int64)
-    parent = np.where((rng.random(n) < new) | (lag > own), own, own - lag)
+    chance = 1.0 - rng.random(n)
+    distance = np.floor(chance ** (-1.0 / recency))
+    lag = np.minimum(distance, n).astype(np.int64)
+    begins = (rng.random(n) < new) | (lag > own)
+    parent = np.where(begins, own, own - lag)
     while True:  # pointer doubling: as many rounds as the longest chain has binary digits
         grand = parent[parent]
         if np.array_equal(grand, parent):
@@ -36,7 +39,9 @@ def spells(new: float, recency: float, batches: int, rng: np.random.Generator) -
 def score(values: np.ndarray) -> np.ndarray:
     """Standardise values (all zero if they do not vary)."""
     spread = values.std() if len(values) else 0.0
-    return (values - values.mean()) / spread if spread > 0 else np.zeros(len(values))
+    if spread > 0:
+        return (values - values.mean()) / spread
+    return np.zeros(len(values))
 
 
 def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Generator) -> Latents:
@@ -44,9 +49,13 @@ def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Gene
     batch = slots.batch
     size = score(np.log(slots.size)[batch])
     surplus = score(slots.residual[slots.hour][batch])
-    week = (slots.hour // WEEK_HOURS % len(figures.week_x))[batch]
-    of_spell = rng.standard_normal((2, int(spell.max()) + 1))[:, spell][:, batch]
-    of_batch = rng.standard_normal((2, len(slots.size)))[:, batch]
+    week_of_batch = slots.hour // WEEK_HOURS % len(figures.week_x)
+    week = week_of_batch[batch]
+    spell_count = int(spell.max()) + 1
+    spell_draws = rng.standard_normal((2, spell_count))
+    batch_draws = rng.standard_normal((2, len(slots.size)))
+    of_spell = spell_draws[:, spell][:, batch]
+    of_batch = batch_draws[:, batch]
     x = _part(of_spell[0], figures.x_spell) + _part(of_batch[0], 1 - figures.x_spell)
     inside = max(figures.z_spell + figures.z_batch, 1e-9)
     z = _part(of_spell[1], figures.z_spell / inside) + _part(of_batch[1], figures.z_batch / inside)
@@ -55,11 +64,14 @@ def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Gene
     # 15 % (Philly) to 70 % (PAI), others as long as any two. The correlation within a batch is the chance that neither is odd.
     odd = rng.random(len(z)) > np.sqrt(inside)
     own = rng.standard_normal(len(z))
-    z = np.where(odd, own, np.sqrt(1 - JITTER**2) * z + JITTER * own)
+    near = np.sqrt(1 - JITTER**2) * z + JITTER * own
+    z = np.where(odd, own, near)
     x = _part(x, 1 - figures.x_size**2 - figures.x_residual**2)
     z = _part(z, 1 - figures.z_size**2 - figures.z_residual**2)
-    x += figures.x_size * size + figures.x_residual * surplus + np.asarray(figures.week_x)[week]
-    z += figures.z_size * size + figures.z_residual * surplus + np.asarray(figures.week_z)[week]
+    week_x = np.asarray(figures.week_x)[week]
+    week_z = np.asarray(figures.week_z)[week]
+    x += figures.x_size * size + figures.x_residual * surplus + week_x
+    z += figures.z_size * size + figures.z_residual * surplus + week_z
     return Latents(x, z)
 
 
@@ -71,10 +83,14 @@ def gpu_counts(figures: Marks, x: np.ndarray, rng: np.random.Generator) -> np.nd
     """Give the jobs with the highest x the largest GPU counts, in the calibrated shares (exact but for rounding)."""
     n = len(x)
     share = np.cumsum(figures.gpu_share)
-    edges = np.minimum(np.floor(share / share[-1] * n + rng.random()).astype(np.int64), n)
+    jobs_up_to = share / share[-1] * n
+    edges = np.floor(jobs_up_to + rng.random()).astype(np.int64)
+    edges = np.minimum(edges, n)
     edges[-1] = n
+    jobs = np.diff(edges, prepend=0)
+    order = np.argsort(x, kind="stable")
     gpus = np.empty(n)
-    gpus[np.argsort(x, kind="stable")] = np.repeat(np.asarray(figures.gpus), np.diff(edges, prepend=0))
+    gpus[order] = np.repeat(np.asarray(figures.gpus), jobs)
     return gpus
 
 
@@ -92,19 +108,22 @@ def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Ge
     for k, table in enumerate(figures.duration):
         own = np.flatnonzero(bucket == k)
         level = (np.arange(len(own)) + rng.random(len(own))) / max(len(own), 1)
-        seconds[own[np.argsort(z[own], kind="stable")]] = quantile(table, level)
+        order = np.argsort(z[own], kind="stable")
+        seconds[own[order]] = quantile(table, level)
     return seconds
 
 
 def quantile(table: tuple[float, ...], level: np.ndarray) -> np.ndarray:
     """Read a table of durations (s) at the given probabilities: linear in the logarithm, at least 1 s."""
-    return np.maximum(1.0, np.exp(np.interp(level, levels(len(table)), np.log(table))))
+    log_seconds = np.interp(level, levels(len(table)), np.log(table))
+    return np.maximum(1.0, np.exp(log_seconds))
 
 
 def mean_work(figures: Marks) -> float:
     """Return the mean GPU time of a job (GPU-s)."""
     share = np.asarray(figures.gpu_share) / np.sum(figures.gpu_share)
-    at = (np.arange(20_000) + 0.5) / 20_000
-    mean = np.array([np.mean(quantile(table, at)) for table in figures.duration])
+    level = (np.arange(20_000) + 0.5) / 20_000
+    mean = np.array([np.mean(quantile(table, level)) for table in figures.duration])
     gpus = np.asarray(figures.gpus)
-    return float(np.sum(share * gpus * mean[bucket_of(figures, gpus)]))
+    duration = mean[bucket_of(figures, gpus)]
+    return float(np.sum(share * gpus * duration))

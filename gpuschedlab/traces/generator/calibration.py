@@ -1,4 +1,4 @@
-"""Measure in a trace what the generator needs: `calibrate(trace) -> Calibration`."""
+"""Measure in a trace the figures that the generator needs: `calibrate(trace) -> Calibration`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def calibrate(
     trace : polars.DataFrame
         At least 200 jobs over a day. Leave out stretches in which the source was not recorded as a whole.
     name, origin : str
-        Short name, and where the trace came from with its licence.
+        Short name, and the origin of the trace with its licence.
     start : str, optional
         Wall-clock time of time zero (ISO); by default from the column clock, otherwise Monday 2020-07-06, 00:00.
     days : float, optional
@@ -88,21 +88,29 @@ def calibrate(
     vc = frame["vc"].fill_null("").to_numpy() if "vc" in frame.columns else None
     batch, size = batches(submit, gpus, vc)
     arrivals, surplus = _arrivals(submit, batch, size, hours, zero)
-    found = Calibration(
+    gpu_seconds = np.rint(gpus @ duration)
+    figures = Calibration(
         name=name,
         origin=origin,
         start=zero.isoformat(sep=" "),
         days=hours / 24,
         jobs=frame.height,
-        gpu_seconds=float(np.rint(gpus @ duration)),
+        gpu_seconds=float(gpu_seconds),
         arrivals=arrivals,
         marks=figures_of_marks(submit, gpus, duration, batch, size, surplus),
         demand=_demand(submit, gpus, duration, hours),
         outcomes=outcomes or _outcomes(frame),
         vcs=_shares(frame, "vc") if vcs is None else vcs,
-        users=users or (frame["user"].n_unique() if "user" in frame.columns else 200),
+        users=users or _user_count(frame),
     )
-    return tune(found, frame, waits) if waits else found
+    return tune(figures, frame, waits) if waits else figures
+
+
+def _user_count(frame: pl.DataFrame) -> int:
+    """Return the number of users, or 200 if the trace names none."""
+    if "user" in frame.columns:
+        return frame["user"].n_unique()
+    return 200
 
 
 def _checked(trace: pl.DataFrame, name: str, days: float | None) -> tuple[pl.DataFrame, int]:
@@ -120,8 +128,10 @@ def _checked(trace: pl.DataFrame, name: str, days: float | None) -> tuple[pl.Dat
 
 def _zero(frame: pl.DataFrame, start: str | None) -> datetime.datetime:
     if start is None and "clock" in frame.columns and frame["clock"].null_count() < frame.height:
-        row = frame.filter(pl.col("clock").is_not_null()).row(0, named=True)
-        return (row["clock"] - datetime.timedelta(seconds=row["submit"])).replace(microsecond=0)
+        timed = frame.filter(pl.col("clock").is_not_null())
+        row = timed.row(0, named=True)
+        zero = row["clock"] - datetime.timedelta(seconds=row["submit"])
+        return zero.replace(microsecond=0)
     return datetime.datetime.fromisoformat(start or "2020-07-06")
 
 
@@ -133,14 +143,21 @@ def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple
     shape = Arrivals(1.0, week, weekday, hour, (), (), (), 0.0, 0.0, 0.0, 0.0, ())
     mean = expected(shape, hours, first_hour)
     kind = busyness(mean, HOUR_CLASSES)
-    table = tuple(rounded(np.quantile(counts[kind == k] / counts.mean(), levels(41))) for k in range(HOUR_CLASSES))
+    mean_count = float(counts.mean())
+    relative = counts / mean_count
+    table = tuple(rounded(np.quantile(relative[kind == k], levels(41))) for k in range(HOUR_CLASSES))
     surplus = scores_within(counts / np.maximum(mean, 1e-9), kind)
     weight = _memory(surplus, daily=True)
-    scale, power, spread = _batching(counts, (submit[np.unique(batch, return_index=True)[1]] // HOUR), size)
+    first_jobs = np.unique(batch, return_index=True)[1]
+    scale, power, spread = _batching(counts, submit[first_jobs] // HOUR, size)
     inside = np.diff(np.sort(batch)) == 0
-    gaps = np.diff(submit[np.lexsort((submit, batch))])[inside]
-    return Arrivals(
-        per_hour=round(float(counts.mean()), 4),
+    by_batch = np.lexsort((submit, batch))
+    gaps = np.diff(submit[by_batch])[inside]
+    if not len(gaps):
+        gaps = [0.0, 60.0]
+    gap_table = rounded(np.quantile(gaps, levels(33)))
+    arrivals = Arrivals(
+        per_hour=round(mean_count, 4),
         week=week,
         weekday=weekday,
         hour=hour,
@@ -151,18 +168,21 @@ def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple
         batch_scale=scale,
         batch_power=power,
         batch_spread=spread,
-        gap=rounded(np.quantile(gaps if len(gaps) else [0.0, 60.0], levels(33))),
-    ), surplus
+        gap=gap_table,
+    )
+    return arrivals, surplus
 
 
 def _profiles(counts: np.ndarray, first_hour: int) -> tuple[tuple[float, ...], ...]:
     """Return the levels of weeks (of the stretch), weekdays and hours of the day, each with mean 1."""
-    at = np.arange(len(counts))
-    week = _means(counts, _weeks(len(counts)))
-    rest = counts / np.maximum(week[_weeks(len(counts))], 1e-9)
-    clock = (at + first_hour) % WEEK_HOURS
-    weekday = _means(rest, clock // 24, 7)
-    hour = _means(rest / np.maximum(weekday[clock // 24], 1e-9), clock % 24, 24)
+    week_of_hour = _weeks(len(counts))
+    week = _means(counts, week_of_hour)
+    within_week = counts / np.maximum(week[week_of_hour], 1e-9)
+    clock = (np.arange(len(counts)) + first_hour) % WEEK_HOURS
+    day_of_hour = clock // 24
+    weekday = _means(within_week, day_of_hour, 7)
+    within_day = within_week / np.maximum(weekday[day_of_hour], 1e-9)
+    hour = _means(within_day, clock % 24, 24)
     return rounded(week / counts.mean()), rounded(weekday / weekday.mean()), rounded(hour / hour.mean())
 
 
@@ -175,8 +195,9 @@ def _weeks(hours: int) -> np.ndarray:
 def _means(values: np.ndarray, kind: np.ndarray, kinds: int = 0) -> np.ndarray:
     """Return the mean of each kind; the mean of all for kinds that do not occur."""
     number = np.bincount(kind, minlength=kinds)
-    found = np.bincount(kind, values, minlength=kinds) / np.maximum(number, 1)
-    return np.where(number > 0, found, values.mean())
+    total = np.bincount(kind, values, minlength=kinds)
+    mean = total / np.maximum(number, 1)
+    return np.where(number > 0, mean, values.mean())
 
 
 def _memory(scores: np.ndarray, daily: bool = False) -> tuple[float, ...]:
@@ -184,31 +205,50 @@ def _memory(scores: np.ndarray, daily: bool = False) -> tuple[float, ...]:
     from scipy.optimize import nnls
 
     lags = LAGS[len(scores) // 2 > LAGS]
-    found = np.array([np.mean(scores[k:] * scores[:-k]) for k in lags])
+    autocorrelation = np.array([_mean_product(scores, lag) for lag in lags])
     design = np.exp(-lags[:, None] / np.array(MEMORY))
     if daily:
-        design = np.column_stack([design, np.where(lags % 24 == 0, DAILY_KEEP ** (lags / 24), 0.0)])
-    weight = nnls(design, found)[0]
+        whole_days = lags % 24 == 0
+        daily_memory = DAILY_KEEP ** (lags / 24)
+        design = np.column_stack([design, np.where(whole_days, daily_memory, 0.0)])
+    weight = nnls(design, autocorrelation)[0]
     return rounded(weight / max(1.0, weight.sum()))
+
+
+def _mean_product(scores: np.ndarray, lag: int) -> float:
+    """Return the mean product of scores that are `lag` hours apart."""
+    return np.mean(scores[lag:] * scores[:-lag])
 
 
 def _batching(counts: np.ndarray, hour: np.ndarray, size: np.ndarray) -> tuple[float, float, float]:
     """Fit batches an hour = scale * jobs ** power, and the spread of lognormal weights of the batches' sizes."""
     hour = np.minimum(hour.astype(np.int64), len(counts) - 1)
     number = np.bincount(hour, minlength=len(counts))
-    some = number > 0
-    cut = np.unique(np.quantile(counts[some], np.linspace(0, 1, 20)))[1:-1]
-    kind = np.digitize(counts[some], cut)
+    has_batches = number > 0
+    busy_counts = counts[has_batches]
+    busy_numbers = number[has_batches]
+    edges = np.quantile(busy_counts, np.linspace(0, 1, 20))
+    kind = np.digitize(busy_counts, np.unique(edges)[1:-1])
     groups = np.unique(kind)
-    x = np.log([max(counts[some][kind == k].mean(), 1.0) for k in groups])
-    y = np.log([number[some][kind == k].mean() for k in groups])
-    power, scale = np.polyfit(x, y, 1) if len(groups) > 1 else (0.0, y[0])
+    mean_counts = [busy_counts[kind == k].mean() for k in groups]
+    mean_numbers = [busy_numbers[kind == k].mean() for k in groups]
+    log_counts = np.log(np.maximum(mean_counts, 1.0))
+    log_numbers = np.log(mean_numbers)
+    power = 0.0
+    scale = log_numbers[0]
+    if len(groups) > 1:
+        power, scale = np.polyfit(log_counts, log_numbers, 1)
     # Hours that have both several batches and jobs to divide between them; E[sum of squared shares] gives the spread.
-    own = (number[hour] >= 2) & (counts[hour] >= 2 * number[hour])
-    share = (size[own] - 1) / np.maximum(counts[hour[own]] - number[hour[own]], 1)
-    busy = np.unique(hour[own])
-    uneven = np.bincount(hour[own], share**2, minlength=len(counts))[busy] * number[busy]
-    spread = _spread(number[busy][:400], float(uneven.mean())) if len(busy) else 1.0
+    divided = (number[hour] >= 2) & (counts[hour] >= 2 * number[hour])
+    hour = hour[divided]
+    spare = counts[hour] - number[hour]
+    share = (size[divided] - 1) / np.maximum(spare, 1)
+    busy = np.unique(hour)
+    squares = np.bincount(hour, share**2, minlength=len(counts))
+    uneven = squares[busy] * number[busy]
+    spread = 1.0
+    if len(busy):
+        spread = _spread(number[busy][:400], float(uneven.mean()))
     return rounded([np.exp(scale), power, spread])
 
 
@@ -221,20 +261,23 @@ def _spread(number: np.ndarray, uneven: float) -> float:
 
     def unevenness(sigma: float) -> float:
         weight = np.exp(sigma * base)
-        one = np.add.reduceat(weight, first, axis=1)
-        two = np.add.reduceat(weight**2, first, axis=1)
-        return np.mean(two / one**2 * number)
+        total = np.add.reduceat(weight, first, axis=1)
+        squares = np.add.reduceat(weight**2, first, axis=1)
+        return np.mean(squares / total**2 * number)
 
     return float(np.interp(uneven, [unevenness(sigma) for sigma in grid], grid))
 
 
 def _demand(submit, gpus, duration, hours: int) -> Demand:
-    """Measure GPUs in demand: weekly levels, residuals by class of week, memory, and where the cluster is full."""
-    found = demand(submit, gpus, duration, (np.arange(hours * 6) + 0.5) * 600.0)
+    """Measure GPUs in demand: weekly levels, residuals by class of week, memory, and the demand of a full cluster."""
+    instants = (np.arange(hours * 6) + 0.5) * 600.0
+    demanded = demand(submit, gpus, duration, instants)
     mean = (gpus @ duration) / (hours * HOUR)
-    hour = found.reshape(hours, 6).mean(axis=1)
-    week = _means(hour, _weeks(hours))
-    level = np.maximum(week[_weeks(hours)], 1e-9)
+    full = np.quantile(demanded, FULL) / mean
+    hour = demanded.reshape(hours, 6).mean(axis=1)
+    week_of_hour = _weeks(hours)
+    week = _means(hour, week_of_hour)
+    level = np.maximum(week[week_of_hour], 1e-9)
     kind = busyness(level, WEEK_CLASSES)
     # An empty cluster (the start of the stretch, an outage) is not a level to aim at.
     ratio = np.maximum(hour / level, 0.02)
@@ -245,7 +288,7 @@ def _demand(submit, gpus, duration, hours: int) -> Demand:
         memory_hours=MEMORY,
         memory_weight=_memory(scores_within(ratio, kind)),
         pull=PULL,
-        ceiling=float(f"{np.quantile(found, FULL) / mean:.4g}"),
+        ceiling=float(f"{full:.4g}"),
     )
 
 
@@ -253,14 +296,21 @@ def _outcomes(frame: pl.DataFrame) -> dict[str, dict[str, float]]:
     """Return the shares of the outcomes among jobs and in GPU time."""
     if "status" not in frame.columns or frame["status"].null_count() == frame.height:
         return {kind: {"completed": 1.0} for kind in ("jobs", "gpu_time")}
-    known = frame.filter(pl.col("status").is_not_null())
-    measures = {"jobs": pl.len(), "gpu_time": (pl.col("gpus") * pl.col("duration")).sum()}
-    work = known.group_by("status", maintain_order=True).agg(**measures)
-    return {kind: {s: round(v / work[kind].sum(), 4) for s, v in zip(work["status"], work[kind])} for kind in measures}
+    ended = frame.filter(pl.col("status").is_not_null())
+    gpu_time = pl.col("gpus") * pl.col("duration")
+    measures = {"jobs": pl.len(), "gpu_time": gpu_time.sum()}
+    work = ended.group_by("status", maintain_order=True).agg(**measures)
+    shares = {}
+    for kind in measures:
+        total = work[kind].sum()
+        shares[kind] = {status: round(value / total, 4) for status, value in zip(work["status"], work[kind])}
+    return shares
 
 
 def _shares(frame: pl.DataFrame, column: str) -> dict[str, float]:
     if column not in frame.columns or frame[column].null_count() == frame.height:
         return {}
-    found = frame[column].drop_nulls().value_counts().sort("count", column, descending=[True, False])
-    return {value: round(number / found["count"].sum(), 5) for value, number in found.iter_rows()}
+    counts = frame[column].drop_nulls().value_counts()
+    counts = counts.sort("count", column, descending=[True, False])
+    total = counts["count"].sum()
+    return {value: round(number / total, 5) for value, number in counts.iter_rows()}

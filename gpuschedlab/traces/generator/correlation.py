@@ -39,19 +39,30 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     z_slopes, week_z = _explain(z, 1.0, cause, hour // WEEK_HOURS)
     z = z - week_z[hour // WEEK_HOURS]
     many = size > 1
-    product = (np.bincount(batch, z) ** 2 - np.bincount(batch, z**2))[many] / (size - 1)[many]
-    inside = float(np.clip(product.sum() / max(size[many].sum(), 1) / np.mean(z**2), 0.0, 0.95))
+    products = np.bincount(batch, z) ** 2 - np.bincount(batch, z**2)
+    mean_product = products[many] / (size - 1)[many]
+    covariance = mean_product.sum() / max(size[many].sum(), 1)
+    inside = float(np.clip(covariance / np.mean(z**2), 0.0, 0.95))
     near = batch_correlations(gpus, z, batch, size)
     new = recurrence(near[0], RECENCY)
     same = same_spell(new, RECENCY)  # the correlation is the spell's share of z, times the chance of the same spell
-    z_spell = min(float(np.clip(near[1] @ same / (same @ same), 0.0, 1.0)), MOST_OF_BATCH * inside)
+    share_of_spell = np.clip(near[1] @ same / (same @ same), 0.0, 1.0)
+    spell_share = min(float(share_of_spell), MOST_OF_BATCH * inside)
+    x_size, x_residual, z_size, z_residual = rounded([*x_slopes, *z_slopes])
+    x_spell, z_spell, z_batch = rounded([X_SPELL, spell_share, inside - spell_share])
+    tables = tuple(_table(duration[bucket == k]) for k in range(len(low)))
     return Marks(
         gpus=tuple(values.tolist()),
         gpu_share=rounded(number / len(gpus), 7),
         bucket_low=tuple(low.tolist()),
-        duration=tuple(_table(duration[bucket == k]) for k in range(len(low))),
-        **dict(zip(("x_size", "x_residual", "z_size", "z_residual"), rounded([*x_slopes, *z_slopes]))),
-        **dict(zip(("x_spell", "z_spell", "z_batch"), rounded([X_SPELL, z_spell, inside - z_spell]))),
+        duration=tables,
+        x_size=x_size,
+        x_residual=x_residual,
+        z_size=z_size,
+        z_residual=z_residual,
+        x_spell=x_spell,
+        z_spell=z_spell,
+        z_batch=z_batch,
         new_spell=new,
         recency=RECENCY,
         week_x=rounded(week_x),
@@ -63,13 +74,14 @@ def _buckets(gpus: np.ndarray) -> np.ndarray:
     """Return the lower ends of the buckets with enough jobs; others join the one below."""
     place = np.searchsorted(BUCKETS, gpus, side="right") - 1
     number = np.bincount(place, minlength=len(BUCKETS))
-    found = [b for b, n in zip(BUCKETS, number) if n >= LEAST]
-    return np.array([0.0, *found[1:]]) if found else np.array([0.0])
+    filled = [low for low, jobs in zip(BUCKETS, number) if jobs >= LEAST]
+    return np.array([0.0, *filled[1:]])
 
 
 def _table(duration: np.ndarray) -> tuple[float, ...]:
     points = int(np.clip(len(duration) // 3, 3, POINTS))
-    return rounded(np.quantile(np.maximum(duration, 1.0), levels(points)), 5)
+    quantiles = np.quantile(np.maximum(duration, 1.0), levels(points))
+    return rounded(quantiles, 5)
 
 
 def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
@@ -77,10 +89,13 @@ def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
     from scipy.special import ndtri
 
     place, number = np.unique(values, return_inverse=True, return_counts=True)[1:]
-    edge = ndtri(np.concatenate([[0], np.cumsum(number)]) / len(values))
+    below = np.concatenate([[0], np.cumsum(number)])
+    edge = ndtri(below / len(values))
     density = np.exp(-0.5 * edge**2) / np.sqrt(2 * np.pi)
     middle = -np.diff(density) / (number / len(values))
-    return middle[place], max(float(np.mean(middle[place] ** 2)), 1e-9)
+    scores = middle[place]
+    variance = float(np.mean(scores**2))
+    return scores, max(variance, 1e-9)
 
 
 def _explain(y: np.ndarray, shrink: float, cause: np.ndarray, week: np.ndarray):
@@ -88,32 +103,45 @@ def _explain(y: np.ndarray, shrink: float, cause: np.ndarray, week: np.ndarray):
     # Scores that are means given a step vary less than the latent (`shrink` is their variance); slopes are of the
     # latent.
     slopes = np.linalg.lstsq(cause, y, rcond=None)[0] / shrink
-    rest = y - shrink * (cause @ slopes)
-    means = np.bincount(week, rest) / np.maximum(np.bincount(week), 1) / shrink
+    unexplained = y - shrink * (cause @ slopes)
+    jobs = np.maximum(np.bincount(week), 1)
+    means = np.bincount(week, unexplained) / jobs / shrink
     return np.clip(slopes, -0.9, 0.9), means
 
 
 def batch_correlations(gpus: np.ndarray, z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Return the correlations (2, lags) of batches LAGS apart: of the logarithm of their GPU counts, and of the means of their z."""
-    wide = np.log2(gpus[np.unique(batch, return_index=True)[1]])
+    first_jobs = np.unique(batch, return_index=True)[1]
+    log_gpus = np.log2(gpus[first_jobs])
+    deviation = log_gpus - log_gpus.mean()
     mean_z = np.bincount(batch, z) / size
-    return np.array([[_near(wide - wide.mean(), k), _near(mean_z, k, np.mean(z**2))] for k in LAGS]).T
+    variance = np.mean(z**2)
+    of_gpus = [_near(deviation, lag) for lag in LAGS]
+    of_z = [_near(mean_z, lag, variance) for lag in LAGS]
+    return np.column_stack([of_gpus, of_z]).T
 
 
 def _near(values: np.ndarray, lag: int, variance: float | None = None) -> float:
     if lag >= len(values) // 2:
         return 0.0
     variance = np.mean(values**2) if variance is None else variance
-    return float(np.mean(values[lag:] * values[:-lag]) / max(variance, 1e-9))
+    covariance = np.mean(values[lag:] * values[:-lag])
+    return float(covariance / max(variance, 1e-9))
 
 
 def recurrence(near: np.ndarray, recency: float) -> float:
     """Find the share of batches with a new spell, for which P(same spell | lag) comes next to the correlation of GPU counts."""
-    return min(NEW_SPELLS, key=lambda new: float(np.sum((near - X_SPELL * same_spell(new, recency)) ** 2)))
+
+    def squared_error(new: float) -> float:
+        error = near - X_SPELL * same_spell(new, recency)
+        return float(np.sum(error**2))
+
+    return min(NEW_SPELLS, key=squared_error)
 
 
 @cache
 def same_spell(new: float, recency: float) -> np.ndarray:
     """Return P(same spell) of batches LAGS apart."""
     spell = spells(new, recency, 40_000, np.random.default_rng(0))
-    return np.array([np.mean(spell[k:] == spell[:-k]) for k in LAGS])
+    chances = [np.mean(spell[lag:] == spell[:-lag]) for lag in LAGS]
+    return np.array(chances)

@@ -1,4 +1,6 @@
-"""How users answer to a full cluster: what they submit depends on the GPUs in demand already."""
+"""How users answer to a full cluster: the jobs that they submit depend on the GPUs in demand already."""
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,39 @@ _REACH = 6.0
 _STEP = 0.02
 
 
+class Tables(NamedTuple):
+    """Durations and GPU counts that latents stand for, on a grid of latents."""
+
+    duration: np.ndarray
+    """(buckets, cells) s, by bucket of GPU counts and cell of z."""
+    gpus: np.ndarray
+    """(cells,) GPUs, by cell of x."""
+    bucket: np.ndarray
+    """(cells,) int, bucket of those GPU counts."""
+
+
+class Batches(NamedTuple):
+    """Batches of jobs in the order of time."""
+
+    start: np.ndarray
+    """(b,) s, first submission of each."""
+    first: np.ndarray
+    """(b + 1,) int, first job of each; its jobs end at the next one's first."""
+    spell: np.ndarray
+    """(b,) int, spell of work of each."""
+
+
+class Aim(NamedTuple):
+    """Demand that users aim at, and how much they answer to it."""
+
+    level: np.ndarray
+    """(hours,) GPUs, level of demand."""
+    before: np.ndarray
+    """(hours + 1,) GPUs, demand of the jobs that came before the start."""
+    pull: float
+    """Shift of latents by one e-fold of demand over its level."""
+
+
 def follow(
     figures: Marks, pull: float, level: np.ndarray, slots: Slots, spell: np.ndarray, drawn: Latents, rng
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -31,19 +66,22 @@ def follow(
     # batch: users choose GPUs once. Then counts and durations go by rank, so that their distributions stay as
     # calibrated.
     first = np.concatenate([[0], np.cumsum(slots.size)])
-    held, wide, bucket = _tables(figures, None, None)
+    batches = Batches(slots.start, first, spell)
+    tables = _tables(figures, None, None)
     before = _before(figures, len(level)) * level[0]
+    aim = Aim(level, before, pull)
     for _ in range(PASSES):
-        of_x, of_z = _shifts(slots.start, first, spell, drawn.x, drawn.z, pull, level, held, wide, bucket, before)
-        moved = Latents(drawn.x + of_x[slots.batch], drawn.z + of_z[slots.batch])
+        shift_x, shift_z = _shifts(batches, drawn, aim, tables)
+        moved = Latents(drawn.x + shift_x[slots.batch], drawn.z + shift_z[slots.batch])
         gpus = gpu_counts(figures, moved.x, rng)
-        held, wide, bucket = _tables(figures, moved, gpus)
+        tables = _tables(figures, moved, gpus)
     return gpus, durations(figures, gpus, moved.z, rng)
 
 
 def usual(figures: Demand, mean: float, hours: int, rng: np.random.Generator) -> np.ndarray:
     """Draw the level of demand (GPUs) in each hour, with the given mean of its weeks."""
-    week = np.asarray(figures.week)[np.arange(hours) // WEEK_HOURS % len(figures.week)]
+    number = np.arange(hours) // WEEK_HOURS
+    week = np.asarray(figures.week)[number % len(figures.week)]
     kind = busyness(week, len(figures.residual))
     latent = memory(figures.memory_hours, figures.memory_weight, hours, rng)
     return mean * week / week.mean() * read_classes(figures.residual, kind, latent, rng)
@@ -53,35 +91,52 @@ def _before(figures: Marks, hours: int) -> np.ndarray:
     """Return how much of the demand at the start, left by jobs that came before it, is still there at each hour."""
     # In a steady state that is E[gpus (duration - t)+] / E[gpus duration]. The trace itself starts without those jobs.
     level = (np.arange(2_000) + 0.5) / 2_000
-    share = np.asarray(figures.gpu_share) * np.asarray(figures.gpus)
-    weight = np.bincount(bucket_of(figures, np.asarray(figures.gpus)), share, minlength=len(figures.duration))
+    gpus = np.asarray(figures.gpus)
+    share = np.asarray(figures.gpu_share) * gpus
+    bucket = bucket_of(figures, gpus)
+    weight = np.bincount(bucket, share, minlength=len(figures.duration))
     duration = np.concatenate([quantile(table, level) for table in figures.duration])
     weight = np.repeat(weight, len(level))
     order = np.argsort(duration)
     duration = duration[order]
     weight = weight[order]
-    mass = np.concatenate([np.cumsum(weight[::-1])[::-1], [0.0]])
-    work = np.concatenate([np.cumsum((weight * duration)[::-1])[::-1], [0.0]])
-    at = np.arange(hours + 1) * HOUR
-    place = np.searchsorted(duration, at)
-    return (work[place] - at * mass[place]) / work[0]
+    mass = _sums_from(weight)
+    work = _sums_from(weight * duration)
+    instant = np.arange(hours + 1) * HOUR
+    first_longer = np.searchsorted(duration, instant)
+    return (work[first_longer] - instant * mass[first_longer]) / work[0]
 
 
-def _tables(figures: Marks, moved: Latents | None, gpus: np.ndarray | None) -> tuple[np.ndarray, ...]:
-    """Return, on a grid of latents, durations (s) by bucket, and GPU counts with their buckets."""
+def _sums_from(values: np.ndarray) -> np.ndarray:
+    """Return the sum of the values from each one on, and 0 at the end: (n,) -> (n + 1,)."""
+    sums = np.cumsum(values[::-1])[::-1]
+    return np.concatenate([sums, [0.0]])
+
+
+def _tables(figures: Marks, moved: Latents | None, gpus: np.ndarray | None) -> Tables:
+    """Return the values of latents: by the normal distribution, or if some are given (`moved`, of jobs with `gpus`) by theirs."""
     from scipy.special import ndtr
 
     grid = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
-    below = [ndtr(grid)] * (1 + len(figures.duration))
+    buckets = range(len(figures.duration))
+    below_x = ndtr(grid)
+    below_z = [below_x for _ in buckets]
     if moved is not None:
-        kind = bucket_of(figures, gpus)
-        parts = [moved.x] + [moved.z[kind == k] for k in range(len(figures.duration))]
-        below = [(np.searchsorted(np.sort(v), grid) + 0.5) / (len(v) + 1) for v in parts]
-    held = np.stack([quantile(table, b) for table, b in zip(figures.duration, below[1:])])
+        bucket = bucket_of(figures, gpus)
+        below_x = _share_below(moved.x, grid)
+        below_z = [_share_below(moved.z[bucket == k], grid) for k in buckets]
+    duration = np.stack([quantile(figures.duration[k], below_z[k]) for k in buckets])
     share = np.cumsum(figures.gpu_share)
-    place = np.minimum(np.searchsorted(share / share[-1], below[0]), len(share) - 1)
-    wide = np.asarray(figures.gpus)[place]
-    return held, wide, bucket_of(figures, wide)
+    rank = np.searchsorted(share / share[-1], below_x)
+    rank = np.minimum(rank, len(share) - 1)
+    gpus_of_x = np.asarray(figures.gpus)[rank]
+    return Tables(duration, gpus_of_x, bucket_of(figures, gpus_of_x))
+
+
+def _share_below(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Return the share of the values below each point of a grid; within (0, 1)."""
+    number = np.searchsorted(np.sort(values), grid)
+    return (number + 0.5) / (len(values) + 1)
 
 
 @njit
@@ -90,24 +145,36 @@ def _cell(value):
 
 
 @njit
-def _added(x, z, first, last, of_x, of_z, held, wide, bucket):
-    """GPUs that a batch adds to the demand of an hour."""
+def _duration(tables, cell, z):
+    """Duration (s) of a job whose x is in a cell, by its z."""
+    bucket = tables.bucket[cell]
+    return tables.duration[bucket, _cell(z)]
+
+
+@njit
+def _added(jobs, shift_x, shift_z, tables):
+    """GPUs that a batch of jobs adds to the demand of an hour, if its latents are shifted."""
     total = 0.0
-    for j in range(first, last):
-        i = _cell(x[j] + of_x)
-        total += wide[i] * min(held[bucket[i], _cell(z[j] + of_z)] / HOUR, 1.0)
+    for j in range(len(jobs.x)):
+        cell = _cell(jobs.x[j] + shift_x)
+        hours = _duration(tables, cell, jobs.z[j] + shift_z) / HOUR
+        total += tables.gpus[cell] * min(hours, 1.0)
     return total
 
 
 @njit
-def _answer(x, z, first, last, of_x, pull, demand, target, held, wide, bucket):
-    """Find p of one batch, given of_x or (where that is nan) with it."""
+def _answer(jobs, spell_shift, pull, demand, target, tables):
+    """Find p of one batch; x moves by the shift of its spell, or by p if that is nan."""
     low = -MOST
     high = MOST
     for _ in range(9):
         p = 0.5 * (low + high)
-        more = _added(x, z, first, last, p if np.isnan(of_x) else of_x, Z_OVER_X * p, held, wide, bucket)
-        if -pull * np.log(max(demand + more, 0.02 * target) / target) > p:
+        shift_x = spell_shift
+        if np.isnan(spell_shift):
+            shift_x = p
+        more = _added(jobs, shift_x, Z_OVER_X * p, tables)
+        excess = max(demand + more, 0.02 * target) / target
+        if -pull * np.log(excess) > p:
             low = p
         else:
             high = p
@@ -115,37 +182,43 @@ def _answer(x, z, first, last, of_x, pull, demand, target, held, wide, bucket):
 
 
 @njit
-def _shifts(start, first, spell, x, z, pull, level, held, wide, bucket, before):
+def _shifts(batches, drawn, aim, tables):
     """Shifts of x and z of each batch; demand counts every job from its submission on."""
-    hours = len(level)
+    start = batches.start
+    before = aim.before
+    hours = len(aim.level)
     ticks = int(hours * HOUR / TICK) + 2
     ending = np.zeros(ticks)
     for h in range(hours):
-        ending[int((h + 1) * HOUR / TICK)] += before[h] - before[h + 1]
-    chosen = np.full(spell.max() + 1, np.nan)
-    of_x = np.empty(len(start))
-    of_z = np.empty(len(start))
+        end = int((h + 1) * HOUR / TICK)
+        ending[end] += before[h] - before[h + 1]
+    of_spell = np.full(batches.spell.max() + 1, np.nan)
+    shift_x = np.empty(len(start))
+    shift_z = np.empty(len(start))
     demand = before[0]
-    now = 0
+    clock = 0
     for b in range(len(start)):
         tick = int(start[b] / TICK)
-        while now < tick:
-            now += 1
-            demand -= ending[now]
-        target = level[min(int(start[b] / HOUR), hours - 1)]
-        old = chosen[spell[b]]
-        p = _answer(x, z, first[b], first[b + 1], old, pull, demand, target, held, wide, bucket)
-        if np.isnan(old):
-            chosen[spell[b]] = p
-        of_x[b] = chosen[spell[b]]
-        of_z[b] = Z_OVER_X * p
-        for j in range(first[b], first[b + 1]):
-            i = _cell(x[j] + of_x[b])
-            end = tick + 1 + int(held[bucket[i], _cell(z[j] + of_z[b])] / TICK)
-            demand += wide[i]
+        while clock < tick:
+            clock += 1
+            demand -= ending[clock]
+        hour = min(int(start[b] / HOUR), hours - 1)
+        spell = batches.spell[b]
+        own = slice(batches.first[b], batches.first[b + 1])
+        jobs = Latents(drawn.x[own], drawn.z[own])
+        p = _answer(jobs, of_spell[spell], aim.pull, demand, aim.level[hour], tables)
+        if np.isnan(of_spell[spell]):
+            of_spell[spell] = p
+        shift_x[b] = of_spell[spell]
+        shift_z[b] = Z_OVER_X * p
+        for j in range(len(jobs.x)):
+            cell = _cell(jobs.x[j] + shift_x[b])
+            duration = _duration(tables, cell, jobs.z[j] + shift_z[b])
+            end = tick + 1 + int(duration / TICK)
+            demand += tables.gpus[cell]
             if end < ticks:
-                ending[end] += wide[i]
-    return of_x, of_z
+                ending[end] += tables.gpus[cell]
+    return shift_x, shift_z
 
 
 @njit
@@ -161,12 +234,12 @@ def hold(submit, gpus, duration, ceiling):
     ticks = int(submit[n - 1] / TICK) + 2
     ending = np.zeros(ticks)
     demand = 0.0
-    now = 0
+    clock = 0
     for i in range(n):
         tick = int(submit[i] / TICK)
-        while now < tick:
-            now += 1
-            demand -= ending[now]
+        while clock < tick:
+            clock += 1
+            demand -= ending[clock]
         job = i
         if duration[i] > SHORT:
             if demand + gpus[i] > ceiling:

@@ -39,26 +39,32 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
     # somewhat lower: the correlation of all batches says little of the few wide ones. What is minimised over all is the
     # largest deviation of the waits (of their logarithms, over seeds: simulated moments).
     real = np.log(waits(trace, figures.days) + NO_WAIT)
-    seen = demand(*_columns(trace), (np.arange(round(figures.days * 144)) + 0.5) * 600.0)
-    ceilings = np.quantile(seen, FULL) / (figures.gpu_seconds / (figures.days * 86_400))
+    instants = (np.arange(round(figures.days * 144)) + 0.5) * 600.0
+    demanded = demand(*_columns(trace), instants)
+    mean_demand = figures.gpu_seconds / (figures.days * 86_400)
+    ceilings = np.quantile(demanded, FULL) / mean_demand
     # Without a ceiling the largest demand is a matter of chance.
     ceilings[np.array(FULL) == 1.0] = 100.0
     new = {recency: _new_spells(figures, trace, recency) for recency in RECENCIES}
     spells = sorted({(r, max(new[r] - step, 0), share) for r in RECENCIES for step in STEPS for share in SHARES})
     marks = [_marks(figures.marks, *choice) for choice in spells]
-    tried = [
-        dataclasses.replace(figures, marks=own, demand=dataclasses.replace(figures.demand, pull=pull, ceiling=ceiling))
-        for own, pull, ceiling in itertools.product(marks, PULLS, rounded(ceilings))
-    ]
-    best = range(len(tried))
-    found = [[] for _ in tried]
+    candidates = []
+    for spell_marks, pull, ceiling in itertools.product(marks, PULLS, rounded(ceilings)):
+        answer = dataclasses.replace(figures.demand, pull=pull, ceiling=ceiling)
+        candidates.append(dataclasses.replace(figures, marks=spell_marks, demand=answer))
+    log_waits = [[] for _ in candidates]
+
+    def miss_of(k: int) -> float:
+        return _miss(log_waits[k], real) if log_waits[k] else 0.0
+
+    best = range(len(candidates))
     seed = FIRST_SEED
-    for kept, more in ROUNDS:
-        best = sorted(best, key=lambda k: _miss(found[k], real) if found[k] else 0.0)[:kept]
+    for survivors, more in ROUNDS:
+        best = sorted(best, key=miss_of)[:survivors]
         for k in best:
-            found[k] += [_log_waits(tried[k], waits, one) for one in range(seed, seed + more)]
+            log_waits[k] += [_log_waits(candidates[k], waits, s) for s in range(seed, seed + more)]
         seed += more
-    return tried[min(best, key=lambda k: _miss(found[k], real))]
+    return candidates[min(best, key=miss_of)]
 
 
 def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> int:
@@ -68,14 +74,18 @@ def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> in
     high = len(NEW_SPELLS)
     while high - low > 1:  # the more new spells, the lower the correlation
         middle = (low + high) // 2
-        one = dataclasses.replace(figures, marks=_marks(figures.marks, recency, middle, 0.4))
-        made = np.mean([_batch_correlation(one, _made(one, FIRST_SEED + k)) for k in range(2)])
-        low, high = (middle, high) if made > near else (low, middle)
+        candidate = dataclasses.replace(figures, marks=_marks(figures.marks, recency, middle, 0.4))
+        traces = [_made(candidate, FIRST_SEED + k) for k in range(2)]
+        correlation = np.mean([_batch_correlation(candidate, trace) for trace in traces])
+        if correlation > near:
+            low = middle
+        else:
+            high = middle
     return low
 
 
 def _marks(marks: Marks, recency: float, new: int, share: float) -> Marks:
-    """Change the spells, and how much of what the jobs of a batch have in common is theirs."""
+    """Change the spells, and their share of the correlation within a batch."""
     inside = marks.z_spell + marks.z_batch
     part = round(share * inside, 4)
     changes = {"recency": recency, "new_spell": NEW_SPELLS[new], "z_spell": part, "z_batch": round(inside - part, 4)}
@@ -87,7 +97,8 @@ def _batch_correlation(figures: Calibration, trace: pl.DataFrame) -> float:
     submit, gpus, duration = _columns(trace)
     batch, size = batches(submit, gpus)
     z = scores_within(duration, bucket_of(figures.marks, gpus))
-    return float(batch_correlations(gpus, z, batch, size)[0].sum())
+    of_gpus = batch_correlations(gpus, z, batch, size)[0]
+    return float(of_gpus.sum())
 
 
 def _made(figures: Calibration, seed: int) -> pl.DataFrame:
@@ -99,9 +110,11 @@ def _columns(trace: pl.DataFrame) -> list[np.ndarray]:
 
 
 def _log_waits(figures: Calibration, waits: Waits, seed: int) -> np.ndarray:
-    return np.log(waits(_made(figures, seed), figures.days) + NO_WAIT)
+    mean_waits = waits(_made(figures, seed), figures.days)
+    return np.log(mean_waits + NO_WAIT)
 
 
 def _miss(found: list[np.ndarray], real: np.ndarray) -> float:
     """Return the largest deviation: that of the mean, and half a standard deviation more, since one looks at few traces."""
-    return float(np.max(np.abs(np.mean(found, axis=0) - real) + 0.5 * np.std(found, axis=0)))
+    deviation = np.abs(np.mean(found, axis=0) - real)
+    return float(np.max(deviation + 0.5 * np.std(found, axis=0)))

@@ -80,7 +80,7 @@ def generate(
     """Generate a trace like the one that a preset or a calibration was measured in.
 
     Arrivals follow the profile of the week and the day, their over-dispersion and memory, and come in batches. GPU
-    counts and durations have the calibrated distributions, whatever the seed; what is submitted resembles what was
+    counts and durations have the calibrated distributions, whatever the seed; jobs resemble those
     submitted shortly before; GPUs in demand vary as measured. Users, their tasks (which recur for weeks: `recurrence`),
     models and (for venus and pai) virtual clusters are invented. The number of jobs does not depend on the seed.
 
@@ -98,7 +98,7 @@ def generate(
     Parameters
     ----------
     calibration : str or Calibration
-        One of `presets()`, or what `calibrate(trace)` returned.
+        One of `presets()`, or the result of `calibrate(trace)`.
     days : float
         Length (days), above 0.
     jobs : int, optional
@@ -173,7 +173,7 @@ def generate_in_pieces(
 
 
 def last_of(pieces: Iterator[None]):
-    """Go through all pieces at once, and return what the last one does."""
+    """Go through all pieces at once, and return the value of the last one."""
     while True:
         try:
             next(pieces)
@@ -204,22 +204,26 @@ def week_loads(trace: pl.DataFrame, gpus: float, days: float | None = None) -> l
     work = _work_by_week(trace)[1]
     if not len(work):
         return []
-    days = days or np.floor(trace["submit"].max() / DAY) + 1
-    return (work / (gpus * _week_seconds(days, len(work)))).tolist()
+    last_day = trace["submit"].max() / DAY
+    days = days or np.floor(last_day) + 1
+    loads = work / (gpus * _week_seconds(days, len(work)))
+    return loads.tolist()
 
 
 def levelled(trace: pl.DataFrame, days: float, gpus: float) -> pl.DataFrame:
     """Stretch the durations of each week so that its jobs keep so many GPUs busy."""
     week, work = _work_by_week(trace)
     factor = gpus * _week_seconds(days, len(work)) / np.maximum(work, 1.0)
-    duration = np.maximum(1.0, np.rint(trace["duration"].to_numpy() * factor[week]))
+    stretched = trace["duration"].to_numpy() * factor[week]
+    duration = np.maximum(1.0, np.rint(stretched))
     return trace.with_columns(duration=duration)
 
 
 def _work_by_week(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Week of each job (n,), and GPU-seconds submitted in each week."""
     week = (trace["submit"].to_numpy() // WEEK).astype(np.int64)
-    return week, np.bincount(week, (trace["gpus"] * trace["duration"]).to_numpy())
+    gpu_seconds = trace["gpus"] * trace["duration"]
+    return week, np.bincount(week, gpu_seconds.to_numpy())
 
 
 def _week_seconds(days: float, weeks: int) -> np.ndarray:
@@ -238,9 +242,10 @@ def _number(figures: Calibration, amount: Amount) -> int:
 
 
 def _frame(figures: Calibration, days, number, target, zero, rng) -> Iterator[None]:
-    """Draw the jobs, with a pause before and after what takes longest, and return their frame."""
+    """Draw the jobs, with a pause before and after the longest step, and return their frame."""
     hours = max(1, int(np.ceil(days * 24)))
-    slots = place(figures.arrivals, hours, number, zero.weekday() * 24 + zero.hour, rng)
+    first_hour = zero.weekday() * 24 + zero.hour
+    slots = place(figures.arrivals, hours, number, first_hour, rng)
     spell = spells(figures.marks.new_spell, figures.marks.recency, len(slots.size), rng)
     drawn = latents(figures.marks, slots, spell, rng)
     mean = number * mean_work(figures.marks) / (hours * HOUR)
@@ -269,26 +274,33 @@ def _frame(figures: Calibration, days, number, target, zero, rng) -> Iterator[No
 
 
 def _named(figures: Calibration, columns, task, user, zero, rng) -> pl.DataFrame:
-    """Add what has a name: virtual clusters by user, models by task, outcomes by duration."""
+    """Add the columns of names: virtual clusters by user, models by task, outcomes by duration."""
     n = len(task)
     people = max(figures.users, 1)
     vcs = figures.vcs or {"vc": 1.0}
     home = _draw(vcs, people, rng)
-    model = _draw(MODELS, int(task.max()) + 1, rng)
-    texts = {
-        "user": (np.array([f"user{k}" for k in range(people)]), user),
-        "vc": (np.array(list(vcs)), home[user]),
-        "model": (np.array(list(MODELS)), model[task]),
-        "name": (np.array([f"task{k}" for k in range(len(model))]), task),
-        "status": (np.array(OUTCOMES), _outcomes(figures, columns["duration"], rng)),
-    }
-    micro = pl.duration(microseconds=(pl.col("submit") * 1e6).cast(pl.Int64))
-    texts = [pl.Series(name, words).gather(codes) for name, (words, codes) in texts.items()]
+    tasks = int(task.max()) + 1
+    model = _draw(MODELS, tasks, rng)
+    outcome = _outcomes(figures, columns["duration"], rng)
+    user_names = [f"user{k}" for k in range(people)]
+    task_names = [f"task{k}" for k in range(tasks)]
+    texts = [
+        pl.Series("user", user_names).gather(user),
+        pl.Series("vc", list(vcs)).gather(home[user]),
+        pl.Series("model", list(MODELS)).gather(model[task]),
+        pl.Series("name", task_names).gather(task),
+        pl.Series("status", OUTCOMES).gather(outcome),
+    ]
+    job_id = pl.int_range(n).cast(pl.String)
+    microseconds = pl.col("submit") * 1e6
+    elapsed = pl.duration(microseconds=microseconds.cast(pl.Int64))
+    clock = pl.lit(zero, dtype=pl.Datetime("us")) + elapsed
+    digits = len(str(n))
     return pl.DataFrame(columns).select(
-        pl.int_range(n).cast(pl.String).str.zfill(len(str(n))).alias("job_id"),
+        job_id.str.zfill(digits).alias("job_id"),
         pl.all(),
         *texts,
-        (pl.lit(zero, dtype=pl.Datetime("us")) + micro).alias("clock"),
+        clock.alias("clock"),
     )
 
 
@@ -299,10 +311,17 @@ def _draw(shares: dict[str, float], number: int, rng: np.random.Generator) -> np
 
 def _outcomes(figures: Calibration, duration: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw outcomes: the longest tenth by the shares of GPU time, the others so that the shares of jobs hold."""
-    of_jobs, of_time = (
-        np.array([figures.outcomes[kind].get(outcome, 0.0) for outcome in OUTCOMES]) for kind in ("jobs", "gpu_time")
-    )
-    rest = np.maximum((of_jobs - 0.1 * of_time) / 0.9, 0.0)
+    of_jobs = _shares_of_outcomes(figures.outcomes["jobs"])
+    of_time = _shares_of_outcomes(figures.outcomes["gpu_time"])
+    of_short = np.maximum((of_jobs - 0.1 * of_time) / 0.9, 0.0)
     long = duration > np.quantile(duration, 0.9)
-    share = np.where(long[:, None], np.cumsum(of_time) / of_time.sum(), np.cumsum(rest) / rest.sum())
-    return (rng.random(len(duration))[:, None] > share[:, :2]).sum(axis=1)
+    up_to_long = np.cumsum(of_time) / of_time.sum()
+    up_to_short = np.cumsum(of_short) / of_short.sum()
+    share = np.where(long[:, None], up_to_long, up_to_short)
+    chance = rng.random(len(duration))[:, None]
+    return (chance > share[:, :2]).sum(axis=1)
+
+
+def _shares_of_outcomes(shares: dict[str, float]) -> np.ndarray:
+    """Share of each of OUTCOMES, 0 of one that is not given."""
+    return np.array([shares.get(outcome, 0.0) for outcome in OUTCOMES])

@@ -1,4 +1,4 @@
-"""The figures that a generator needs, as small JSON files: what `calibrate` measures and `generate` follows."""
+"""The figures that a generator needs, as small JSON files: those that `calibrate` measures and `generate` follows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERSION = 2
 class Arrivals:
     """When jobs come.
 
-    The expected jobs of an hour are `per_hour` x week x weekday x hour of day. Hours are classed by that; what an hour
+    The expected jobs of an hour are `per_hour` x week x weekday x hour of day. Hours are classed by that; the number an hour
     gets follows the quantiles of its class, with normal scores that have the autocorrelation
     sum(memory_weight[i] exp(-lag / memory_hours[i])); the rest to 1 is white noise. An hour with n jobs has about
     batch_scale * n ** batch_power submission batches. Tables of quantiles stand at `arrivals.levels`.
@@ -85,14 +85,14 @@ class Demand:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What `calibrate` found in a trace; `generate` makes traces like it.
+    """Figures that `calibrate` found in a trace; `generate` makes traces like it.
 
     Parameters
     ----------
     name : str
         Short name.
     origin : str
-        Where the trace came from, and the licence of the data.
+        Origin of the trace, and the licence of the data.
     start : str
         Local wall-clock time of the stretch's first second (ISO); the profiles follow its weekday and hour.
     days : float
@@ -138,7 +138,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "calibration") -> Calibration:
-        """Read what `to_json` wrote.
+        """Read the text that `to_json` wrote.
 
         Raises
         ------
@@ -150,7 +150,8 @@ class Calibration:
             if values.pop("format") != "gpuschedlab calibration" or values.pop("version") != VERSION:
                 raise KeyError("format")
             for name, kind in (("arrivals", Arrivals), ("marks", Marks), ("demand", Demand)):
-                values[name] = kind(**{figure: _tuple(value) for figure, value in values[name].items()})
+                figures = {figure: _tuple(value) for figure, value in values[name].items()}
+                values[name] = kind(**figures)
             return cls(**values)
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise TraceError(
@@ -180,7 +181,8 @@ def presets() -> list[str]:
     >>> presets()
     ['pai', 'philly', 'venus']
     """
-    return sorted(path.stem for path in (_data.folder() / "presets").glob("*.json"))
+    folder = _data.folder() / "presets"
+    return sorted(path.stem for path in folder.glob("*.json"))
 
 
 @lru_cache(maxsize=8)

@@ -15,7 +15,7 @@ DAILY_KEEP = 0.4
 
 @dataclass(frozen=True)
 class Slots:
-    """Places for jobs in time, before it is known what the jobs are."""
+    """Places for jobs in time, before the jobs themselves are known."""
 
     submit: np.ndarray  # (n,) s, ascending within a batch
     batch: np.ndarray  # (n,) ascending; batches are in the order of their first jobs
@@ -39,20 +39,26 @@ def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.ran
     hour, size = _batches(figures, counts, rng)
     first, since = _times(figures, hour, size, rng)
     order = np.argsort(first, kind="stable")
-    where = np.concatenate([[0], np.cumsum(size)])[order]
+    first_drawn = np.concatenate([[0], np.cumsum(size)])[order]
     size = size[order]
     start = first[order]
     batch = np.repeat(np.arange(len(size)), size)
-    inside = np.arange(jobs) - (np.cumsum(size) - size)[batch]
-    return Slots(start[batch] + since[where[batch] + inside], batch, start, size, normal_scores(latent))
+    first_job = np.cumsum(size) - size
+    inside = np.arange(jobs) - first_job[batch]
+    drawn = first_drawn[batch] + inside
+    submit = start[batch] + since[drawn]
+    return Slots(submit, batch, start, size, normal_scores(latent))
 
 
 def expected(figures: Arrivals, hours: int, first_hour: int) -> np.ndarray:
     """Return each hour's expected arrivals over their mean: week x weekday x hour of day."""
-    at = np.arange(hours)
-    week = np.asarray(figures.week)[(at // WEEK_HOURS) % len(figures.week)]
-    clock = (at + first_hour) % WEEK_HOURS
-    level = week * np.asarray(figures.weekday)[clock // 24] * np.asarray(figures.hour)[clock % 24]
+    elapsed = np.arange(hours)
+    number = elapsed // WEEK_HOURS
+    clock = (elapsed + first_hour) % WEEK_HOURS
+    week = np.asarray(figures.week)[number % len(figures.week)]
+    weekday = np.asarray(figures.weekday)[clock // 24]
+    hour = np.asarray(figures.hour)[clock % 24]
+    level = week * weekday * hour
     return level / level.mean()
 
 
@@ -70,12 +76,12 @@ def read_classes(
     tables: tuple[tuple[float, ...], ...], kind: np.ndarray, latent: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Give the hours of each class the quantiles of its table, in the order of the latent (stratified levels)."""
-    found = np.empty(len(kind))
+    values = np.empty(len(kind))
     for k, table in enumerate(tables):
         own = np.flatnonzero(kind == k)
         level = (ranks(latent[own]) + rng.random(len(own))) / max(len(own), 1)
-        found[own] = np.interp(level, levels(len(table)), table)
-    return found
+        values[own] = np.interp(level, levels(len(table)), table)
+    return values
 
 
 def memory(
@@ -85,15 +91,18 @@ def memory(
     # Its autocorrelation is sum(weight exp(-lag / hours)), and daily * DAILY_KEEP ** d more at lags of d whole days.
     from scipy.signal import lfilter
 
-    total = np.sqrt(max(0.0, 1.0 - sum(weights) - daily)) * rng.standard_normal(steps)
+    without_memory = max(0.0, 1.0 - sum(weights) - daily)
+    total = np.sqrt(without_memory) * rng.standard_normal(steps)
     for scale, weight in zip(hours, weights):
         keep = np.exp(-1.0 / scale)
         start = rng.standard_normal()
         noise = np.sqrt(1 - keep**2) * rng.standard_normal(steps)
-        total += np.sqrt(weight) * lfilter([1.0], [1.0, -keep], noise, zi=[keep * start])[0]
+        series = lfilter([1.0], [1.0, -keep], noise, zi=[keep * start])[0]
+        total += np.sqrt(weight) * series
     # Ten days before the start suffice: 0.4 ** 10 is 1e-4.
     noise = np.sqrt(1 - DAILY_KEEP**2) * rng.standard_normal(steps + 240)
-    return total + np.sqrt(daily) * lfilter([1.0], [1.0, *[0.0] * 23, -DAILY_KEEP], noise)[240:]
+    daily_series = lfilter([1.0], [1.0, *[0.0] * 23, -DAILY_KEEP], noise)[240:]
+    return total + np.sqrt(daily) * daily_series
 
 
 def _whole(level: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarray:
@@ -102,26 +111,32 @@ def _whole(level: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarra
         level = np.ones(len(level))
     edges = np.cumsum(level) * (total / level.sum())
     edges[-1] = total
-    return np.diff(np.minimum(np.floor(edges + rng.random()), total).astype(np.int64), prepend=0)
+    whole_edges = np.minimum(np.floor(edges + rng.random()), total)
+    return np.diff(whole_edges.astype(np.int64), prepend=0)
 
 
 def _batches(figures: Arrivals, counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Divide each hour's jobs among its batches: one job each, and the rest by lognormal weights."""
     wanted = figures.batch_scale * np.maximum(counts, 1.0) ** figures.batch_power
-    number = np.maximum(np.floor(wanted + rng.random(len(counts))).astype(np.int64), 1)
-    number = np.minimum(number, counts)
+    number = np.floor(wanted + rng.random(len(counts))).astype(np.int64)
+    number = np.minimum(np.maximum(number, 1), counts)
     hour = np.repeat(np.arange(len(counts)), number)
-    weight = np.concatenate([[0.0], np.cumsum(np.exp(figures.batch_spread * rng.standard_normal(len(hour))))])
+    weights = np.exp(figures.batch_spread * rng.standard_normal(len(hour)))
+    weight_up_to = np.concatenate([[0.0], np.cumsum(weights)])
     ends = np.cumsum(number)
-    before = weight[ends - number][hour]
-    whole = (weight[ends] - weight[ends - number])[hour]
+    starts = ends - number
+    weight_of_hour = weight_up_to[ends] - weight_up_to[starts]
+    before = weight_up_to[starts][hour]
     spare = (counts - number)[hour]
     # Cumulated shares rounded with one random offset an hour: sizes add up to the hour's count exactly.
-    upper = np.floor((weight[1:] - before) / whole * spare * (1 - 1e-12) + rng.random(len(counts))[hour])
-    some = number > 0
-    upper[ends[some] - 1] = spare[ends[some] - 1]
+    share = (weight_up_to[1:] - before) / weight_of_hour[hour]
+    offset = rng.random(len(counts))[hour]
+    upper = np.floor(share * spare * (1 - 1e-12) + offset)
+    has_batches = number > 0
+    last = ends[has_batches] - 1
+    upper[last] = spare[last]
     lower = np.concatenate([[0.0], upper[:-1]])
-    lower[(ends - number)[some]] = 0.0
+    lower[starts[has_batches]] = 0.0
     return hour, 1 + (upper - lower).astype(np.int64)
 
 

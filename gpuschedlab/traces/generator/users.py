@@ -36,19 +36,24 @@ def users(gpus, duration, spell, batch, number: int, rng: np.random.Generator) -
     log = np.log(duration)
     size = np.maximum(np.bincount(batch), 1)
     level = np.bincount(batch, log) / size
-    band = np.searchsorted(np.quantile(level[batch], np.arange(1, BANDS) / BANDS), level)
-    wide = np.zeros(len(size))
-    own = np.zeros(len(size), dtype=np.int64)
-    wide[batch] = gpus
-    own[batch] = spell
-    kind = _codes(wide, band)
+    edges = np.quantile(level[batch], np.arange(1, BANDS) / BANDS)
+    band = np.searchsorted(edges, level)
+    batch_gpus = np.zeros(len(size))
+    batch_spell = np.zeros(len(size), dtype=np.int64)
+    batch_gpus[batch] = gpus
+    batch_spell[batch] = spell
+    kind = _codes(batch_gpus, band)
     popular = (np.arange(number) + 1 + SHIFT) ** -POWER
-    share = np.cumsum(popular * np.exp(LIKING * rng.standard_normal((kind.max() + 1, number))), axis=1)
+    kinds = kind.max() + 1
+    liking = np.exp(LIKING * rng.standard_normal((kinds, number)))
+    share = np.cumsum(popular * liking, axis=1)
     # One search finds all: the k-th kind's shares lie between k and k + 1.
     share = share / share[:, -1:] + np.arange(len(share))[:, None]
-    chance = rng.random(int(own.max()) + 1)[own]
-    found = np.searchsorted(share.ravel(), kind + chance) - kind * number
-    return np.minimum(found, number - 1)[batch]
+    spells = int(batch_spell.max()) + 1
+    chance = rng.random(spells)[batch_spell]
+    rank = np.searchsorted(share.ravel(), kind + chance)
+    user = np.minimum(rank - kind * number, number - 1)
+    return user[batch]
 
 
 def recur(submit, gpus, duration, user, spell, batch, rng: np.random.Generator) -> np.ndarray:
@@ -58,20 +63,28 @@ def recur(submit, gpus, duration, user, spell, batch, rng: np.random.Generator) 
     # jobs of any length too. A line with more than WEEKLY jobs per week is several tasks side by side, of which a spell
     # keeps to one. A task ends after some weeks, and another takes its place.
     owner = _codes(user, gpus)
-    seen = _exchanged(np.log(duration), owner, rng)
-    line = _codes(owner, np.floor(seen / WIDTH + rng.random(owner.max() + 1)[owner]))
-    abreast = np.ceil(np.bincount(line) / max(submit[-1] / WEEK, 1.0) / WEEKLY)[line]
-    line = _codes(line, np.floor(rng.random(int(spell.max()) + 1)[spell] * abreast))
-    life = LIFE * np.exp(LIFE_SPREAD * rng.standard_normal(line.max() + 1))
-    task = _codes(line, np.floor(submit / life[line] + rng.random(len(life))[line]))
-    fresh = rng.random(int(batch.max()) + 1) < FRESH
+    log_duration = _exchanged(np.log(duration), owner, rng)
+    offset = rng.random(owner.max() + 1)[owner]
+    line = _codes(owner, np.floor(log_duration / WIDTH + offset))
+    weeks = max(submit[-1] / WEEK, 1.0)
+    abreast = np.ceil(np.bincount(line) / weeks / WEEKLY)[line]
+    spells = int(spell.max()) + 1
+    chance = rng.random(spells)[spell]
+    line = _codes(line, np.floor(chance * abreast))
+    lines = line.max() + 1
+    life = LIFE * np.exp(LIFE_SPREAD * rng.standard_normal(lines))
+    phase = rng.random(lines)[line]
+    task = _codes(line, np.floor(submit / life[line] + phase))
+    batches = int(batch.max()) + 1
+    fresh = rng.random(batches) < FRESH
     return _codes(task, np.where(fresh[batch], batch, -1))
 
 
 def _codes(*parts: np.ndarray) -> np.ndarray:
     """Number the pairs that occur, from 0 up."""
     one, two = (np.unique(part, return_inverse=True)[1] for part in parts)
-    return np.unique(one * (two.max() + 1) + two, return_inverse=True)[1]
+    pair = one * (two.max() + 1) + two
+    return np.unique(pair, return_inverse=True)[1]
 
 
 def _exchanged(value: np.ndarray, owner: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -25,7 +25,7 @@ NO_LIMITS = ("partition_limit", "invalid", "-1", "not set")
 
 
 def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[str, str], set[str]]:
-    """Columns under our names, with the line of each row; what each is called in the file; and which of the file are used."""
+    """Columns under our names, with the line of each row; their names in the file; and the columns of the file that are used."""
     table = raw.table
     has = set(table.columns)
     where = {ours: value for ours, value in raw.where.items() if _is_there(value, has)}
@@ -60,7 +60,7 @@ def _roots(value: pl.Expr) -> set[str]:
 
 
 def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[str, str]) -> pl.DataFrame:
-    """Texts into seconds, GPUs, lists and states; what stood there stays in a column of its own for error messages."""
+    """Texts into seconds, GPUs, lists and states; the text that stood there stays in a column of its own for error messages."""
     changes = [
         *_instants(frame, raw, options),
         *_spans(frame, raw, options),
@@ -118,9 +118,11 @@ def _lists(frame: pl.DataFrame) -> list[pl.Series]:
     """Lists that are texts in the file, with commas or bars between their parts; null for an empty text."""
     columns = []
     for name in [n for n in LISTS if n in frame.columns and frame.schema[n] == pl.String]:
-        parts = pl.col(name).str.replace_all(r"\s*[,|]\s*", "|").str.strip_chars("| ").str.split("|")
+        text = pl.col(name).str.replace_all(r"\s*[,|]\s*", "|")
+        parts = text.str.strip_chars("| ").str.split("|")
         is_full = pl.col(name).str.len_chars() > 0
-        columns.append(frame.select(pl.when(is_full).then(parts).alias(name)).to_series())
+        column = pl.when(is_full).then(parts)
+        columns.append(frame.select(column.alias(name)).to_series())
     return columns
 
 
@@ -148,17 +150,22 @@ def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
     late = pl.col("start\0late")
     second = late.is_not_null() & (late != start) & (start < pl.col("submit"))
     if {"end", "duration"} <= set(frame.columns):
-        differs = (pl.col("end") - start - pl.col("duration")).abs() > 2
-        late_agrees = (pl.col("end") - late - pl.col("duration")).abs() <= 2
-        second = second | ((late != start) & differs & late_agrees)
-    frame = frame.with_columns(start=pl.when(second).then(late).otherwise(start))
+        end = pl.col("end")
+        duration = pl.col("duration")
+        difference = end - start - duration
+        late_difference = end - late - duration
+        second = second | ((late != start) & (difference.abs() > 2) & (late_difference.abs() <= 2))
+    settled_start = pl.when(second).then(late).otherwise(start)
+    frame = frame.with_columns(start=settled_start)
     if "end" not in frame.columns:
         return frame
-    return frame.with_columns(end=pl.when(pl.col("end") < pl.col("start")).then("end\0late").otherwise("end"))
+    too_early = pl.col("end") < pl.col("start")
+    settled_end = pl.when(too_early).then("end\0late").otherwise("end")
+    return frame.with_columns(end=settled_end)
 
 
 def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
-    """Add `lasted` (end less start and suspension), `duration` (what the log says, otherwise that) and `censored`."""
+    """Add `lasted` (end less start and suspension), `duration` (as the log says, otherwise that) and `censored`."""
     has = set(frame.columns)
     none = pl.lit(None, pl.Float64)
     columns = dict.fromkeys(("start", "end", "duration"), none)
@@ -187,7 +194,7 @@ def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
 
 
 def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict: bool) -> list[Rule]:
-    """What a good row is, of those that have no reason to be left out; a `strict` reading wants a duration of each that ended."""
+    """Rules of good rows, if there is no reason to leave them out; a `strict` reading wants a duration of each that ended."""
     has = set(frame.columns)
     job = pl.col("left").is_null()
     gpus = pl.col("gpus")
@@ -197,7 +204,8 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
     if SURPLUS in raw.table.columns:
         surplus = pl.col(SURPLUS + RAW).is_not_null()
     rules = [Rule(SURPLUS, "as many fields as the other rows have", surplus), *raw.rules]
-    rules.append(Rule(theirs["job_id"], "a text", job & pl.col("job_id").is_null()))
+    nameless = pl.col("job_id").is_null()
+    rules.append(Rule(theirs["job_id"], "a text", job & nameless))
     if raw.repeats == "error" and frame["job_id"].n_unique() < frame.height:
         twice = pl.struct("job_id", "left").is_first_distinct().not_()
         rules.append(Rule(theirs["job_id"], "a text that no other row has, or attempts='each'", job & twice))
@@ -220,13 +228,11 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
             missing = _unread(frame, name, theirs)
         out_of_range = value.is_finite().not_() | (value < 0) | (value > LATEST)
         rules.append(Rule(theirs[name], at.INSTANT, job & (missing | out_of_range.fill_null(False))))
-    away = (submit - submit.filter(job).median()).abs() > LONGEST
+    from_median = submit - submit.filter(job).median()
+    away = from_median.abs() > LONGEST
     rules.append(Rule(theirs["submit"], "a time within ten years of the other rows'", job & away))
     if "state" in has and "meaning" not in raw.where:
-        expected = f"one of {', '.join(sorted(WORDS))}, or more by states={{'...': 'completed'}}"
-        mute = [name.upper() for name, meant in raw.states.items() if meant is None]  # on purpose of the format
-        has_no_meaning = pl.col("state").is_not_null() & pl.col("meaning").is_null()
-        rules.append(Rule(theirs["state"], expected, job & has_no_meaning & pl.col("state").is_in(mute).not_()))
+        rules.append(_state_rule(raw, theirs, job))
     ran = began & (gpus > 0)
     for name in [n for n in ("requested_time", "suspended", "think_time") if n in has]:
         rules.append(_span_rule(frame, name, theirs, job))
@@ -239,9 +245,20 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
         order = "a time from the start on, within ten years"
         back = pl.col("end") < pl.col("start")
         if "duration" in theirs:
-            back = back & pl.col(f"{theirs['duration']}\0raw").is_null()
-        rules.append(Rule(theirs["end"], order, ran & (back | (pl.col("lasted") > LONGEST))))
+            recorded = pl.col(f"{theirs['duration']}\0raw")
+            back = back & recorded.is_null()
+        too_long = pl.col("lasted") > LONGEST
+        rules.append(Rule(theirs["end"], order, ran & (back | too_long)))
     return rules
+
+
+def _state_rule(raw: Raw, theirs: Mapping[str, str], job: pl.Expr) -> Rule:
+    """A state that stands in the file has a meaning, unless the format says on purpose that it has none."""
+    expected = f"one of {', '.join(sorted(WORDS))}, or more by states={{'...': 'completed'}}"
+    mute = [name.upper() for name, meant in raw.states.items() if meant is None]
+    state = pl.col("state")
+    has_no_meaning = state.is_not_null() & pl.col("meaning").is_null()
+    return Rule(theirs["state"], expected, job & has_no_meaning & state.is_in(mute).not_())
 
 
 def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where: pl.Expr) -> Rule:
@@ -249,7 +266,8 @@ def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where:
     value = pl.col(name)
     unread = _unread(frame, name, theirs)
     if name == "requested_time":  # a number or a word can say that it is not known
-        raw = pl.col(f"{theirs[name]}\0raw").cast(pl.String).str.strip_chars().str.to_lowercase()
+        raw = pl.col(f"{theirs[name]}\0raw").cast(pl.String)
+        raw = raw.str.strip_chars().str.to_lowercase()
         says_unknown = raw.is_in(NO_LIMITS) | raw.cast(pl.Float64, strict=False).is_not_null()
         expected = 'a limit such as 1-00:00:00 or UNLIMITED (of two fields such as 01:30: spans = "MM:SS" or "HH:MM")'
         return Rule(theirs[name], expected, where & unread & says_unknown.not_())
@@ -259,11 +277,12 @@ def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where:
 
 
 def _unread(frame: pl.DataFrame, name: str, theirs: Mapping[str, str]) -> pl.Expr:
-    """Where something stands in the file and was not read."""
+    """Whether something stands in the file and was not read."""
     raw = frame[f"{theirs[name]}\0raw"]
     if frame[name].null_count() == raw.null_count():
         return pl.lit(False)
     is_written = pl.col(raw.name).is_not_null()
     if raw.dtype == pl.String:
         is_written = at.is_set(pl.col(raw.name))
-    return (is_written & pl.col(name).is_null()).fill_null(False)
+    unread = is_written & pl.col(name).is_null()
+    return unread.fill_null(False)

@@ -47,7 +47,7 @@ PATTERNS |= {"swf": "*.swf", "philly": "cluster_job_log*", "helios": "cluster_lo
 
 
 def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intake:
-    """Read the log of a real cluster, and report what came in, what was left out, and why.
+    """Read the log of a real cluster, and report the rows that came in, those left out, and why.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intak
     IntakeError
         No job is left, or more than a tenth of the GPU-hours is lost.
     TraceError
-        There is no such file or option, or the file is not what its format promises.
+        There is no such file or option, or the file does not keep the promises of its format.
 
     Warns
     -----
@@ -90,7 +90,7 @@ def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intak
 def taken(
     source: Any, options: Mapping[str, Any], on_bad: OnBad | None = None, notes: dict | None = None
 ) -> tuple[Intake, pl.DataFrame]:
-    """Intake of a source, and its bad rows; `notes` takes counts of what was left out."""
+    """Intake of a source, and its bad rows; `notes` takes counts of rows left out."""
     format, paths, options = _named(source, dict(options))
     name = f"{format} {paths[0].name}"
     chosen = options_of(options, name)
@@ -115,7 +115,7 @@ def taken(
 
 
 def read_with(format: str, path: str | Path, on_bad: OnBad, notes: dict | None, options: dict[str, Any]) -> Read:
-    """Trace of a file, strictly: with on_bad="drop" the bad rows beside it; `notes` takes counts of what was left out."""
+    """Trace of a file, strictly: with on_bad="drop" the bad rows beside it; `notes` takes counts of rows left out."""
     if on_bad not in ("raise", "drop"):
         raise TraceError(f"{format}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
     if not Path(path).exists() and format in PATTERNS:

@@ -64,7 +64,7 @@ class Compiler:
         self.source = source
 
     def refuse(self, found: str) -> TraceError:
-        """Error that names what is not in the grammar."""
+        """Error that names the part that is not in the grammar."""
         return TraceError(f"{self.source}: found {found}; expected {GRAMMAR}.")
 
     def column(self, name: str) -> pl.Expr:
@@ -120,10 +120,12 @@ class Compiler:
         if a != b:
             yes = self.number(node.body, depth)
             no = self.number(node.orelse, depth)
-        return pl.when(self.truth(node.test, depth)).then(yes).otherwise(no), a and b
+        condition = self.truth(node.test, depth)
+        chosen = pl.when(condition).then(yes).otherwise(no)
+        return chosen, a and b
 
     def truth(self, node: ast.AST, depth: int) -> pl.Expr:
-        """A comparison, of texts where one side is a constant text."""
+        """A comparison, of texts if one side is a constant text."""
         if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED):
             raise self.refuse(f"{type(node).__name__} as a condition")
         sides = (node.left, node.comparators[0])

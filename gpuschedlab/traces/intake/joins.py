@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from gpuschedlab.traces.logs.raw import LINE
+from gpuschedlab.traces.logs.raw import LINE, filled, label
 from gpuschedlab.traces.logs.states import RESIZING, RUNNING, WAITING, follows_requeue
 
 
@@ -16,7 +16,8 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
         keys = ["job_id", "submit"]
     elif how == "last":
         frame = frame.sort("job_id", "submit", LINE, maintain_order=True)
-        over = pl.col("end").fill_null(float("inf")).cum_max().shift(1).over("job_id")
+        latest_end = pl.col("end").fill_null(float("inf")).cum_max()
+        over = latest_end.shift(1).over("job_id")
         begins_attempt = (pl.col("submit") >= over).fill_null(False)
         parts = frame.with_columns(attempt=begins_attempt.cum_sum().over("job_id"))
         whole_jobs = frame.clear()
@@ -26,12 +27,12 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
     if parts.is_empty():
         return frame, 0.0
     of_job = _sums_of_parts(frame.columns) | _times_of_parts(how, snapshot)
-    of_parts = [pl.col(name).drop_nulls().first() for name in frame.columns if name not in of_job and name not in keys]
+    of_parts = [name for name in frame.columns if name not in of_job and name not in keys]
+    first_values = pl.col(of_parts).drop_nulls().first()
     of_job = {name: value for name, value in of_job.items() if name not in keys}
-    joined = parts.group_by(keys, maintain_order=True).agg(*of_parts, **of_job)
+    joined = parts.group_by(keys, maintain_order=True).agg(first_values, **of_job)
     if "gpu_types" in frame.columns:
-        names_types = pl.col("gpu_types").list.len() > 0
-        joined = joined.with_columns(pl.when(names_types).then("gpu_types").alias("gpu_types"))
+        joined = joined.with_columns(gpu_types=filled("gpu_types"))
     ended = joined.filter(pl.col("duration").is_not_null())
     more = (ended["gpus"] * ended["duration"]).sum() - ended["recorded"].sum()
     joined = joined.select(frame.columns)
@@ -43,7 +44,7 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
 def _sums_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
     """Columns of a job from those of its parts, without times: sums, and the state of the part that went worst."""
     order = (RUNNING, "failed", "killed", WAITING, "completed")
-    meanings = [pl.when((pl.col("meaning") == name).any()).then(pl.lit(name)) for name in order]
+    meanings = [label((pl.col("meaning") == name).any(), name) for name in order]
     of_job = {
         "gpus": pl.col("gpus").sum(),
         "censored": pl.col("censored").any(),
@@ -55,7 +56,8 @@ def _sums_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
         not_completed = pl.col("state").filter(pl.col("meaning") != "completed")
         of_job["state"] = pl.coalesce(not_completed.first(), pl.col("state").first())
     if "gpu_types" in columns:
-        of_job["gpu_types"] = pl.col("gpu_types").explode().drop_nulls().unique(maintain_order=True)
+        types = pl.col("gpu_types").explode().drop_nulls()
+        of_job["gpu_types"] = types.unique(maintain_order=True)
     if "nodes" in columns:
         of_job |= _nodes_of_parts(columns)
     return of_job
@@ -69,8 +71,11 @@ def _times_of_parts(how: str, snapshot: float | None) -> dict[str, pl.Expr]:
         start = pl.col("start").min()
         duration = pl.col("duration").max()
     else:
-        start = pl.when(pl.col("start").null_count() == 0).then(pl.col("start").max())
-        runs_on = pl.when(pl.col("censored").any()).then(pl.lit(snapshot, pl.Float64))
+        starts = pl.col("start")
+        all_started = starts.null_count() == 0
+        start = pl.when(all_started).then(starts.max())
+        any_runs = pl.col("censored").any()
+        runs_on = pl.when(any_runs).then(pl.lit(snapshot, pl.Float64))
         duration = pl.coalesce(end, runs_on) - start
     return {"submit": pl.col("submit").min(), "start": start, "end": end, "duration": duration, "lasted": duration}
 
@@ -85,8 +90,10 @@ def _nodes_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
     gpus_of_node = (pl.col("gpus") / pl.col("nodes")).filter(has_gpus)
     names_with_gpus = names.filter(has_gpus)
     apart = (names_with_gpus.n_unique() == names_with_gpus.len()) | (names_with_gpus.null_count() > 0)
-    count = pl.when(_is_one(names_with_gpus)).then(nodes.first()).when(apart).then(nodes.sum())
-    listed = names.drop_nulls().unique(maintain_order=True).cast(pl.String).str.join(",").replace("", None)
+    on_same = pl.when(_is_one(names_with_gpus)).then(nodes.first())
+    count = on_same.when(apart).then(nodes.sum())
+    distinct_names = names.drop_nulls().unique(maintain_order=True)
+    listed = distinct_names.cast(pl.String).str.join(",").replace("", None)
     return {"nodes": pl.when(_is_one(gpus_of_node)).then(count), "nodelist": listed}
 
 
@@ -114,7 +121,8 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
         records = records.with_columns(state=pl.lit(None, pl.String))
     end = pl.coalesce("end", pl.col("start") + pl.col("duration"))
     first = pl.col("job_id").is_first_distinct()
-    resized = pl.col("state").shift(1).over("job_id").is_in(RESIZING).fill_null(False)
+    state_before = pl.col("state").shift(1).over("job_id")
+    resized = state_before.is_in(RESIZING).fill_null(False)
     if each:
         follows = pl.lit(False)
         resized = pl.lit(False)
@@ -122,15 +130,16 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
         follows = follows_requeue(pl.col("state"), pl.col("submit"), end) | resized
     else:
         follows = pl.lit(True)
-    records = records.with_columns(
-        chain=(first | follows.not_()).cum_sum().over("job_id"), resized=resized & first.not_()
-    )
+    begins = first | follows.not_()
+    records = records.with_columns(chain=begins.cum_sum().over("job_id"), resized=resized & first.not_())
     work = (pl.col("gpus") * pl.col("duration")).sum()
     longest = pl.col("gpus").sort_by("duration").last()
     pieces = pl.col("resized").any()
+    gpus = pl.when(pieces).then(longest)
+    duration = pl.when(pieces).then(work / longest)
     of_job = {
-        "gpus": pl.when(pieces).then(longest).otherwise(pl.col("gpus").last()),
-        "duration": pl.when(pieces).then(work / longest).otherwise(pl.col("duration").sum()),
+        "gpus": gpus.otherwise(pl.col("gpus").last()),
+        "duration": duration.otherwise(pl.col("duration").sum()),
         "attempts": pl.len().cast(pl.Int64) - pl.col("resized").sum(),
         "meaning": pl.col("meaning").last(),
         "censored": pl.col("censored").last(),
@@ -138,12 +147,14 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
     }
     of_job |= {name: pl.col(name).last() for name in ("state", "nodes", "end") if name in frame.columns}
     unchanged = [c for c in frame.columns if c not in of_job and c != "job_id"]
-    jobs = records.group_by("job_id", "chain", maintain_order=True).agg(
-        *(pl.col(c).first() for c in unchanged), **of_job
-    )
+    chains = records.group_by("job_id", "chain", maintain_order=True)
+    jobs = chains.agg(pl.col(unchanged).first(), **of_job)
     counts["parts"] = int(jobs["parts"].sum())
     counts["attempts"] = records.height - jobs.height - counts["parts"]
-    number = pl.col("chain") - pl.col("chain").min().over("job_id") + 1
-    again = pl.when(number > 1).then(pl.format("{}#{}", "job_id", number)).otherwise("job_id")
+    chain = pl.col("chain")
+    number = chain - chain.min().over("job_id") + 1
+    numbered_name = pl.format("{}#{}", "job_id", number)
+    again = pl.when(number > 1).then(numbered_name).otherwise("job_id")
     jobs = jobs.with_columns(again.alias("job_id")).select(*frame.columns, "attempts")
-    return pl.concat([frame.filter(~twice), jobs], how="diagonal").sort(LINE), counts, lines
+    joined = pl.concat([frame.filter(~twice), jobs], how="diagonal")
+    return joined.sort(LINE), counts, lines

@@ -25,12 +25,12 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
         The format: slurm, pbs, condor, sge, k8s, openb, spot, acme, supercloud, google2019, gavel, batsim, swf, philly, helios, pai, itp,
         workload, chronus, parquet, or csv (a file of one's own).
     path : path
-        The file, or where the format has several the folder.
+        The file, or if the format has several the folder.
     on_bad : {"raise", "drop"}
         "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
     **options
         Those of a spec (`gpuschedlab.traces.logs.options.Options`), among them `durations=` of workloads, `zone=` of Philly,
-        `instances=` of PAI, `processors=` of SWF, `workload=` of Chronus; and `notes=`, which takes counts of what was left out.
+        `instances=` of PAI, `processors=` of SWF, `workload=` of Chronus; and `notes=`, which takes counts of rows left out.
 
     Returns
     -------

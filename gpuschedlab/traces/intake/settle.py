@@ -13,7 +13,7 @@ from gpuschedlab.traces.intake.conversion import converted, named, ran_for, rule
 from gpuschedlab.traces.intake.joins import join_attempts, join_parts
 from gpuschedlab.traces.intake.time_zero import from_zero
 from gpuschedlab.traces.logs.instants import check_zone, instants
-from gpuschedlab.traces.logs.ledger import FEW, HOUR, LOSSES, MANY, Intake, Ledger, Report, most_at_once
+from gpuschedlab.traces.logs.ledger import FEW, HOUR, LOSSES, MANY, Intake, Ledger, Report, counted, most_at_once
 from gpuschedlab.traces.logs.log_files import SURPLUS
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
@@ -31,7 +31,7 @@ DIFFERING = 0.01
 def settle(
     raw: Raw, options: Options, *, format: str, files: Sequence[Path], on_bad: OnBad | None = None
 ) -> tuple[Intake, pl.DataFrame]:
-    """Make a trace of records, and report what came in; and the bad rows."""
+    """Make a trace of records, and a report on the intake; and the bad rows."""
     source = f"{format} {len(files)} files"
     if len(files) == 1:
         source = f"{format} {files[0].name}"
@@ -57,7 +57,8 @@ def settle(
     report = _opened(raw, format, files, theirs, names, zone)
     ledger = Ledger(raw.left)
     judged = good.height or not (bad.height or raw.bad.height)
-    good = good.select(c for c in good.columns if not c.endswith("\0raw") and c != PLACE)
+    good = good.drop(PLACE)
+    good = good.select(name for name in good.columns if not name.endswith("\0raw"))
     jobs = _kept(good, raw, options, ledger, report, latest)
     ledger.take("bad", bad)
     ledger.take_unread("bad", raw.bad.height)
@@ -114,13 +115,14 @@ def _as_read(bad: pl.DataFrame, raw: Raw) -> pl.DataFrame:
 def _opened(
     raw: Raw, format: str, files: Sequence[Path], theirs: dict[str, str], names: set[str], zone: str | None
 ) -> Report:
-    """Report with what is known before any row is judged."""
+    """Report with the figures known before any row is judged."""
     used = {ours: name for ours, name in theirs.items() if ours != "left"}
     unused = [name for name in raw.table.columns if not name.startswith("\0") and name not in names]
+    size = sum(file.stat().st_size for file in files if file.is_file())
     return Report(
         format=format,
-        file=", ".join(f.name for f in files),
-        bytes=sum(f.stat().st_size for f in files if f.is_file()),
+        file=", ".join(file.name for file in files),
+        bytes=size,
         rows=raw.rows or _rows_of(raw),
         used=used,
         guessed=raw.guessed,
@@ -169,7 +171,8 @@ def _kept(
         report.assumed.append(f"parts of a job hold their GPUs together ({more / HOUR:,.2f} GPU-h more than recorded)")
     # What ran without a word of GPUs used none.
     used_none = pl.col("gpus").is_null() & (pl.col("duration") > 0)
-    frame = frame.with_columns(gpus=pl.when(used_none).then(0.0).otherwise("gpus"))
+    gpus = pl.when(used_none).then(0.0).otherwise("gpus")
+    frame = frame.with_columns(gpus=gpus)
     waits = _waits(frame)
     reasons = _reasons(frame, raw, waits)
     if options.running == "drop":
@@ -188,7 +191,8 @@ def _kept(
     frame, counts, lines = join_attempts(frame, raw.repeats, each=options.attempts == "each")
     if "nodes" in frame.columns and (odd := frame.filter(EVEN.bad).height):
         report.assumed.append(f"{odd:,} jobs have not as many GPUs on each node: any number of nodes will do")
-        frame = frame.with_columns(nodes=pl.when(~EVEN.bad).then("nodes"))
+        even_nodes = pl.when(~EVEN.bad).then("nodes")
+        frame = frame.with_columns(nodes=even_nodes)
     ledger.rows = ledger.rows + Counter(counts)
     ledger.line = ledger.line | lines
     if raw.repeats != "error":
@@ -216,13 +220,14 @@ def _reasons(frame: pl.DataFrame, raw: Raw, waits: pl.Expr) -> dict[str, pl.Expr
     no_duration = pl.col("duration").is_null()
     no_time = pl.col("duration") == 0
     never_held = no_duration & (pl.col("meaning") == "killed").fill_null(False)
-    if not {"start", "end"} & set(frame.columns):
-        never_held = never_held | (no_duration & pl.col("meaning").is_null() & pl.lit("duration" in raw.where))
+    no_start = start.is_null() & (no_duration | no_time)
+    if not {"start", "end"} & set(frame.columns) and "duration" in raw.where:
+        never_held = never_held | (no_duration & pl.col("meaning").is_null())
     return dict(raw.reasons) | {
         NO_JOB: pl.col("meaning") == NO_JOB,
         "cpu_only": pl.col("gpus") == 0,
         "waits_again": waits & start.is_null() & _requeued(frame, raw),
-        "never_started": waits | (start.is_null() & (no_duration | no_time)) | never_held,
+        "never_started": waits | no_start | never_held,
         "never_ran": no_time,
         "no_duration": no_duration,
     }
@@ -310,8 +315,8 @@ def _asked(frame: pl.DataFrame, options: Options, report: Report, source: str) -
 
 
 def no_job(report: Report, source: str) -> str:
-    """Message where no job is left."""
-    why = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in report.counts().items())
+    """Message if no job is left."""
+    why = counted(report.counts())
     noun = "rows"
     if report.rows == 1:
         noun = "row"
@@ -331,7 +336,8 @@ def _tidy(frame: pl.DataFrame, raw: Raw, options: Options) -> pl.DataFrame:
         chosen = dict.fromkeys([*NEEDED, *raw.columns, *options.columns])
         return frame.select(name for name in chosen if name in frame.columns)
     inner = {"line", "left", "part", "tasks", "meaning", "lasted", "end", "suspended", LINE}
-    frame = frame.select(c for c in frame.columns if c not in inner and not c.endswith(("\0late", "\0naive")))
+    frame = frame.drop(*inner, strict=False)
+    frame = frame.select(name for name in frame.columns if not name.endswith(("\0late", "\0naive")))
     if not frame["censored"].any():
         frame = frame.drop("censored")
     empty = [c for c in frame.columns if frame[c].null_count() == frame.height]
@@ -344,5 +350,6 @@ def _known(trace: pl.DataFrame) -> dict[str, float]:
     shares = dict.fromkeys(nouns.values(), 0.0)
     for name, noun in nouns.items():
         if name in trace.columns:
-            shares[noun] = 100 * (trace[name].is_not_null().mean() or 0.0)
+            share = trace[name].is_not_null().mean() or 0.0
+            shares[noun] = 100 * share
     return shares

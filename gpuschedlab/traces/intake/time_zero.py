@@ -17,7 +17,7 @@ GAP = 12 * HOUR
 def from_zero(
     frame: pl.DataFrame, given: float | None, options: Options, ledger: Ledger, report: Report, zone: str | None
 ):
-    """Count times from the first kept job on, and say what that was."""
+    """Count times from the first kept job on, and report that instant."""
     if frame.is_empty():
         return frame, report
     zero = given
@@ -31,7 +31,8 @@ def from_zero(
         begun = pl.col("submit")
         if "start" in frame.columns:
             begun = pl.coalesce("start", "submit")
-        over = early.select((begun + pl.col("duration") > zero).sum()).item()
+        still_ran = begun + pl.col("duration") > zero
+        over = early.select(still_ran.sum()).item()
         if over:
             report.assumed.append(f"{over:,} jobs from before zero that still ran then are left out")
         ledger.take("before", early)
@@ -48,7 +49,8 @@ def from_zero(
     times = frame["submit"].sort()
     apart = times.diff()
     before = np.arange(len(times)) / len(times)
-    gaps = pl.DataFrame({"at": times, "hours": apart / HOUR, "before": before}).filter(apart > GAP).rows()
+    submissions = pl.DataFrame({"at": times, "hours": apart / HOUR, "before": before})
+    gaps = submissions.filter(apart > GAP).rows()
     beginning = zero
     if dated and frame.height:
         beginning = str(frame["clock"].min())

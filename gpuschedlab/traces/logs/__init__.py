@@ -1,1 +1,1 @@
-"""What readers of logs share: files and their texts, instants, spans, GPUs, states, and the records that a reader hands over."""
+"""Shared by readers of logs: files and their texts, instants, spans, GPUs, states, and the records that a reader hands over."""

@@ -27,10 +27,11 @@ class Devices(NamedTuple):
 def devices(values: pl.Series, read: Callable[[str], Devices]) -> pl.DataFrame:
     """Devices of texts, each different text read once; null if there is no text."""
     texts = values.unique().drop_nulls()
-    found = [read(text) for text in texts]
+    rows = [tuple(read(text)) for text in texts]
     schema = {"gpus": pl.Float64, "gpu_types": pl.List(pl.String), "shape": pl.String} | NUMBERS
-    table = pl.DataFrame([tuple(one) for one in found], schema=schema, orient="row").with_columns(text=texts)
-    return values.rename("text").to_frame().join(table, on="text", how="left", maintain_order="left").drop("text")
+    table = pl.DataFrame(rows, schema=schema, orient="row").with_columns(text=texts)
+    frame = values.rename("text").to_frame()
+    return frame.join(table, on="text", how="left", maintain_order="left").drop("text")
 
 
 def of_tres(text: str) -> Devices:
@@ -46,7 +47,7 @@ def of_gres(text: str) -> Devices:
 
 
 def of_chunks(text: str) -> Devices:
-    """Devices of what PBS selects: chunks of nodes, `N:ngpus=G+...`, or Torque's `N:ppn=P:gpus=G`, where N may be a node's name."""
+    """Devices of PBS selections: chunks of nodes, `N:ngpus=G+...`, or Torque's `N:ppn=P:gpus=G`, where N may be a node's name."""
     sets = []
     types = []
     for chunk in text.split("+"):
@@ -67,7 +68,7 @@ def in_sets(sets: Iterable[tuple[float, float]]) -> tuple[float, float | None]:
 
 
 def of_ids(text: str, ids: dict[str, str]) -> Devices:
-    """Devices of TRES by number, as Slurm's database has them: `1=20,1002=2`; `ids` says which numbers are GPUs, and of what type."""
+    """Devices of TRES by number, as Slurm's database has them: `1=20,1002=2`; `ids` has the numbers of GPUs, and their types."""
     entries = [entry.partition("=")[::2] for entry in text.strip('"').split(",")]
     return of_tres(",".join(f"gres/gpu:{ids[key]}={count}" for key, count in entries if key in ids))
 
@@ -76,12 +77,18 @@ def _added(typed: list[tuple[str, float]], whole: list[float], text: str) -> Dev
     shards = sum((float(count) for count in SHARD.findall(text)), 0.0)
     sliced = [(kind, count) for kind, count in typed if MIG.search(kind)]
     if sliced:  # a count without a type counts slices, too
-        share = sum(int(MIG.search(kind)[1]) * count for kind, count in sliced) / SLICES
-        rest = sum(count for kind, count in typed if not MIG.search(kind))
-        return Devices(rest + share, [], MIG.search(sliced[0][0])[0], shards)
+        slices = sum(_slices_of(kind) * count for kind, count in sliced)
+        whole_gpus = sum(count for kind, count in typed if not MIG.search(kind))
+        first_kind = sliced[0][0]
+        return Devices(whole_gpus + slices / SLICES, [], MIG.search(first_kind)[0], shards)
     total = max(whole) if whole else sum((count for _, count in typed), 0.0)
     types = list(dict.fromkeys(kind for kind, count in typed if kind and count))
     return Devices(total, types, None, shards)
+
+
+def _slices_of(kind: str) -> int:
+    """Compute slices of a MIG profile, such as 2 of `2g.10gb`."""
+    return int(MIG.search(kind)[1])
 
 
 def resource_gpus(name: str, count: float) -> Devices:

@@ -16,12 +16,22 @@ def hosts(text: str, source: str = "nodes") -> tuple[str, ...]:
         for part in re.findall(r"\[[^\]]*\]|[^\[\]]+|[\[\]]", word.strip()):
             if part in "[]":
                 raise wrong
-            choices = [part] if part[0] != "[" else [n for r in part[1:-1].split(",") for n in _range(r.strip(), wrong)]
+            choices = [part]
+            if part[0] == "[":
+                choices = _ranges(part[1:-1], wrong)
             names = [a + b for a in names for b in choices]
             if len(names) > MOST_NODES:
                 raise wrong
         found += [name for name in names if name]
     return tuple(found)
+
+
+def _ranges(text: str, wrong: TraceError) -> list[str]:
+    """Numbers of ranges with commas between them; `wrong` is raised if one of them is no range."""
+    numbers: list[str] = []
+    for part in text.split(","):
+        numbers += _range(part.strip(), wrong)
+    return numbers
 
 
 def _range(text: str, wrong: TraceError) -> list[str]:

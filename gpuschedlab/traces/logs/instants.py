@@ -31,25 +31,33 @@ def check_zone(zone: str | None, source: str) -> None:
 
 def is_set(text: pl.Expr) -> pl.Expr:
     """Whether a text says an instant at all: Slurm's Unknown and None do not."""
-    return text.str.strip_chars().str.to_lowercase().is_in(NOT_SET).not_()
+    return _plain(text).is_in(NOT_SET).not_()
+
+
+def _plain(text: pl.Expr) -> pl.Expr:
+    """Texts in lower case, without blanks around them."""
+    return text.str.strip_chars().str.to_lowercase()
 
 
 def instants(
     values: pl.Series, *, unit: float = 1.0, dates: str | None = None, zone: str | None = None
 ) -> pl.DataFrame:
-    """Seconds of instants: `early` and `late`, which differ where a clock time comes twice, and `naive` (no zone in the text)."""
+    """Seconds of instants: `early` and `late`, which differ if a clock time comes twice, and `naive` (no zone in the text)."""
     values = values.cast(pl.String) if values.dtype.is_temporal() else values
     if values.dtype != pl.String:
         seconds = values.cast(pl.Float64, strict=False) * unit
         return pl.DataFrame({"early": seconds, "late": seconds, "naive": pl.repeat(False, len(values), eager=True)})
     frame = _uniform(values, zone) if dates is None else values.to_frame("text").with_columns(_NONE)
-    rest = frame.filter(pl.col("early").is_null() & pl.col("text").is_not_null())["text"].unique()
-    rest = rest.filter(pl.select(is_set(rest)).to_series())
-    if rest.is_empty():
+    unread = frame.filter(pl.col("early").is_null() & pl.col("text").is_not_null())
+    texts = unread["text"].unique()
+    texts = texts.filter(pl.select(is_set(texts)).to_series())
+    if texts.is_empty():
         return frame.drop("text")
-    read = rest.to_frame().select("text", *_read(pl.col("text").str.strip_chars(), unit, dates, zone))
+    text = pl.col("text").str.strip_chars()
+    read = texts.to_frame().select("text", *_read(text, unit, dates, zone))
     both = frame.join(read, on="text", how="left", maintain_order="left", suffix="\0rest")
-    return both.select(pl.coalesce(name, f"{name}\0rest").alias(name) for name in ("early", "late", "naive"))
+    columns = {name: pl.coalesce(name, f"{name}\0rest") for name in ("early", "late", "naive")}
+    return both.select(**columns)
 
 
 _NONE = [pl.lit(None, pl.Float64).alias(n) for n in ("early", "late")] + [pl.lit(None, pl.Boolean).alias("naive")]
@@ -59,19 +67,32 @@ def _uniform(values: pl.Series, zone: str | None) -> pl.DataFrame:
     """Instants of texts in the commonest forms that are as long as the first, and have its zone; null of others."""
     # Logs write all their times alike, and reading any form takes twenty times as long.
     frame = values.to_frame("text")
-    found = COMMON.fullmatch(values.drop_nulls().head(1).to_list()[0]) if values.null_count() < len(values) else None
-    if not found:
+    first = values.drop_nulls().head(1)
+    match = COMMON.fullmatch(first[0]) if len(first) else None
+    if not match:
         return frame.with_columns(_NONE)
-    form = "%Y-%m-%dT%H:%M:%S" if found[1] == "T" else "%Y-%m-%d %H:%M:%S"
-    suffix = found[2] or ""
+    form = "%Y-%m-%dT%H:%M:%S" if match[1] == "T" else "%Y-%m-%d %H:%M:%S"
+    suffix = match[2] or ""
     local = values.str.to_datetime(form + suffix, time_unit="us", strict=False)
     if not suffix:
-        early, late = (each.alias(n) for n, each in zip(("early", "late"), _turned(pl.lit(local), zone), strict=True))
-        return frame.with_columns(early, late, pl.when(pl.lit(local).is_not_null()).then(pl.lit(True)).alias("naive"))
-    east = 0.0 if suffix == "Z" else float(f"{suffix[0]}1") * (int(suffix[1:3]) * 3600 + int(suffix[-2:]) * 60)
-    seconds = local.dt.epoch("us") / 1e6 - east
-    known = pl.when(pl.lit(seconds).is_not_null()).then(pl.lit(False))
-    return frame.with_columns(seconds.alias("early"), seconds.alias("late"), known.alias("naive"))
+        early, late = _turned(pl.lit(local), zone)
+        is_read = pl.lit(local).is_not_null()
+        naive = pl.when(is_read).then(pl.lit(True))
+        return frame.with_columns(early.alias("early"), late.alias("late"), naive.alias("naive"))
+    seconds = local.dt.epoch("us") / 1e6 - _seconds_east(suffix)
+    is_read = pl.lit(seconds).is_not_null()
+    naive = pl.when(is_read).then(pl.lit(False))
+    return frame.with_columns(seconds.alias("early"), seconds.alias("late"), naive.alias("naive"))
+
+
+def _seconds_east(suffix: str) -> float:
+    """Seconds by which an offset such as +02:00 is ahead of UTC; 0 for Z."""
+    if suffix == "Z":
+        return 0.0
+    sign = float(f"{suffix[0]}1")
+    hours = int(suffix[1:3])
+    minutes = int(suffix[-2:])
+    return sign * (hours * 3600 + minutes * 60)
 
 
 def _turned(local: pl.Expr, zone: str | None) -> list[pl.Expr]:
@@ -91,12 +112,17 @@ def _read(text: pl.Expr, unit: float, dates: str | None, zone: str | None) -> li
         text = text.str.replace(r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]*", "$1-$2-$3 ")
         text = text.str.replace(r"\s*(Z|UTC|GMT)$", "+00:00")
         groups = text.str.extract_groups(OFFSET).struct
-        hours, minutes = (groups.field(n).cast(pl.Float64, strict=False) for n in ("2", "3"))
-        east = pl.when(groups.field("1") == "-").then(-1.0).otherwise(1.0)
+        hours = groups.field("2").cast(pl.Float64, strict=False)
+        minutes = groups.field("3").cast(pl.Float64, strict=False)
+        is_west = groups.field("1") == "-"
+        sign = pl.when(is_west).then(-1.0).otherwise(1.0)
         # The day of a date that stands alone looks like an offset: a time must come before one.
-        offset = pl.when(text.str.contains(":")).then(east * (hours * 3600 + minutes * 60))
-        bare = pl.when(offset.is_not_null()).then(text.str.replace(OFFSET, "")).otherwise(text).str.strip_chars()
-        local = pl.coalesce(_parsed(bare, form) for form in DATES)
+        has_time = text.str.contains(":")
+        offset = pl.when(has_time).then(sign * (hours * 3600 + minutes * 60))
+        has_offset = offset.is_not_null()
+        without_offset = text.str.replace(OFFSET, "")
+        bare = pl.when(has_offset).then(without_offset).otherwise(text)
+        local = pl.coalesce(_parsed(bare.str.strip_chars(), form) for form in DATES)
     clock = local.dt.epoch("us") / 1e6
     given = pl.when(offset.is_not_null()).then(clock - offset)
     early, late = (pl.coalesce(number, given, each) for each in _turned(local, zone))
@@ -113,7 +139,8 @@ def wall_clock(seconds: pl.Expr, zone: str | None) -> pl.Expr:
     clock = pl.from_epoch((seconds * 1e6).round().cast(pl.Int64), time_unit="us")
     if zone is None:
         return clock
-    return clock.dt.replace_time_zone("UTC").dt.convert_time_zone(zone).dt.replace_time_zone(None)
+    instant = clock.dt.replace_time_zone("UTC")
+    return instant.dt.convert_time_zone(zone).dt.replace_time_zone(None)
 
 
 #: Seconds of the units in which numbers may be given.
@@ -173,30 +200,35 @@ def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, dec
     if decimal == "." and plain.null_count() == values.null_count():
         return plain * unit
     # Logs repeat their spans: each text is read once.
-    texts = values.unique().drop_nulls().alias("text").to_frame()
-    text = pl.col("text").str.strip_chars().str.to_lowercase()
+    texts = values.unique().drop_nulls().alias("text")
+    text = _plain(pl.col("text"))
     forms = [decimal_number(text, decimal) * unit]
     for form in (CLOCK, DAYS, WORDS):
-        found = text.str.extract_groups(form).struct
+        groups = text.str.extract_groups(form).struct
         names = [n for n in SCALE if f"(?<{n}>" in form]
-        parts = [found.field(n).cast(pl.Float64, strict=False) for n in names]
-        total = pl.sum_horizontal(p * SCALE[n] for n, p in zip(names, parts, strict=True))
-        forms.append(pl.when(pl.any_horizontal(p.is_not_null() for p in parts)).then(total))
+        parts = [groups.field(n).cast(pl.Float64, strict=False) for n in names]
+        total = pl.sum_horizontal(part * SCALE[name] for name, part in zip(names, parts, strict=True))
+        has_part = pl.any_horizontal(part.is_not_null() for part in parts)
+        forms.append(pl.when(has_part).then(total))
     if short:
         pair = text.str.extract_groups(PAIR).struct
-        a, b = (pair.field(n).cast(pl.Float64, strict=False) for n in ("a", "b"))
-        forms.append((a * 60 + b) * SHORT[short])
-    read = texts.select("text", seconds=pl.coalesce(forms))
-    each = values.rename("text").to_frame().join(read, on="text", how="left", maintain_order="left")
-    return each["seconds"].alias(values.name)
+        major = pair.field("a").cast(pl.Float64, strict=False)
+        minor = pair.field("b").cast(pl.Float64, strict=False)
+        forms.append((major * 60 + minor) * SHORT[short])
+    read = texts.to_frame().select("text", seconds=pl.coalesce(forms))
+    frame = values.rename("text").to_frame()
+    joined = frame.join(read, on="text", how="left", maintain_order="left")
+    return joined["seconds"].alias(values.name)
 
 
 def limits(values: pl.Series, **how) -> pl.Series:
     """Seconds of requested times: inf without a limit, null if it is not known (blank, -1, Partition_Limit, Slurm's NO_VAL)."""
     frame = pl.DataFrame({"raw": values, "s": spans(values, **how)})
-    none = (pl.col("s") <= 0) | (pl.col("s") / how.get("unit", 1.0)).is_in(NO_VALUES)
-    answer = pl.when(none).then(None).otherwise(pl.col("s"))
+    seconds = pl.col("s")
+    value = seconds / how.get("unit", 1.0)
+    is_unknown = (seconds <= 0) | value.is_in(NO_VALUES)
+    answer = pl.when(is_unknown).then(None).otherwise(seconds)
     if values.dtype == pl.String:
-        unlimited = pl.col("raw").str.strip_chars().str.to_lowercase().is_in(UNLIMITED)
+        unlimited = _plain(pl.col("raw")).is_in(UNLIMITED)
         answer = pl.when(unlimited).then(float("inf")).otherwise(answer)
     return frame.select(answer.alias(values.name)).to_series()

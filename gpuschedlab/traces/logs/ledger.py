@@ -1,4 +1,4 @@
-"""What came in from a log, what was left out and why, and what was assumed."""
+"""The report on a log: rows that came in, rows left out and why, and assumptions."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MANY = 0.1
 
 @dataclass(frozen=True)
 class Report:
-    """What came in from a log.
+    """Report on the rows of a log.
 
     Parameters
     ----------
     format, file : str
-        What was read as what.
+        The format, and the file read.
     bytes, rows, jobs : int
         Size of the file, its records, and jobs kept.
     gpu_hours, gpu_hours_out : float
@@ -42,18 +42,18 @@ class Report:
         Reason -> rows, gpu_hours, share (of all GPU-hours), example (line of the file); and tasks, if a row stands for several of an
         array.
     beside : dict of str to int
-        Rows that say more of a job, kept or left out, for which another row stands, and rows of no job; by what they are. Each row of
+        Rows that say more of a job, kept or left out, for which another row stands, and rows of no job; by kind. Each row of
         the log is a job, left out, or beside them (`accounted`).
     within : dict of str to int
-        What lies inside rows and counts nothing, such as attempts without times, by reason.
+        Entries that lie inside rows and count for nothing, such as attempts without times, by reason.
     used : dict of str to str
         Columns of the trace <- those of the file.
     guessed, unused : list of str
         Columns that were found by their names, and those of the file that were not used.
     assumed : list of str
-        What the log does not say, and was taken for granted.
+        Facts that the log does not say, and that were taken for granted.
     missing : list of str
-        What this format does not hold.
+        Facts that this format does not hold.
     zone : str or None
         Time zone of the clock.
     zero : str or float
@@ -105,7 +105,8 @@ class Report:
     @property
     def accounted(self) -> int:
         """Rows that are a job, are left out for a reason, or stand beside these: all rows of the log."""
-        return self.jobs + sum(self.counts().values()) + sum(self.beside.values())
+        left_out = sum(self.counts().values())
+        return self.jobs + left_out + sum(self.beside.values())
 
     def line(self) -> str:
         """The report in one line."""
@@ -113,9 +114,9 @@ class Report:
         if self.left_out:
             parts.append(f"left out: {', '.join(map(self._in_words, self.left_out))}")
         if self.beside:
-            parts.append(f"beside them: {_counted(self.beside)}")
+            parts.append(f"beside them: {counted(self.beside)}")
         if self.within:
-            parts.append(f"not counted within rows: {_counted(self.within)}")
+            parts.append(f"not counted within rows: {counted(self.within)}")
         if self.accounted != self.rows:
             parts.append(f"{self.rows - self.accounted:,} rows are in no job and in no count")
         if self.assumed:
@@ -154,7 +155,7 @@ class Report:
         return f"<details><summary>{escape(self.line())}</summary><table>{head}{rows}</table></details>"
 
 
-def _counted(counts: dict[str, int]) -> str:
+def counted(counts: dict[str, int]) -> str:
     """Counts in words, by reason."""
     return ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in counts.items())
 
@@ -165,7 +166,7 @@ def looks_like_a_factor(name: str) -> bool:
 
 
 class Ledger:
-    """What is left out: rows, GPU-hours, and a line as an example, by reason."""
+    """Rows that are left out: their number, GPU-hours, and a line as an example, by reason."""
 
     def __init__(self, left: dict[str, int]):
         self.rows = +Counter(left)  # without zeros
@@ -180,7 +181,9 @@ class Ledger:
         """Count rows that are left out."""
         if not rows.height:
             return
-        spent = pl.when(pl.col("gpus") == 0).then(0.0).otherwise(pl.col("gpus") * pl.col("duration"))
+        gpus = pl.col("gpus")
+        gpu_seconds = gpus * pl.col("duration")
+        spent = pl.when(gpus == 0).then(0.0).otherwise(gpu_seconds)
         work = rows.select(spent.fill_nan(None)).to_series()
         known = work.is_between(0, 1e15).fill_null(False)
         self.rows[reason] += rows.height
@@ -191,7 +194,7 @@ class Ledger:
             self.tasks[reason] += int(rows["tasks"].fill_null(1).sum())
 
     def take_unread(self, reason: str, rows: int) -> None:
-        """Count rows that do not say what they used."""
+        """Count rows that do not say their GPUs or time."""
         self.rows += Counter({reason: rows})
         self.unknown[reason] += rows
 
@@ -221,8 +224,9 @@ def most_at_once(jobs: pl.DataFrame, start: str = "started") -> float:
         return 0.0
     jobs = jobs.select("job_id", start, "gpus", "duration").drop_nulls().sort("duration")
     jobs = jobs.unique(["job_id", start], keep="last").sort(start)
-    held = (jobs[name].to_numpy() for name in (start, "gpus", "duration"))
-    return round(float(demand(*held, jobs[start].to_numpy()).max(initial=0.0)), 6)
+    starts, gpus, durations = (jobs[name].to_numpy() for name in (start, "gpus", "duration"))
+    in_use = demand(starts, gpus, durations, starts)
+    return round(float(in_use.max(initial=0.0)), 6)
 
 
 SEEN = "the nodes that jobs of the log ran on, and the most in use at once on one of a type"

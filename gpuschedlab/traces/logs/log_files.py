@@ -105,14 +105,19 @@ def read_texts(
             "Take the file as its owner publishes it."
         )
     frame = frame.rename(dict(zip(names, header, strict=True)))
-    return frame.slice(1) if frame.height and list(frame.row(0)[: len(header)]) == header else frame
+    if frame.height and list(frame.row(0)[: len(header)]) == header:
+        return frame.slice(1)
+    return frame
 
 
 def short_texts(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     """The table, unless one of its texts is longer than any that a log has."""
     for texts in frame:
         # Expressions over a single value copy it several times.
-        size = texts.estimated_size() if len(texts) == 1 else texts.str.len_bytes().max() or 0
+        if len(texts) == 1:
+            size = texts.estimated_size()
+        else:
+            size = texts.str.len_bytes().max() or 0
         if size > MOST_CELL:
             raise TraceError(
                 f"{source}: found a value of {size:,} bytes in {texts.name[:80]}; expected at most {MOST_CELL:,}. Check the quotes."
@@ -121,12 +126,17 @@ def short_texts(frame: pl.DataFrame, source: str) -> pl.DataFrame:
 
 
 def _nulls(frame: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Null where a text stands for nothing: looked for after reading, which costs a fifth of polars' own `null_values`."""
+    """Null if a text stands for nothing: looked for after reading, which costs a fifth of polars' own `null_values`."""
     frame = short_texts(frame, source)
-    there = frame.select(pl.all().is_in(NOTHING).any()).row(0, named=True) if frame.width else {}
-    return frame.with_columns(
-        pl.when(pl.col(c).is_in(NOTHING).not_()).then(c).alias(c) for c, any_ in there.items() if any_
-    )
+    if not frame.width:
+        return frame
+    holds_any = frame.select(pl.all().is_in(NOTHING).any())
+    changed = []
+    for name, any_ in holds_any.row(0, named=True).items():
+        if any_:
+            says_something = pl.col(name).is_in(NOTHING).not_()
+            changed.append(pl.when(says_something).then(name).alias(name))
+    return frame.with_columns(changed)
 
 
 def _ragged(raw: bytes, has_header: bool, how: dict, source: str) -> pl.DataFrame:
@@ -134,8 +144,10 @@ def _ragged(raw: bytes, has_header: bool, how: dict, source: str) -> pl.DataFram
     how = how | {"truncate_ragged_lines": True}
     names = pl.read_csv(raw, n_rows=1, has_header=has_header, **how).columns
     # polars takes the number of columns from the first line.
-    wider = how["separator"].join(map(str, range(len(names) + 1))).encode() + b"\n"
-    frame = _nulls(pl.read_csv(wider + (raw.partition(b"\n")[2] if has_header else raw), **how), source)
+    numbers = map(str, range(len(names) + 1))
+    wider = how["separator"].join(numbers).encode()
+    rows = raw.partition(b"\n")[2] if has_header else raw
+    frame = _nulls(pl.read_csv(wider + b"\n" + rows, **how), source)
     return frame.rename(dict(zip(frame.columns, [*names, SURPLUS], strict=True)))
 
 
@@ -157,20 +169,21 @@ def _check_text(raw: bytes, path: Path, source: str, separator: str):
             'or in Excel save it as "CSV UTF-8".'
         )
     if head.lstrip(b"\xef\xbb\xbf").startswith(b"#"):
+        first = head.splitlines()[0].decode(errors="replace")
         raise TraceError(
-            f"{source}: found a comment in the first line ({head.splitlines()[0].decode(errors='replace')}); expected the table "
+            f"{source}: found a comment in the first line ({first}); expected the table "
             f"itself. Remove the comments: grep -v '^#' {path.name} > new.csv."
         )
 
 
 def headless(names: Iterable[str]) -> str:
     """Way out of a table whose first line holds numbers or dates in the place of names; "" if it has names."""
-    values = [name for name in names if re.fullmatch(r"[-+\d.:T ]*\d[-+\d.:TZ ]*", name.strip().strip('"'))]
-    return (
-        f"; its first line holds values ({values[0]}), no names: put a line of names above it (sacct: without -n)."
-        if values
-        else ""
-    )
+    for name in names:
+        if re.fullmatch(r"[-+\d.:T ]*\d[-+\d.:TZ ]*", name.strip().strip('"')):
+            return (
+                f"; its first line holds values ({name}), no names: put a line of names above it (sacct: without -n)."
+            )
+    return ""
 
 
 def head_of(path: Path) -> str:
@@ -183,7 +196,12 @@ def head_of(path: Path) -> str:
 
 def headed(*names: str) -> Callable[[str], bool]:
     """Test of whether a file begins with a line that has some words, such as the names of its columns."""
-    return lambda head: set(names) <= set(re.findall(r"\w+", head.partition("\n")[0]))
+
+    def begins(head: str) -> bool:
+        first = head.partition("\n")[0]
+        return set(names) <= set(re.findall(r"\w+", first))
+
+    return begins
 
 
 def tables(
@@ -209,11 +227,12 @@ def lines_of(files: Sequence[Path], format: str, expected: str) -> pl.DataFrame:
         with readable(f"{format} {file.name}", expected):
             lines += text_of(file).splitlines()
     frame = short_texts(pl.DataFrame({"line": lines}, schema={"line": pl.String}), format)
-    return frame.with_columns(pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE))
+    number = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64)
+    return frame.with_columns(number.alias(LINE))
 
 
 def json_of(file: Path, format: str, expected: str) -> Any:
-    """What a JSON file holds."""
+    """Content of a JSON file."""
     with readable(f"{format} {file.name}", expected):
         return json.loads(text_of(file, MOST_BYTES // 4))
 
@@ -237,6 +256,12 @@ def inside(entry: Any, *path: str) -> Any:
     for key in path:
         entry = entry.get(key) if isinstance(entry, Mapping) else None
     return entry
+
+
+def mapping(entry: Any, *path: str) -> Mapping:
+    """Object at a path of keys; empty if there is none, or something else."""
+    found = inside(entry, *path)
+    return found if isinstance(found, Mapping) else {}
 
 
 def several(entry: Any, *path: str) -> list[dict]:

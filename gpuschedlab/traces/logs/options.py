@@ -1,4 +1,4 @@
-"""What a caller may say about a log, whatever its format: as arguments, and as words of a command line or a notebook."""
+"""Options of a caller about a log, whatever its format: as arguments, and as words of a command line or a notebook."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Options:
     dates : str
         Form of dates that do not begin with the year, as in `strptime`.
     spans : {"MM:SS", "HH:MM"}
-        What a span of two fields is.
+        Meaning of a span of two fields.
     decimal : {".", ","}
         Sign before decimals.
     separator : str
-        What stands between values of a table.
+        Sign between values of a table.
     zone : str
         Time zone of dates without one, and of `clock`.
     snapshot, since : float or str
@@ -52,9 +52,9 @@ class Options:
     tres : mapping
         Slurm's numbers of TRES that are GPUs -> type (Supercloud).
     user : str
-        Kubernetes: "label:NAME", where the user stands.
+        Kubernetes: "label:NAME", the label of the user.
     count : {"instances"}
-        Google 2019: what stands for a GPU.
+        Google 2019: the unit that stands for a GPU.
     speeds : mapping or path
         Gavel: steps a second by model, or a table with model, gpu_type, gpus, steps.
     gpu_type : str
@@ -149,9 +149,10 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
         if value is not None and not any(_is(value, kind) for kind in kinds):
             words = " or ".join(KINDS[kind][1] for kind in kinds if kind != "None")
             raise TraceError(f"{source}: found {name}={str(value)[:80]!r}; expected {words}.")
-    if str(given.get("instances", False)).lower() not in ("true", "false"):
+    instances = str(given.get("instances", False)).lower()
+    if instances not in ("true", "false"):
         raise TraceError(f"{source}: found instances={given['instances']!r}; expected true or false.")
-    given = dict(given) | {"instances": str(given.get("instances", False)).lower() == "true"}
+    given = dict(given) | {"instances": instances == "true"}
     if "accept" in given:
         words = given["accept"]
         given["accept"] = tuple(words.replace(",", " ").split() if isinstance(words, str) else words)
@@ -173,12 +174,13 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
             raise TraceError(
                 f"{source}: found the status {meaning!r} in states, for {word!r}; expected one of {', '.join(MEANINGS)}."
             )
-    given["columns"] = {ALIASES.get(ours, ours): text for ours, text in (given.get("columns") or {}).items()}
+    columns = given.get("columns") or {}
+    given["columns"] = {ALIASES.get(ours, ours): text for ours, text in columns.items()}
     return Options(**{name: value for name, value in given.items() if value is not None})
 
 
 def _is(value: Any, kind: str) -> bool:
-    """Whether a value is what a word of an annotation says; true and false are no numbers."""
+    """Whether a value is of the type in an annotation; true and false are no numbers."""
     parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     number = kind.endswith("float]")
     fits = all(isinstance(part, (float, int) if number else str) for part in parts)
@@ -215,8 +217,12 @@ def source_of(word: str) -> tuple[str, str, dict]:
     places = [i for i, sign in enumerate(path) if sign == ":" and "=" in path[i:]]
     if not places:
         return name, path, {}
-    cut = next((i for i in reversed(places) if Path(path[:i]).exists()), places[0])
-    given = dict(part.split("=", 1) for part in path[cut + 1 :].split(",") if "=" in part)
+    cut = places[0]
+    for i in places:
+        if Path(path[:i]).exists():
+            cut = i
+    settings = path[cut + 1 :].split(",")
+    given = dict(setting.split("=", 1) for setting in settings if "=" in setting)
     options = {
         key: given.pop(key) for key in NAMES if key in given and key not in ("columns", "user", "gpu_type", "cluster")
     }

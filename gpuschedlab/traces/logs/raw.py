@@ -1,4 +1,4 @@
-"""What a reader hands over: a table of texts, and under which of our names its columns go."""
+"""The records of a reader: a table of texts, and under which of our names its columns go."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,7 +51,24 @@ class Raw:
 
 def numeric(name: str) -> pl.Expr:
     """A column's texts as numbers; null if there is none."""
-    return pl.col(name).str.strip_chars().cast(pl.Float64, strict=False)
+    text = pl.col(name).str.strip_chars()
+    return text.cast(pl.Float64, strict=False)
+
+
+def as_number(name: str) -> pl.Expr:
+    """A column as floats; null if a value is no number."""
+    return pl.col(name).cast(pl.Float64, strict=False)
+
+
+def filled(name: str) -> pl.Expr:
+    """A column of lists; null in the place of an empty list."""
+    length = pl.col(name).list.len()
+    return pl.when(length > 0).then(name)
+
+
+def label(condition: pl.Expr, text: str) -> pl.Expr:
+    """A text in the rows in which a condition holds; null in the others."""
+    return pl.when(condition).then(pl.lit(text))
 
 
 def given(name: str, expected: str = SECONDS) -> Rule:

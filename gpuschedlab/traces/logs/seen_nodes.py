@@ -35,7 +35,8 @@ def cluster_seen(trace: pl.DataFrame) -> Cluster | None:
     if not jobs.height:
         return None
     try:
-        lists = {text: list(hosts(text, "nodelist")) for text in jobs["nodelist"].unique().to_list()}
+        texts = jobs["nodelist"].unique().to_list()
+        lists = {text: list(hosts(text, "nodelist")) for text in texts}
     except TraceError:  # names of another notation
         return None
     held = _held_by_node(jobs, lists)
@@ -51,14 +52,11 @@ def _held_by_node(jobs: pl.DataFrame, lists: dict[str, list[str]]) -> pl.DataFra
     """One row per job and node: `node`, `type`, `gpus`, `start`, `end`."""
     kinds = pl.DataFrame({"nodelist": list(lists), "node": list(lists.values())})
     kind = pl.col("gpu_type") if "gpu_type" in jobs.columns else pl.lit(None, pl.String)
-    frame = jobs.join(kinds, on="nodelist", how="left", maintain_order="left").filter(pl.col("node").list.len() > 0)
-    frame = frame.select(
-        "node",
-        type=kind,
-        gpus=pl.col("gpus") / pl.col("node").list.len(),
-        start="started",
-        end=pl.col("started") + pl.col("duration"),
-    )
+    node_count = pl.col("node").list.len()
+    frame = jobs.join(kinds, on="nodelist", how="left", maintain_order="left")
+    frame = frame.filter(node_count > 0)
+    end = pl.col("started") + pl.col("duration")
+    frame = frame.select("node", type=kind, gpus=pl.col("gpus") / node_count, start="started", end=end)
     return frame.explode("node")
 
 
@@ -68,13 +66,12 @@ def _types_of_nodes(held: pl.DataFrame) -> dict[str, str]:
     usual = Cluster.homogeneous(1, 1).gpu_types[0]
     if named.height:
         usual = named["type"].mode().sort()[0]
-    most = (
-        named.group_by("node", "type", maintain_order=True)
-        .len()
-        .sort(["node", "len", "type"], descending=[False, True, False])
-    )
-    of_node = dict(most.unique("node", keep="first", maintain_order=True).select("node", "type").iter_rows())
-    return {node: of_node.get(node, usual) for node in held["node"].unique().sort().to_list()}
+    counts = named.group_by("node", "type", maintain_order=True).len()
+    counts = counts.sort(["node", "len", "type"], descending=[False, True, False])
+    most = counts.unique("node", keep="first", maintain_order=True)
+    of_node = dict(most.select("node", "type").iter_rows())
+    nodes = held["node"].unique().sort()
+    return {node: of_node.get(node, usual) for node in nodes.to_list()}
 
 
 class Group(NamedTuple):
@@ -96,14 +93,17 @@ def _groups(held: pl.DataFrame, type_of: dict[str, str]) -> list[Group]:
     groups = []
     for i in order:
         kind = str(kinds[i])
-        groups.append(Group(kind, int(counts[i]), max(1, int(np.ceil(busiest[kind] - 1e-6)))))
+        gpus = int(np.ceil(busiest[kind] - 1e-6))
+        groups.append(Group(kind, int(counts[i]), max(1, gpus)))
     return groups
 
 
 def most_in_use(held: pl.DataFrame) -> dict[str, float]:
-    """Most GPUs in use at once on each node; where a job ends as another begins, its GPUs are free."""
+    """Most GPUs in use at once on each node; if a job ends as another begins, its GPUs are free."""
     begins = held.select("node", at="start", change="gpus")
     ends = held.select("node", at="end", change=-pl.col("gpus"))
     changes = pl.concat([ends, begins]).sort("node", "at", "change")
-    level = changes.with_columns(pl.col("change").cum_sum().over("node"))
-    return dict(level.group_by("node", maintain_order=True).agg(pl.col("change").max()).iter_rows())
+    in_use = pl.col("change").cum_sum()
+    level = changes.with_columns(in_use.over("node"))
+    most = level.group_by("node", maintain_order=True).agg(pl.col("change").max())
+    return dict(most.iter_rows())

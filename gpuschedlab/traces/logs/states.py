@@ -24,7 +24,8 @@ NEAR = 60.0
 
 def word(text: pl.Expr) -> pl.Expr:
     """State as the log writes it, its first word in capitals: "CANCELLED by 1001" and "CANCELLED+" are CANCELLED."""
-    return text.str.strip_chars().str.extract(r"^([^\s+(]+)").str.to_uppercase()
+    first = text.str.strip_chars().str.extract(r"^([^\s+(]+)")
+    return first.str.to_uppercase()
 
 
 def meaning(text: pl.Expr, more: Mapping[str, str | None] = {}) -> pl.Expr:
@@ -42,7 +43,8 @@ def follows_requeue(state: pl.Expr, submit: pl.Expr, end: pl.Expr) -> pl.Expr:
     start; `state` is the log's word in capitals, `end` when a record ended.
     """
     requeued = state.shift(1).over("job_id").is_in(REQUEUED)
-    near = (submit - end.shift(1).over("job_id")).abs() <= NEAR
+    since_end = submit - end.shift(1).over("job_id")
+    near = since_end.abs() <= NEAR
     same = submit == submit.shift(1).over("job_id")
     return (requeued & (near | same)).fill_null(False)
 

@@ -39,7 +39,7 @@ class Explorer(Runs, PairExplorer):
     trace : Scenario or Recipe; or polars.DataFrame, Intake, callable, or dict of them by name; optional
         Traces, or functions of a seed that make one; by default a generated week (`widgets.Generated`). After a scenario
         come the policies; so after a recipe, whose own are the default. Its other parts are those of the first seed. A log
-        (`gpuschedlab.intake`) comes with its own cluster, where it has one, and with its report.
+        (`gpuschedlab.intake`) comes with its own cluster, if it has one, and with its report.
     cluster : Cluster or dict of str to Cluster, optional
         By default 70 nodes of 8 GPUs. A cluster with the name of a trace is chosen together with it.
     policies : list or dict, optional
@@ -47,9 +47,9 @@ class Explorer(Runs, PairExplorer):
     pinned : str, optional
         Name of the policy that is compared with; by default the first one, and the second one is chosen.
     seed : int, optional
-        Where the seed begins, by default the scenario's or 0: another seed is another trace, where traces are functions of it.
+        First seed, by default the scenario's or 0: another seed is another trace, if traces are functions of it.
     cache : Cache, optional
-        Where runs are kept.
+        Cache of runs.
     upload : bool
         Whether a log of one's own can be sent from the browser.
     figures : iterable of callable
@@ -58,7 +58,7 @@ class Explorer(Runs, PairExplorer):
     guess : bool
         Whether the reader guesses first, where one looks on: the answer is seen after that.
     **parts
-        Of the scenarios, where they are not given: `history, speeds, estimator, delays, until`.
+        Of the scenarios, if they are not given: `history, speeds, estimator, delays, until`.
 
     Raises
     ------
@@ -113,7 +113,7 @@ class Explorer(Runs, PairExplorer):
 
     @property
     def pinned(self) -> Setting:
-        """What is compared with, on the trace that is shown: a policy as it comes, or what was kept."""
+        """The reference, on the trace that is shown: a policy as it comes, or a kept run."""
         name = self.panel.against.value
         now = self.setting
         if self._pinned is None or name in self.policies:
@@ -150,7 +150,7 @@ class Explorer(Runs, PairExplorer):
         return self._compare(Pairing(sides, self._place_of_trace(), self._weeks_of_trace, self._with_guess))
 
     def _name(self, setting: Setting, other: Setting) -> str:
-        """Name of a configuration in a sentence, with its cluster where the other's is not the same."""
+        """Name of a configuration in a sentence, with its cluster if the other's is not the same."""
         resized = (setting.cluster, setting.nodes) != (other.cluster, other.nodes)
         return setting.called(self.policies.get(setting.name), str(self.cluster_of(setting)) if resized else "")
 
@@ -201,7 +201,7 @@ class Explorer(Runs, PairExplorer):
         return made[name](self.runs)
 
     def _after(self):
-        """Play other weeks, and say what both policies do."""
+        """Play other weeks, and report both policies."""
         self._begin_weeks()
         now, before = (side.key for side in self.sides)
         words = now.says("now") + (f" {before.says('ref')}" if now.name != before.name else "")
@@ -209,7 +209,7 @@ class Explorer(Runs, PairExplorer):
         self.panel.show(words, self.knobs.note, self.reports.get(now.trace))
 
     def _with_guess(self, record: dict) -> dict:
-        """A record with what the reader guesses, if a guess is asked for."""
+        """A record with the reader's guess, if a guess is asked for."""
         if self.guess:  # first
             whole = self.screen.whole
             group = whole.later.group
@@ -242,5 +242,5 @@ class Explorer(Runs, PairExplorer):
         self.refresh()
 
     def _note_of_panel(self, still: bool) -> str:
-        """What a page without a kernel says below its head."""
+        """Sentence of a page without a kernel below its head."""
         return f"{self._pair_note(still)}<p>{self.panel.says.value}</p>{self.panel.report.value}"

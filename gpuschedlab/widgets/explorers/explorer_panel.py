@@ -13,7 +13,7 @@ LETTERS = 34
 
 
 class Panel:
-    """Controls of the first screen, policy, a knob and what is compared with, and those that are seen with *more*."""
+    """Controls of the first screen, policy, a knob and the reference, and those that are seen with *more*."""
 
     def __init__(self, owner, first: str, against: str, seed: int):
         w = need("ipywidgets")
@@ -77,7 +77,7 @@ class Panel:
             earlier.close()
 
     def hold(self, name: str):
-        """Choose what is kept as the reference, by its name."""
+        """Choose the kept run that is the reference, by its name."""
         with quiet(self._owner):
             self.against.options = [*self._owner.policies, *({name} - self._owner.policies.keys()), PIN]
             self.against.value = name
@@ -133,7 +133,7 @@ class Panel:
         self._owner._changed()
 
     def show(self, says: str, note: str, report=None):
-        """Show each policy in words, what followed a control that moved, what came in of a log, and the code."""
+        """Show each policy in words, the change by a control that moved, the intake of a log, and the code."""
         self.first_node.max = max(0, self._owner.cluster_of(self._owner.setting).total_nodes - 1)
         self.says.value = says + (f" <i>{escape(note)}</i>" if note else "")
         self.report.value = "" if report is None else report._repr_html_()

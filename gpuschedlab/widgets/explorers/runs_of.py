@@ -1,4 +1,4 @@
-"""What an Explorer runs: configurations in words, traces, clusters and policies by name, kept runs, code; and its state as a link."""
+"""Runs of an Explorer: settings in words, traces, clusters and policies by name, kept runs, code; and its state as a link."""
 
 import re
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ class Setting(NamedTuple):
         return self.name + (f" ({', '.join(words)})" if words else "")
 
     def says(self, role: str) -> str:
-        """HTML of what the policy does: the first part of its docstring's first sentence, and how this one differs from its like."""
+        """HTML of the policy's rule: the first part of its docstring's first sentence, and how this one differs from its like."""
         first = (type(self.policy).__doc__ or "").strip().partition("\n")[0].partition(";")[0].rstrip(".")
         words = [first[:1].lower() + first[1:]]
         if self.name != type(self.policy).__name__:
@@ -74,12 +74,12 @@ class OtherSeeds(Kept):
         self.owner = owner
 
     def source(self, contender: Setting, seed: int) -> tuple:
-        """Return trace, cluster, nodes and seed of a setting, and what makes its scenario in pieces."""
+        """Return trace, cluster, nodes and seed of a setting, and a function that makes its scenario in pieces."""
         key = (contender.trace, contender.cluster, contender.nodes, seed)
         return key, lambda seed: self.owner.scenario_in_pieces(contender._replace(seed=seed))
 
     def policy(self, contender: Setting) -> tuple:
-        """Return the policy of a setting; what it knows is the scenario's."""
+        """Return the policy of a setting; its knowledge is the scenario's."""
         return contender.policy, None
 
 
@@ -88,10 +88,10 @@ PICKERS = {"trace": str, "cluster": str, "seed": int, "nodes": int}
 
 
 class Runs:
-    """Part of an Explorer: what its settings name, and their runs."""
+    """Part of an Explorer: the objects that its settings name, and their runs."""
 
     def _take(self, trace, cluster, policies, seed, parts) -> int:
-        """Name what was given, or policies that need nothing but a trace; returns where the seed begins."""
+        """Name the arguments, or policies that need nothing but a trace; returns where the seed begins."""
         from gpuschedlab.policies import Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
 
         recipe = trace if isinstance(trace, Recipe) else None
@@ -159,7 +159,7 @@ class Runs:
         return self.run_of(self.setting)
 
     def take(self, name: str, log):
-        """Add a log (`gpuschedlab.intake`), or put it in the place of what had its name, and show it."""
+        """Add a log (`gpuschedlab.intake`), or put it in the place of the one that had its name, and show it."""
         replaced = {name} & self.reports.keys()
         others = {other: cluster for other, cluster in self.clusters.items() if other not in replaced}
         traces, self.clusters, reports = sources.named_logs({name: log}, others)
@@ -203,7 +203,7 @@ class Runs:
         return self._export(Path(folder), Path(folder))
 
     def download(self):
-        """Send the present run to the browser as one file: what `export` writes, zipped."""
+        """Send the present run to the browser as one file: the files that `export` writes, zipped."""
         packed = sources.zipped(lambda folder: self._export(folder, Path(".")))
         self.board.download(f"{self._file_name()}.zip", packed)
 
@@ -216,7 +216,7 @@ class Runs:
         return re.sub(r"\W+", "-", self.setting.name.lower())
 
     def _address(self) -> str:
-        """Write what is shown: all that differs from how the explorer begins, and always the policies and the nodes."""
+        """Write the present state: all that differs from how the explorer begins, and always the policies and the nodes."""
         panel = self.panel
         view = self.view
         now = self.sides[0].key

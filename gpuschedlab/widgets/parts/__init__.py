@@ -1,1 +1,1 @@
-"""What every explorer is made of: the board of figures, controls from knobs, kept results, visible errors."""
+"""Parts of every explorer: the board of figures, controls from knobs, kept results, visible errors."""

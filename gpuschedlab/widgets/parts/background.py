@@ -8,21 +8,21 @@ PAUSE = 0.005
 
 
 class Background:
-    """Pieces of work, one after another; what another thread begins meanwhile takes their place.
+    """Pieces of work, one after another; work that another thread begins meanwhile takes their place.
 
     Parameters
     ----------
     owner : BaseExplorer
-        Shows what goes wrong.
+        Shows errors.
     came : callable
-        Called with what a piece yields.
+        Called with the values that a piece yields.
     ended : callable
         Called without arguments after the last piece.
 
     Attributes
     ----------
     pieces : iterator or None
-        What is being done; None where nothing is.
+        Work that is being done; None if there is none.
     """
 
     def __init__(self, owner, came: Callable, ended: Callable):
@@ -51,7 +51,7 @@ class Background:
         self.pieces = None
 
     def rest(self) -> Iterator:
-        """Take the pieces that are left, to be done by the caller; none where nothing is being done."""
+        """Take the pieces that are left, to be done by the caller; none if nothing is being done."""
         pieces = self.pieces
         self.stop()
         return pieces or iter(())
@@ -64,7 +64,7 @@ class Background:
         self._timer = loop.call_later(wait, self.step, self.pieces)
 
     def step(self, pieces: Iterator | None):
-        """Do a piece of some work, if it is still what is being done, and come back after a pause."""
+        """Do a piece of some work, if it is still the present work, and come back after a pause."""
         self._owner.guarded(lambda: self._do_piece(pieces), keep=True)
 
     def _do_piece(self, pieces: Iterator | None):

@@ -19,7 +19,7 @@ DEAF = 3.0
 
 @cache
 def _widget(count: int) -> type:
-    """Class of a widget with a trait for each of some figures: what changes together travels in one message."""
+    """Class of a widget with a trait for each of some figures: values that change together travel in one message."""
     traitlets = need("traitlets", "explorers")
     synced = {
         **{name: traitlets.Unicode().tag(sync=True) for name in ("identity", "link")},
@@ -42,16 +42,16 @@ class Board:
     places : tuple of Place
         Name, height and width of each figure, in order.
     drawings : dict of str to Drawing
-        What to show first, by name.
+        Figures to show first, by name.
     asked, lost : callable, optional
-        Called with (what, value) that a click, a key or a drag asks for, and when a page does not hear what is sent.
+        Called with (what, value) that a click, a key or a drag asks for, and when a page does not hear a message.
 
     Attributes
     ----------
     widget : anywidget.AnyWidget
         To be put in a box.
     drawings : dict of str to Drawing
-        What is shown.
+        Figures shown.
     number : int
         Updates so far.
 
@@ -89,7 +89,7 @@ class Board:
         return {f"figure_{i}": encoded(plain(drawings[name]), bytes) for i, name in shown}
 
     def again(self):
-        """Another widget with all that is shown, for a page that has not got what was sent; returns the earlier one, to be closed."""
+        """Another widget with all that is shown, for a page that has not got them; returns the earlier one, to be closed."""
         earlier = self.widget
         self.widget = self._made()
         return earlier

@@ -1,4 +1,4 @@
-"""Results kept by what they were computed from, as many as fit."""
+"""Results kept by their inputs, as many as fit."""
 
 import time
 from collections import OrderedDict
@@ -16,10 +16,17 @@ class Result(NamedTuple):
 
 
 def size_of(value) -> int:
-    """Bytes of a run's frames, about where they have not been made yet, or of a frame; 0 for anything else."""
+    """Bytes of a run's frames, roughly if they have not been made yet, or of a frame; 0 for anything else."""
     held = [getattr(value, "__dict__", {}).get(name) for name in ("jobs", "timeline", "allocations", "rounds", "pools")]
     sizes = (f.estimated_size() for f in (value, *held) if hasattr(f, "estimated_size"))
-    return int(sum(sizes)) + sum(8 * len(f) * len(f[next(iter(f))]) for f in held if isinstance(f, Mapping))
+    unmade = sum(_size_of_columns(columns) for columns in held if isinstance(columns, Mapping))
+    return int(sum(sizes)) + unmade
+
+
+def _size_of_columns(columns: Mapping) -> int:
+    """Bytes of columns of which no frame has been made yet: eight per value."""
+    first = columns[next(iter(columns))]
+    return 8 * len(columns) * len(first)
 
 
 class Cache:
@@ -49,7 +56,7 @@ class Cache:
         self._held: OrderedDict[Hashable, tuple[Result, int]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable) -> Result:
-        """Result of a key: kept from earlier, or made now by `make()` and kept; what `make` raises is not."""
+        """Result of a key: kept from earlier, or made now by `make()` and kept; an error of `make` is not."""
         if key in self._held:
             self._held.move_to_end(key)
             return self._held[key][0]

@@ -23,7 +23,7 @@ def button(owner, name: str, help: str, answer, **more):
 
 
 def row(*parts):
-    """Widgets beside each other, or below each other where there is little room."""
+    """Widgets beside each other, or below each other if there is little room."""
     w = need("ipywidgets")
     return w.Box(parts, layout=w.Layout(flex_flow="row wrap", align_items="center"))
 
@@ -48,11 +48,12 @@ def nice_step(low: float, high: float, parts: int = 100) -> float:
     if wide <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(wide))
-    return float(f"{max(m for m in (1, 2, 5) if m * power <= wide * (1 + 1e-9)) * power:.1g}")
+    multiple = max(m for m in (1, 2, 5) if m * power <= wide * (1 + 1e-9))
+    return float(f"{multiple * power:.1g}")
 
 
 def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
-    """Step that divides a range into about so many parts, with a value on its grid: a browser moves what lies beside the grid."""
+    """Step that divides a range into about so many parts, with a value on its grid: a browser moves a value beside the grid."""
     step = (high - low) / parts
     steps = round((value - low) / step)
     return (value - low) / steps if steps else step
@@ -131,13 +132,14 @@ class Control:
 
     @property
     def value(self):
-        """What the widgets say, in the knob's own type."""
+        """Value of the widgets, in the knob's own type."""
         if self.info.optional and not self.parts[-1].value:
             return None
         if self.info.kind in ("bool", "choice"):
             return self.parts[0].value
         if self.info.kind == "floats":
-            return self.info.clip(tuple(self._read(p) for p in self.parts if p.layout.display != "none"))
+            visible = [part for part in self.parts if part.layout.display != "none"]
+            return self.info.clip(tuple(self._read(part) for part in visible))
         return self._read(self.parts[0])
 
     @value.setter
@@ -176,7 +178,10 @@ class KnobControls:
 
     def close(self):
         """Free the widgets."""
-        close_all([self.box, *(part for each in self.controls.values() for part in each.parts)])
+        widgets = [self.box]
+        for control in self.controls.values():
+            widgets += control.parts
+        close_all(widgets)
 
     def split(self, names: tuple[str, ...]) -> tuple:
         """Boxes of some knobs, by default the first four, and of the others."""
@@ -205,7 +210,7 @@ class KnobControls:
 
     @property
     def thing(self):
-        """Copy of what was given, with the knobs as the controls say and the constraints restored."""
+        """Copy of the base, with the knobs as the controls say and the constraints restored."""
         return self._base.with_knobs(**self._allowed())
 
     def _allowed(self) -> dict:
@@ -217,7 +222,8 @@ class KnobControls:
             for name in moved:
                 self.controls[name].value = allowed[name]
         if moved:
-            rules = "; ".join(c.text for c in type(self._base).constraints) or "its range"
+            constraints = type(self._base).constraints
+            rules = "; ".join(constraint.text for constraint in constraints) or "its range"
             self.note = f"{', '.join(moved)} followed, to keep: {rules}"
         return allowed
 

@@ -56,21 +56,21 @@ def free_earlier(explorer):
 class BaseExplorer:
     """Base of the explorers: a subclass gives `places`, and how its controls are computed and shown.
 
-    Controls say a state (`_controls`), which is computed (`_compute`); a page shows the answer (`_page`). What the page asks for is
+    Controls say a state (`_controls`), which is computed (`_compute`); a page shows the answer (`_page`). Its requests are
     answered by `_asked`.
 
     A change that a cell or script makes is drawn at once, so that batch runs see its errors; one from the browser is
-    drawn `DELAY` seconds later with all that came in between. What goes wrong is shown in a box, as an output of type
+    drawn `DELAY` seconds later with all that came in between. Errors are shown in a box, as an output of type
     "error", and the figures keep the last state that worked. Running a cell again frees the explorer that it made before.
 
-    Where a program runs the cells (papermill, a site's build), the page holds each combination of the values that `Controls.kept` names.
+    If a program runs the cells (papermill, a site's build), the page holds each combination of the values that `Controls.kept` names.
 
-    Where a page has not drawn an update for some seconds, a bar above the figures says so; a page that does not hear gets another widget.
+    If a page has not drawn an update for some seconds, a bar above the figures says so; a page that does not hear gets another widget.
 
     Parameters
     ----------
     cache : Cache, optional
-        Where results are kept.
+        Cache of results.
 
     Attributes
     ----------
@@ -79,11 +79,11 @@ class BaseExplorer:
     runs : dict of str to Run
         Runs that are shown, by name: the line above the figures says which jobs they leave.
     controls : Controls
-        What the reader moves.
+        Controls that the reader moves.
     page : Page
-        What is shown.
+        Page that shows the answer.
     seconds : float
-        What computing the present state takes when it is not kept.
+        Time to compute the present state when it is not kept.
     board : Board
         The figures.
     box : ipywidgets.VBox
@@ -116,7 +116,7 @@ class BaseExplorer:
         self.keeping = False
 
     def _controls(self) -> Controls:
-        """Controls: what the reader moves, and the state that it says."""
+        """Controls that the reader moves, and their state."""
         return Controls()
 
     def _compute(self, state):
@@ -124,11 +124,11 @@ class BaseExplorer:
         raise NotImplementedError
 
     def _page(self, answer) -> Page:
-        """What is shown of an answer; abstract."""
+        """Page of an answer; abstract."""
         raise NotImplementedError
 
     def _asked(self, what: str, value):
-        """Answer to what the page asks for: "clicked" with (figure's name, number of the trace, of the point), or words of its own."""
+        """Answer to a request of the page: "clicked" with (figure, number of the trace, of the point), or words of its own."""
         if what == "more":
             self.open(not self.opened)
             self.refresh()
@@ -139,7 +139,7 @@ class BaseExplorer:
         return self.more is not None and self.more.layout.display is None
 
     def open(self, opened: bool):
-        """Show or hide what is seen with *more*."""
+        """Show or hide the parts seen with *more*."""
         self.more.layout.display = None if opened else "none"
         (self.box.add_class if opened else self.box.remove_class)("gpuschedlab-more")
 
@@ -159,7 +159,7 @@ class BaseExplorer:
         self._pace()
 
     def _answer(self):
-        """Answer to what the controls say now."""
+        """Answer to the present state of the controls."""
         state = self.controls.state()
         if not self.remembers:
             return self._compute(state)
@@ -215,12 +215,12 @@ class BaseExplorer:
         self.refresh(keep=self.error.outputs != earlier)  # what went wrong since the control moved is not of its doing
 
     def refresh(self, keep: bool = False):
-        """Compute and draw what the controls say now; an error goes to the box, which keeps an earlier one only with `keep`."""
+        """Compute and draw the state of the controls; an error goes to the box, which keeps an earlier one only with `keep`."""
         self.guarded(lambda: self._show(self._answer()), keep)
         self._pace()
 
     def guarded(self, do, keep: bool = False):
-        """Do something, and show in the box what goes wrong with it; what it calls may guard itself, too, and other threads wait."""
+        """Do something, and show its error in the box; functions that it calls may do so, too, and other threads wait."""
         with self._one:
             if self._guarding:
                 return do()
@@ -247,12 +247,12 @@ class BaseExplorer:
         self.error.outputs = ({"output_type": "error"} | report, stream)
 
     def _pace(self):
-        """Let sliders follow the hand, or its release, by what the last run took."""
+        """Let sliders follow the hand, or its release, by the time of the last run."""
         for slider in self.controls.sliders():
             slider.continuous_update = self.seconds < QUICK
 
     def _note(self, still: bool = False) -> str:
-        """HTML above the figures where no kernel answers, and no script runs if they are `still`."""
+        """HTML above the figures if no kernel answers, and no script runs if they are `still`."""
         return f'<div class="gpuschedlab-said">{self.status.value}</div>{self.page.note(still)}'
 
     def states(self) -> dict:
@@ -263,7 +263,8 @@ class BaseExplorer:
         first = [place.name for place in self.board.first if not place.words]
         if not values_of:
             return {}
-        grid = [*product(*(values for values, _ in values_of.values()))]
+        axes = [values for values, _ in values_of.values()]
+        grid = list(product(*axes))
         now = tuple(begin for _, begin in values_of.values())
         for values in (*grid, now):  # at last as before
             self.keeping = len(states) < len(grid)

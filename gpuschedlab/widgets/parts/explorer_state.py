@@ -1,4 +1,4 @@
-"""What an explorer is made of: its controls, whose state is computed, and the page that shows the answer."""
+"""Parts of an explorer: its controls, whose state is computed, and the page that shows the answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ def no_words(*_) -> str:
 
 @dataclass
 class Controls:
-    """What a reader moves, and the state that it says.
+    """Controls that a reader moves, and their state.
 
     Parameters
     ----------
     state : callable
-        Return what is to be computed, as the widgets say now.
+        Return the state to be computed, as the widgets say now.
     row, more : list of widgets
         In a row above the figures, and seen with *more*.
     above, below : list of widgets
@@ -48,12 +48,12 @@ class Controls:
 
 @dataclass
 class Page:
-    """What is shown of an answer.
+    """Page of an answer.
 
     Parameters
     ----------
     figures : dict
-        Numbers of each figure (what a function of `plots` returns), by its name.
+        Numbers of each figure (as a function of `plots` returns them), by its name.
     comparisons : tuple of Difference
         Said in the head, the first one large.
     words : str
@@ -65,7 +65,7 @@ class Page:
     rare : dict of str to callable
         Figures that are computed once they are asked for: functions that return their numbers, by name.
     note : callable
-        HTML that follows the head where no kernel answers; it is given whether no script runs either.
+        HTML that follows the head if no kernel answers; it is given whether no script runs either.
     address : callable
         Return the state as the address of a page holds it.
     after : callable

@@ -1,4 +1,4 @@
-"""The Explorer's first screen: what is measured and looked at of two runs, in words, and the record that a page draws; no widgets."""
+"""The Explorer's first screen: measures and views of two runs, in words, and the record that a page draws; no widgets."""
 
 from datetime import timedelta
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from gpuschedlab.metrics import utilisation
 from gpuschedlab.metrics.columns import jobs_of, known
 from gpuschedlab.metrics.fairness import finish_time_fairness
 from gpuschedlab.metrics.sentence import span, two_spans
-from gpuschedlab.metrics.who_pays import compared
+from gpuschedlab.metrics.who_pays import Scope, compared
 from gpuschedlab.plots.job_changes import Compared
 from gpuschedlab.plots.kinds.style import HOUR
 
@@ -28,7 +28,7 @@ class Measured(NamedTuple):
     utilisation: float
 
     def table(self, among: np.ndarray | None = None) -> dict[str, float]:
-        """Metrics of the table, by their names in `METRICS`, of the jobs that `among` (n,) picks; nan where there is none."""
+        """Metrics of the table, by their names in `METRICS`, of the jobs that `among` (n,) picks; nan if there is none."""
         among = np.isfinite(self.jct) & (True if among is None else among)
         times, waits, unfair, stopped = (each[among] for each in self[:4])
         if not len(times):
@@ -39,7 +39,7 @@ class Measured(NamedTuple):
 
 
 def measured(run) -> Measured:
-    """Measure a run, job by job; the same values as `run.summary()` where all jobs are picked."""
+    """Measure a run, job by job; the same values as `run.summary()` if all jobs are picked."""
     jobs = jobs_of(run)
     rows = known(run, False)
     rho = finish_time_fairness(run)
@@ -56,7 +56,7 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 class View(NamedTuple):
-    """What is looked at: dots by "run" time or "gpus", row of a job, spans of submission (h) and of run time (s) or GPUs."""
+    """The view: dots by "run" time or "gpus", row of a job, spans of submission (h) and of run time (s) or GPUs."""
 
     by: str = "run"
     job: int | None = None
@@ -67,7 +67,7 @@ class View(NamedTuple):
 class Screen:
     """Two runs compared, as some view has it: `difference` is that of the jobs that are framed, `whole` that of all.
 
-    Given are the runs, what was `measured` of them, and their names in sentences and on lines, each now and before.
+    Given are the runs, the figures `measured` of them, and their names in sentences and on lines, each now and before.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Screen:
         self.measured = found
         self.view = view
         jobs = jobs_of(runs[0])
-        self.whole = self.difference = compared(*runs, names, place=place)
+        self.whole = self.difference = compared(*runs, names, Scope(place=place))
         moved = np.zeros(len(jobs["submit"]), int)
         weekday = _weekday(runs[0])
         moved[self.whole.later.rows] = 1
@@ -88,14 +88,15 @@ class Screen:
         self._framed = [(x >= span[0]) & (x <= span[1]) if span else x == x for x, span in spans]
         self.among = np.logical_and(*self._framed) if view.time or view.size else None
         if self.among is not None:
-            self.difference = compared(*runs, names, among=self.among, of=self._of(), place=place)
+            self.difference = compared(*runs, names, Scope(self.among, self._of(), place))
 
     def _of(self) -> str:
         """Words for the jobs that are framed."""
         view = self.view
         clauses = []
         if view.time:
-            clauses.append("submitted " + " to ".join(clock(hours, self.compared.weekday) for hours in view.time))
+            ends = [clock(hours, self.compared.weekday) for hours in view.time]
+            clauses.append("submitted " + " to ".join(ends))
         if view.size:
             clauses.append(f"that {self._size_clause()}")
         return " ".join(clauses)
@@ -120,26 +121,32 @@ class Screen:
         return between
 
     def record(self, why: dict) -> dict:
-        """What a page draws the screen from; `why` is the name of the view's job and why it waited, now and before."""
+        """Record that a page draws the screen from; `why` is the name of the view's job and why it waited, now and before."""
         fields = {"view": self.view._asdict(), "kind": self.whole.kind, "table": self.table()}
         fields |= self.compared.sent(self.view.job, *self._framed)
         return fields | {"lit": None if self.view.job is None else self.lit(self.view.job, why)}
 
     def lit(self, row: int, why: dict) -> dict:
-        """What a page draws of one job, besides `why` it waited: its times and when it held GPUs, now and before."""
+        """Record that a page draws one job from, besides `why` it waited: its times and when it held GPUs, now and before."""
         c = self.compared
         times = {name: float(getattr(c, name)[row]) for name in ("now", "before", "submit")}
-        held = (run.allocations.filter(pl.col("job") == row).select("start", "end").unique() for run in self.runs)
-        times["held"] = [spans.sort("start").rows() for spans in held]
+        times["held"] = [_spans_of(run, row) for run in self.runs]
         return why | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}
 
     def table(self) -> dict:
         """Metrics of both runs on the jobs that are framed, how many these are, and the interval of the first's ratio."""
         d = self.difference
         found = self.measured[: 1 if self.whole.kind == "self" else 2]
-        values = [[*each.table(self.among).values()] for each in found]
+        values = [list(measures.table(self.among).values()) for measures in found]
         ratio = [d.value, d.low, d.high][: 3 if d.low == d.low and d.kind not in ("same", "self") else 1]
         return {"values": values, "jobs": None if self.among is None else d.jobs, "ratio": ratio}
+
+
+def _spans_of(run, row: int) -> list[tuple[float, float]]:
+    """Start and end (s) of the times in which a job of a run held GPUs, in order; empty if it never did."""
+    stretches = run.allocations.filter(pl.col("job") == row)
+    spans = stretches.select("start", "end").unique()
+    return spans.sort("start").rows()
 
 
 def clock(hours: float, weekday: int | None) -> str:

@@ -23,7 +23,7 @@ def _part(name: str) -> str:
 
 
 class Guess:
-    """Ask a question, and show what answers it once the reader has chosen an answer or pressed *See*.
+    """Ask a question, and show the outputs that answer it once the reader has chosen an answer or pressed *See*.
 
     As the value of a cell it shows the question and then, one below the other, its answers, which are hidden until then: in
     JupyterLab, in Voila, and in the HTML that is exported of a notebook that was run there. It needs no kernel, and hides without
@@ -67,7 +67,7 @@ class Guess:
         self.identity = sha256(question.encode()).hexdigest()[:12]
 
     def html(self) -> str:
-        """Return the question as HTML, with what hides and reveals the outputs that follow it; without the answers."""
+        """Return the question as HTML, with a style that hides and reveals the outputs that follow it; without the answers."""
         truth = f'data-guess="{self.identity}"'
         if self.times:
             truth += f' data-times="{escape(json.dumps(self.times))}"'
@@ -82,7 +82,7 @@ class Guess:
         )
 
     def _elsewhere(self) -> str:
-        """Return the style of what waits for this guess in other cells."""
+        """Return the style of outputs that wait for this guess in other cells."""
         closed = f'body:has([data-guess="{self.identity}"]:not([open]))'
         mark = f'[data-waits="{self.identity}"]'
         return (

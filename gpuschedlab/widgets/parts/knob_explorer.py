@@ -9,7 +9,7 @@ from gpuschedlab import plots
 from gpuschedlab.comparison import place_of
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.metrics.like_weeks import MOST
-from gpuschedlab.metrics.who_pays import compared
+from gpuschedlab.metrics.who_pays import Scope, compared
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.sim.recipe_base import Recipe
 from gpuschedlab.weeks import Kept, pieces
@@ -24,14 +24,14 @@ PAIR = (plots.Place("change", 320, least=220), plots.Place("story", words=True),
 
 
 class KnobExplorer(BaseExplorer):
-    """Base: a subclass gives `places`, `_compute`, which is given what the knobs say, and `_page`.
+    """Base: a subclass gives `places`, `_compute`, which is given the knobs' values, and `_page`.
 
     Parameters
     ----------
     thing : Knobbed, optional
-        Where the knobs begin; without it what `begin()` returns, if a subclass has that.
+        Where the knobs begin; without it the result of `begin()`, if a subclass has that.
     cache : Cache, optional
-        Where results are kept.
+        Cache of results.
 
     Examples
     --------
@@ -79,7 +79,8 @@ class KnobExplorer(BaseExplorer):
         values = {}
         for info in (infos[name] for name in self.kept if name in infos):
             present = info.value_of(self._begin)
-            values[info.label] = (sorted({*(self.kept[info.name] or info.knob.choices), present}), present)
+            choices = self.kept[info.name] or info.knob.choices
+            values[info.label] = (sorted({*choices, present}), present)
         return values
 
     def _put_values(self, values: dict):
@@ -101,7 +102,7 @@ class Lineup:
     pair : callable
         Of the runs by name, return the names of the two that are compared, now and before.
     matters : callable
-        Of a name, return what its run depends on, besides the policy and the seed.
+        Of a name, return the inputs of its run, besides the policy and the seed.
     """
 
     names: list[str]
@@ -110,7 +111,7 @@ class Lineup:
 
 
 class RunExplorer(PairExplorer, KnobExplorer):
-    """Base of the explorers of a recipe: what its scenario becomes under its policies; `self.runs` are the runs by name.
+    """Base of the explorers of a recipe: the outcome of its scenario under its policies; `self.runs` are the runs by name.
 
     A subclass gives `places`, with the dots, the story and the table of two runs (`PAIR`) among them, and adds to `_page` and
     `_lineup`, which are given the recipe.
@@ -122,7 +123,7 @@ class RunExplorer(PairExplorer, KnobExplorer):
     seed : int
         Seed of the scenario, and of whatever else is drawn.
     cache : Cache, optional
-        Where runs are kept.
+        Cache of runs.
     **knobs
         Knobs of the recipe that begin elsewhere; None: as it says.
     """
@@ -134,7 +135,8 @@ class RunExplorer(PairExplorer, KnobExplorer):
 
     def __init__(self, recipe: Recipe | None = None, seed: int = 0, cache: Cache | None = None, **knobs):
         self.seed, recipe = seed, recipe or self.begin()
-        super().__init__(recipe.with_knobs(**{name: v for name, v in knobs.items() if v is not None}), cache)
+        knobs = {name: value for name, value in knobs.items() if value is not None}
+        super().__init__(recipe.with_knobs(**knobs), cache)
 
     remembers = False  # runs are, one by one
 
@@ -156,7 +158,7 @@ class RunExplorer(PairExplorer, KnobExplorer):
         return play, False
 
     def _lineup(self, recipe) -> Lineup:
-        """Policies that are played, which of them are compared, and what their runs depend on."""
+        """Policies that are played, which of them are compared, and the inputs of their runs."""
 
         def matters(name: str) -> tuple:
             return self.matter_of(recipe)
@@ -202,6 +204,13 @@ class RunExplorer(PairExplorer, KnobExplorer):
         names = [side.name for side in self.sides]
         d = self.screen.difference
         price = getattr(recipe, "price", None)
-        options = {"among": self.screen.among, "of": d.of, "prices": 1.0 if price is None else price}
-        options |= {"place": self._place()}
-        return tuple(d if m == "jct" else compared(*runs, names, measure=m, **options) for m in self.measures)
+        if price is None:
+            price = 1.0
+        scope = Scope(self.screen.among, d.of, self._place())
+        differences = []
+        for measure in self.measures:
+            if measure == "jct":
+                differences.append(d)
+            else:
+                differences.append(compared(*runs, names, scope, measure=measure, prices=price))
+        return tuple(differences)

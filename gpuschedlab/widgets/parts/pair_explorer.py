@@ -65,17 +65,17 @@ class PairExplorer(BaseExplorer):
         return self.pairing.place
 
     def play_weeks(self, most: int = MOST):
-        """Play up to so many weeks like the one that is shown, and say in the line below the head what they give.
+        """Play up to so many weeks like the one that is shown, and report them in the line below the head.
 
         Returns
         -------
         Weeks or None
-            None where the trace is no function of a seed.
+            None if the trace is no function of a seed.
         """
         return self.week_line.play(most)
 
     def _begin_weeks(self):
-        """Play other weeks of what is shown, once the reader has guessed."""
+        """Play other weeks of the present state, once the reader has guessed."""
         shown = (self.guess, *(side.key for side in self.sides))
         if (
             self.week_line.done and shown == self._weeks_of
@@ -109,7 +109,7 @@ class PairExplorer(BaseExplorer):
         return self.screen
 
     def _pair(self) -> dict:
-        """Numbers of what is drawn from the record of both runs."""
+        """Numbers of the figures drawn from the record of both runs."""
         drawn = self.screen.compared
         record = self._record()
         alone = self.places[0].name != "jobs"  # then the dots bring the record
@@ -118,24 +118,29 @@ class PairExplorer(BaseExplorer):
         )
 
     def _why(self, row: int | None) -> dict:
-        """Why a job waited, now and before: what the log of its waits says, or else the runs' frames."""
+        """Why a job waited, now and before: by the log of its waits, or else the runs' frames."""
         if row is None:
             return {}
-        job = str(self.sides[0].run.jobs["job_id"][row])
+        job = self._name_of(row)
         known = [self._stories.get((side.key, job)) for side in self.sides]
         why = [words or side.run.story(job) for words, side in zip(known, self.sides)]
         return {"id": job, "why": why, "logged": None not in known}
 
+    def _name_of(self, row: int) -> str:
+        """Name of the job in a row of the runs."""
+        jobs = self.sides[0].run.jobs
+        return str(jobs["job_id"][row])
+
     def log(self):
         """Log the waits of the job that is looked at, and tell its story by that."""
-        job = str(self.sides[0].run.jobs["job_id"][self.view.job])
+        job = self._name_of(self.view.job)
         for side in self.sides:
             if (side.key, job) not in self._stories:
                 self._stories[side.key, job] = side.logged(job).story(job)
         self._draw(self._pair())
 
     def _record(self) -> dict:
-        """What a page draws the first screen from."""
+        """Record that a page draws the first screen from."""
         found = self.screen.record(self._why(self.view.job)) | {"mark": self._mark}
         if not self.keeping:
             return self.pairing.record(found)

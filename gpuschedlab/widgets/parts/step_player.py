@@ -1,4 +1,4 @@
-"""A player of steps on a page: any step of any case, without a kernel; sentences where no script runs."""
+"""A player of steps on a page: any step of any case, without a kernel; sentences if no script runs."""
 
 import json
 from functools import cache
@@ -17,7 +17,7 @@ HERE = files("gpuschedlab.widgets.parts")
 
 @cache
 def shared(name: str = "page.js") -> str:
-    """What all players of a page use: a file of this folder."""
+    """File that all players of a page use: a file of this folder."""
     return (HERE / name).read_text(encoding="utf-8")
 
 
@@ -27,7 +27,7 @@ def css() -> str:
 
 
 class StepPlayer:
-    """Step through cases of a decision: the line of a listing that acts, what is read and decided, a table, and a figure.
+    """Step through cases of a decision: the line of a listing that acts, the values read and decided, a table, and a figure.
 
     The page holds all of it: it plays without a kernel, in a saved notebook and on a site. Arrows step, Page Up and Page Down
     change the case.
@@ -41,7 +41,7 @@ class StepPlayer:
     at : int
         Place of the case that is shown first.
     what : str
-        What the cases differ in, beside their slider.
+        The difference of the cases, beside their slider.
     draw : callable, optional
         From a step and its case to the numbers of the figure; without it there is none.
     height : int
@@ -63,8 +63,9 @@ class StepPlayer:
 
     def __init__(self, listing, cases, at: int = 0, what: str = "case", draw=None, height: int = 260):
         if not cases or not all(case.steps for case in cases):
+            without_steps = sum(not case.steps for case in cases)
             raise RunError(
-                f"StepPlayer: found {len(cases)} cases, {sum(not c.steps for c in cases)} without steps; expected one or more with "
+                f"StepPlayer: found {len(cases)} cases, {without_steps} without steps; expected one or more with "
                 "steps. Record a decision that has something to decide."
             )
         self.listing = tuple(listing)

@@ -1,4 +1,4 @@
-"""The line below the head of an explorer: what weeks like this one say, refined while no control moves."""
+"""The line below the head of an explorer: the result of weeks like this one, refined while no control moves."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,7 +14,7 @@ MORE = 40
 
 
 class WeekLine:
-    """A line as high as what it said before, and a button that asks for more weeks.
+    """A line as high as it was before, and a button that asks for more weeks.
 
     While the weeks of a new state are played, the words of the state before keep the line's height, unseen: figures below would
     be drawn again for each height.
@@ -22,16 +22,16 @@ class WeekLine:
     Parameters
     ----------
     owner : BaseExplorer
-        Shows what goes wrong.
+        Shows errors.
 
     Attributes
     ----------
     weeks : Weeks or None
-        What has been played of the present state.
+        Weeks that have been played of the present state.
     done : bool
         Whether no more weeks of the present state are to be played.
     box : ipywidgets.HBox
-        Line and button; hidden where there are no other weeks.
+        Line and button; hidden if there are no other weeks.
     """
 
     def __init__(self, owner):
@@ -49,12 +49,12 @@ class WeekLine:
         self.box = w.HBox([self.earlier, self.said, self.button]).add_class("gpuschedlab-weeks")
 
     def begin(self, make: Callable | None, by_itself: bool = True):
-        """Forget what was played, and play the present state soon.
+        """Forget the weeks played, and play the present state soon.
 
         Parameters
         ----------
         make : callable, optional
-            Called with the most weeks, it plays them in pieces, and yields None or what is known; None: there are no other weeks.
+            Called with the most weeks, it plays them in pieces, and yields None or the result; None: there are no other weeks.
         by_itself : bool
             Whether it begins without a click.
         """
@@ -76,7 +76,7 @@ class WeekLine:
         self.background.stop()
 
     def play(self, most: int = MOST) -> Weeks | None:
-        """Play weeks at once, as a program that has no time to wait does; None where there are no others."""
+        """Play weeks at once, as a program that has no time to wait does; None if there are no others."""
         self.stop()
         if self._make is not None:
             for weeks in self._make(most):
@@ -85,7 +85,7 @@ class WeekLine:
         return self.weeks
 
     def play_if_by_itself(self):
-        """Play weeks at once, unless they wait for a click: what a page without a kernel shows."""
+        """Play weeks at once, unless they wait for a click: as a page without a kernel shows them."""
         if self._by_itself:
             self.play()
 
@@ -102,7 +102,7 @@ class WeekLine:
         self._show()
 
     def _know(self, weeks: Weeks | None):
-        """Keep what is known, and say it from the fewest weeks on that have an interval."""
+        """Keep the result so far, and say it from the fewest weeks on that have an interval."""
         if weeks is None:
             return
         self.weeks = weeks

@@ -18,9 +18,9 @@ from gpuschedlab._compiled import records
 from gpuschedlab.cluster.node_index import CLAIM, NODE, SLOTS, charge, charge_typed
 from gpuschedlab.estimators import Requested
 from gpuschedlab.papers.clusters.files.description import Description
-from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_qos
+from gpuschedlab.papers.clusters.files.sacctmgr_files import read_assoc, read_qos
 from gpuschedlab.papers.clusters.schedulers.limits import Limit, claims_of
-from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan
+from gpuschedlab.papers.clusters.schedulers.slurm_plan import Running, Site, SlurmRule, plan, waiting_jobs
 from gpuschedlab.sim.engine.jobs.records import ASK, CELL, RULE, RUN, WINDOW
 
 DATA = Path(__file__).resolve().parents[3] / "data/slurm"
@@ -209,20 +209,11 @@ def decision(stream: Stream, now: int, rule: np.ndarray) -> dict[int, list[int]]
     claims = records(np.ascontiguousarray(every[queue]))
     answer = plan(
         float(now),
-        nodes,
-        rows,
-        asks,
-        windows,
-        rule,
-        held,
-        up,
-        reach,
+        Site(nodes, up, reach, windows),
+        Running(rows, held),
+        waiting_jobs(asks, claims, left),
+        SlurmRule(rule, float(stream.epoch), way, stream.gres),
         np.zeros(1),
-        claims,
-        left,
-        float(stream.epoch),
-        way,
-        stream.gres,
     )
     found: dict[int, list[int]] = {}
     for cell in answer:

@@ -11,8 +11,10 @@ from gpuschedlab import Fifo, Slurm
 from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.papers.clusters.changes import changes_of
 from gpuschedlab.papers.clusters.command import changes_in
-from gpuschedlab.papers.clusters.explains.found import Found, infer, limit_found
+from gpuschedlab.papers.clusters.explains.found import Found
 from gpuschedlab.papers.clusters.explains.holders import holders, sentence
+from gpuschedlab.papers.clusters.explains.inference import infer
+from gpuschedlab.papers.clusters.explains.owner_limits import limit_found
 from gpuschedlab.papers.clusters.files.description import Limit
 from gpuschedlab.papers.clusters.replay import replay
 from gpuschedlab.papers.clusters.whatif import whatif
@@ -132,7 +134,7 @@ def test_one_rule_is_one_line_for_all_arrays(site):
 
 def infer_record(made: Site) -> tuple:
     """A site's log, and its arrays as owners of limits of jobs."""
-    from gpuschedlab.papers.clusters.explains.found import scope_of
+    from gpuschedlab.papers.clusters.explains.owner_limits import scope_of
 
     log = made.explanation.log
     assert infer(log)

@@ -16,8 +16,9 @@ from gpuschedlab.check import check_policy
 from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.papers.clusters.queues import Queue
-from gpuschedlab.papers.clusters.queues.admission import share
+from gpuschedlab.papers.clusters.queues.cohorts import share
 from gpuschedlab.papers.clusters.queues.kueue import Kueue
+from gpuschedlab.papers.clusters.queues.tables import quotas_of
 
 EIGHT = Cluster.parse("1x8:t4")
 
@@ -246,11 +247,10 @@ def test_by_fair_sharing_the_queue_with_the_largest_share_gives_before_ones_own(
 
 
 def shares(queues, used) -> list[float]:
-    """Share of each queue where its jobs hold so many GPUs of each type."""
-    quota = np.array([[q.quota(t) for t in ("a", "b")] for q in queues])
-    weight = np.array([q.weight for q in queues])
+    """Share of each queue if its jobs hold so many GPUs of each type."""
+    quotas = quotas_of(queues, ("a", "b"))._replace(cohort=np.zeros(len(queues), np.int64))
     held = np.array(used, float)
-    return [float(share(quota, np.zeros(len(queues), np.int64), held, weight, q)) for q in range(len(queues))]
+    return [float(share(quotas, held, q)) for q in range(len(queues))]
 
 
 def test_a_share_is_of_all_types_together_over_what_the_cohort_lends():

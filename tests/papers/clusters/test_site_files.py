@@ -8,7 +8,8 @@ import gpuschedlab as lab
 from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.papers.clusters.files.description import Description, Limit
 from gpuschedlab.papers.clusters.files.kueue_files import read_queues
-from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf
+from gpuschedlab.papers.clusters.files.sacctmgr_files import read_assoc
+from gpuschedlab.papers.clusters.files.slurm_files import read_conf
 from gpuschedlab.papers.clusters.files.toml_file import read_site
 from gpuschedlab.papers.clusters.queues import Queue, most
 from gpuschedlab.papers.clusters.recipe import Site

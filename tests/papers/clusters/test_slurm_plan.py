@@ -8,7 +8,7 @@ from few import few
 from gpuschedlab import Cluster, Plan, Scenario, Slurm
 from gpuschedlab._compiled import records
 from gpuschedlab.cluster.node_index import CLAIM, NODE, SLOTS
-from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan
+from gpuschedlab.papers.clusters.schedulers.slurm_plan import Running, Site, SlurmRule, plan, waiting_jobs
 from gpuschedlab.sim.engine.jobs.records import ASK, CELL, RULE, RUN, WINDOW
 from papers.clusters import plain_slurm
 
@@ -97,7 +97,11 @@ def test_shortcuts_change_nothing(part):
         plain = [a.view(np.recarray) if getattr(a, "dtype", None) is not None and a.dtype.names else a for a in seen]
         claims, left = quotas(seed, len(seen[3]))
         expected = plain_slurm.plan(*plain, np.zeros(1), claims, left.copy(), epoch, way, gres).tolist()
-        assert plan(*seen, np.zeros(1), claims, left, epoch, way, gres).tolist() == expected, seed
+        now, nodes, runs, queue, windows, rule, cells, allowed, reach = seen
+        site = Site(nodes, allowed, reach, windows)
+        waiting = waiting_jobs(queue, claims, left)
+        answer = plan(now, site, Running(runs, cells), waiting, SlurmRule(rule, epoch, way, gres), np.zeros(1))
+        assert answer.tolist() == expected, seed
         started += len(expected)
     assert started > 100
 

@@ -9,8 +9,9 @@ import pytest
 from gpuschedlab import Slurm
 from gpuschedlab.errors import TraceError
 from gpuschedlab.papers.clusters.files.description import Description, Limit
-from gpuschedlab.papers.clusters.files.slurm_files import read_qos
-from gpuschedlab.papers.clusters.files.slurm_lines import commands, conf_with, unsayable
+from gpuschedlab.papers.clusters.files.sacctmgr_files import read_qos
+from gpuschedlab.papers.clusters.files.sacctmgr_lines import commands
+from gpuschedlab.papers.clusters.files.slurm_lines import conf_with, unsayable
 from gpuschedlab.papers.clusters.way_back import way_back
 from gpuschedlab.widgets import Site
 from reproduce.papers.clusters.random_settings import drawn, words

@@ -41,7 +41,8 @@ def first_start_of(log: pl.DataFrame) -> FirstStart:
     """
     first = log.filter(attempt=0)
     length = np.maximum(lengths(first), 1e-3)
-    done = first.select((pl.col("why") == "done") & (pl.col("status") == "completed")).to_series().to_numpy()
+    completed = (first["why"] == "done") & (first["status"] == "completed")
+    done = completed.to_numpy()
     count = int(done.sum())
     if count < FEWEST:
         return FirstStart(0.0, 0.0, np.inf, count, False, np.inf)
@@ -51,14 +52,14 @@ def first_start_of(log: pl.DataFrame) -> FirstStart:
     costs = earliest * PLACES
     likely = np.array([_best(length - cost, done, 0.0) for cost in costs])
     cut = _best(length, done, earliest)
-    rest = max(likely[0], cut)
+    without_cost = max(likely[0], cut)
     # Of each cost the probability, by the width of its cell.
     weight = np.exp(likely - likely.max()) * np.gradient(costs)
     share = np.cumsum(weight) / weight.sum()
     value, low = np.interp([0.5, 0.025], share, costs)
     value = float(max(value - SHORTEST, 0.0))
     low = float(max(low - SHORT, 0.0))
-    return FirstStart(value, low, earliest, count, bool(likely.max() > rest + SURE), earliest)
+    return FirstStart(value, low, earliest, count, bool(likely.max() > without_cost + SURE), earliest)
 
 
 def _best(seconds: np.ndarray, done: np.ndarray, least: float) -> float:

@@ -46,8 +46,9 @@ def work_of(log: pl.DataFrame, pace: Pace) -> np.ndarray:
     """Seconds of work of each job (J,): what its attempts gained, and what was kept of those whose node failed; at least 1."""
     length = lengths(log)
     failed = (log["why"] == "node").to_numpy()
-    own = np.where(failed, pace.kept(length), np.maximum(pace.gained(length), np.exp(pace.slow)))
-    return np.maximum(np.bincount(log["job"].to_numpy(), own), 1.0)
+    least = np.exp(pace.slow)
+    seconds = np.where(failed, pace.kept(length), np.maximum(pace.gained(length), least))
+    return np.maximum(np.bincount(log["job"].to_numpy(), seconds), 1.0)
 
 
 class Restarts(NamedTuple):
@@ -93,28 +94,32 @@ def restarts(log: pl.DataFrame, pace: Pace, known_delay: bool = True) -> Restart
     number = log["attempt"].to_numpy()
     broken = (log["why"] == "node").to_numpy()
     gained = pace.gained(length)
-    kept = pace.kept(length)
+    saved_by_failed = pace.kept(length)
     again = np.zeros(len(length))
     before = np.zeros(len(length))
     failed = np.zeros(len(length), bool)
-    sure = number > 0
+    is_sure = number > 0
     for i in range(len(length)):
         if number[i] == 0:
             saved = 0.0
             furthest = 0.0
             any_failed = False
-            known = True
+            all_clear = True
         again[i] = furthest - saved
         before[i] = furthest
         failed[i] = any_failed
-        sure[i] = sure[i] and known
+        is_sure[i] = is_sure[i] and all_clear
         furthest = max(furthest, saved + gained[i])
-        saved += kept[i] if broken[i] else gained[i]
+        if broken[i]:
+            saved += saved_by_failed[i]
+        else:
+            saved += gained[i]
         any_failed = any_failed or broken[i]
         unclear = broken[i] and number[i] > 0 and pace.period > 0 and not known_delay
-        known = known and not unclear
+        all_clear = all_clear and not unclear
     speed = np.exp(pace.slow)
-    done = log.select((pl.col("why") == "done") & (pl.col("status") == "completed")).to_series().to_numpy()
+    completed = (log["why"] == "done") & (log["status"] == "completed")
+    spent = length - again / speed
     before = np.maximum(before / speed, SHORTEST)
-    rows = Restarts(length - again / speed, before, done, log["gpus"].to_numpy(), failed, np.arange(len(length)))
-    return rows.take(sure)
+    rows = Restarts(spent, before, completed.to_numpy(), log["gpus"].to_numpy(), failed, np.arange(len(length)))
+    return rows.take(is_sure)

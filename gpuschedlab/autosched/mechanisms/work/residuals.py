@@ -43,8 +43,9 @@ class Residuals:
 
     def at(self, pace: Pace) -> np.ndarray:
         """What is left (J,) of the logarithm of work that the log implies at a pace."""
-        own = within(np.log(work_of(self.log, pace)) - self.offset, self.task)
-        return own - self.load @ np.linalg.lstsq(self.load, own, rcond=None)[0]
+        logarithm = np.log(work_of(self.log, pace)) - self.offset
+        residual = within(logarithm, self.task)
+        return residual - self.load @ np.linalg.lstsq(self.load, residual, rcond=None)[0]
 
     def weights(self, residual: np.ndarray) -> np.ndarray:
         """Weight (J,) of each job: how well its work is known depends on how often its task came."""
@@ -59,9 +60,11 @@ class Residuals:
     def centred(self, column: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """A column (J,) less its mean within a stratum, and less what the load says of it."""
         total = np.bincount(self.stratum, weight * column)
-        own = column - (total / np.bincount(self.stratum, weight))[self.stratum]
+        mean = total / np.bincount(self.stratum, weight)
+        residual = column - mean[self.stratum]
         root = np.sqrt(weight)
-        return own - self.load @ np.linalg.lstsq(self.load * root[:, None], own * root, rcond=None)[0]
+        slopes = np.linalg.lstsq(self.load * root[:, None], residual * root, rcond=None)[0]
+        return residual - self.load @ slopes
 
     def clipped(self, residual: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Residuals (J,) about their mean, cut at `CLIP` deviations."""
@@ -71,7 +74,8 @@ class Residuals:
     def statistic(self, column: np.ndarray, residual: np.ndarray, weight: np.ndarray) -> float:
         """Normal statistic of a dependence of residuals on a centred column; jobs of a task go together."""
         product = weight * column * self.clipped(residual, weight)
-        return float(product.sum() / np.sqrt((np.bincount(self.task, product) ** 2).sum()))
+        of_tasks = np.bincount(self.task, product)
+        return float(product.sum() / np.sqrt((of_tasks**2).sum()))
 
 
 def residuals_of(log: pl.DataFrame, load: np.ndarray, offset: np.ndarray | None = None) -> Residuals:
@@ -87,7 +91,8 @@ def residuals_of(log: pl.DataFrame, load: np.ndarray, offset: np.ndarray | None 
 
 def _groups(jobs: pl.DataFrame, names: list[str]) -> np.ndarray:
     """Number of the group (J,) of jobs that are alike in some columns."""
-    texts = jobs.select(pl.concat_str(pl.col(names).cast(pl.String).fill_null("?"), separator="|"))
+    columns = pl.col(names).cast(pl.String).fill_null("?")
+    texts = jobs.select(pl.concat_str(columns, separator="|"))
     return np.unique(texts.to_series(), return_inverse=True)[1].ravel()
 
 
@@ -96,10 +101,12 @@ def within(y: np.ndarray, group: np.ndarray) -> np.ndarray:
     r = y - y.mean()
     n = np.bincount(group)
     total = np.bincount(group, r)
-    within = ((r - (total / n)[group]) ** 2).sum() / max(1, (n - 1).sum())
+    mean = total / n
+    within = ((r - mean[group]) ** 2).sum() / max(1, (n - 1).sum())
     between = max(r.var() - within, 1e-9)
-    others = n[group] - 1
-    return r - np.where(others > 0, between * (total[group] - r) / (between * others + within), 0.0)
+    alike = n[group] - 1
+    shrunken = between * (total[group] - r) / (between * alike + within)
+    return r - np.where(alike > 0, shrunken, 0.0)
 
 
 def power_range(jobs: Residuals, slow: np.ndarray, pace: Pace, powers: np.ndarray) -> tuple[float, float, float, int]:
@@ -122,6 +129,10 @@ def power_range(jobs: Residuals, slow: np.ndarray, pace: Pace, powers: np.ndarra
     inside = np.flatnonzero(np.array(tests) < CRITICAL)
     if not len(inside):
         inside = np.array([best])
-    low = 0.0 if inside[0] == 0 else powers[inside[0]]
-    high = np.inf if inside[-1] == len(powers) - 1 else powers[inside[-1]]
+    low = powers[inside[0]]
+    high = powers[inside[-1]]
+    if inside[0] == 0:
+        low = 0.0
+    if inside[-1] == len(powers) - 1:
+        high = np.inf
     return float(powers[best]), float(low), float(high), rows

@@ -50,14 +50,19 @@ def effects_of(jobs: Residuals, residual: np.ndarray) -> NodeEffects:
     """Mean residual of the jobs that began on each node, as far as their strata and the load do not explain it."""
     first = jobs.log.filter(attempt=0)
     weight = jobs.weights(residual)
-    own = jobs.centred(jobs.clipped(residual, weight), weight)
-    alike = jobs.task if jobs.predicted else first["user"].fill_null("?")
+    centred = jobs.centred(jobs.clipped(residual, weight), weight)
+    alike = first["user"].fill_null("?")
+    if jobs.predicted:
+        alike = jobs.task
     rows = pl.DataFrame({"node": first["at"], "alike": alike, "weight": weight / first["nodes"].to_numpy()})
-    rows = rows.with_columns(product=pl.Series(own) * pl.col("weight")).explode("node").drop_nulls("node")
+    product = pl.Series(centred) * pl.col("weight")
+    rows = rows.with_columns(product=product).explode("node").drop_nulls("node")
     groups = rows.group_by("node", "alike", maintain_order=True).agg(pl.col("product", "weight").sum(), jobs=pl.len())
+    total = pl.col("weight").sum()
+    squares = (pl.col("product") ** 2).sum()
     nodes = groups.group_by("node", maintain_order=True).agg(
-        effect=pl.col("product").sum() / pl.col("weight").sum(),
-        deviation=(pl.col("product") ** 2).sum().sqrt() / pl.col("weight").sum(),
+        effect=pl.col("product").sum() / total,
+        deviation=squares.sqrt() / total,
         jobs=pl.col("jobs").sum(),
     )
     nodes = nodes.filter(pl.col("jobs") >= FEWEST, pl.col("deviation") > 0).sort("node")
@@ -71,7 +76,8 @@ def excess(effects: NodeEffects, group: np.ndarray) -> float:
     variance = 0.0
     for part in (group, ~group):
         total = precision[part].sum()
-        means.append((precision[part] * effects.effect[part]).sum() / total)
+        weighted = precision[part] * effects.effect[part]
+        means.append(weighted.sum() / total)
         variance += 1 / total
     return float((means[0] - means[1]) / math.sqrt(variance))
 
@@ -109,17 +115,21 @@ def split_of(effects: NodeEffects) -> tuple[tuple[str, ...], float]:
     total = np.cumsum(precision)
     mean = np.cumsum(precision * effects.effect[order]) / total
     behind = total[-1] - total[:-1]
-    rest = (mean[-1] * total[-1] - mean[:-1] * total[:-1]) / behind
-    squares = (rest - mean[:-1]) ** 2 * total[:-1] * behind / total[-1]
+    sums = mean * total
+    mean_behind = (sums[-1] - sums[:-1]) / behind
+    squares = (mean_behind - mean[:-1]) ** 2 * total[:-1] * behind / total[-1]
     best = int(np.argmax(squares))
     constant = math.pi / (2 * (math.pi - 2))
     chance = float(chi2.sf(constant * squares[best], count / (math.pi - 2)))
-    return tuple(effects.names[place] for place in order[best + 1 :]), chance
+    slower = order[best + 1 :]
+    return tuple(effects.names[node] for node in slower), chance
 
 
 def level_of(jobs: Residuals) -> float:
     """Probability by chance below which nodes of these jobs are taken to differ."""
-    return LEVEL if jobs.predicted else ROUGH_LEVEL
+    if jobs.predicted:
+        return LEVEL
+    return ROUGH_LEVEL
 
 
 def slow_nodes_of(jobs: Residuals, pace: Pace, types: list[tuple[str, ...]]) -> SlowNodes:
@@ -134,11 +144,12 @@ def slow_nodes_of(jobs: Residuals, pace: Pace, types: list[tuple[str, ...]]) -> 
         return NO_NODES._replace(chance=chance)
     slow = -on_any(jobs.log, names).astype(float)
     power, low, high, rows = power_range(jobs, slow, pace, POWERS)
-    seen = bool(low > 0 and np.isfinite(high))
-    return SlowNodes(names, math.exp(-power), math.exp(-high), math.exp(-low), rows, seen, chance)
+    is_seen = bool(low > 0 and np.isfinite(high))
+    return SlowNodes(names, math.exp(-power), math.exp(-high), math.exp(-low), rows, is_seen, chance)
 
 
 def on_any(log: pl.DataFrame, names: tuple[str, ...]) -> np.ndarray:
     """Whether attempts (n,) held some of these nodes."""
-    held = log["at"].list.eval(pl.element().is_in(list(names)).any()).list.first()
-    return held.fill_null(False).to_numpy()
+    is_any = pl.element().is_in(list(names)).any()
+    on_nodes = log["at"].list.eval(is_any).list.first()
+    return on_nodes.fill_null(False).to_numpy()

@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from gpuschedlab.papers.clusters.explains.found import Found, infer
+from gpuschedlab.papers.clusters.explains.found import Found
+from gpuschedlab.papers.clusters.explains.inference import infer
 from gpuschedlab.papers.clusters.explains.limited import KEEPING, KEEPING_HOURS, becomes_limited
 from gpuschedlab.papers.clusters.explains.record import Record, record
 from gpuschedlab.papers.clusters.explains.sweep import LIMIT, LOOSE, NONE, REASONS, WINDOW, sweep
@@ -34,7 +35,9 @@ class Explanation:
     @cached_property
     def shares(self) -> dict[str, float]:
         """Share of all waiting by reason."""
-        return dict(zip(REASONS, (self.seconds.sum(axis=0) / max(self.seconds.sum(), 1.0)).tolist(), strict=True))
+        total = max(self.seconds.sum(), 1.0)
+        shares = self.seconds.sum(axis=0) / total
+        return dict(zip(REASONS, shares.tolist(), strict=True))
 
     @property
     def unexplained(self) -> float:
@@ -60,21 +63,22 @@ class Explanation:
     @property
     def _has_hours(self) -> bool:
         """Whether the site's files or its log have closed hours."""
-        return bool(self.log.rules.closed.any()) or any(found.kind == "hours" for found in self.found)
+        closed = self.log.rules.closed.any()
+        return bool(closed) or any(found.kind == "hours" for found in self.found)
 
     @property
     def unplayed(self) -> float:
-        """Share of the waiting for what a run of the site as its files say does not play, at most: unexplained, held, or found."""
+        """Share of the waiting that a run of the site as its files say does not play, at most: unexplained, held, or found."""
         return min(1.0, self.unexplained + self.held + self.of_found)
 
     @property
     def of_found(self) -> float:
-        """Share of the waiting for what was found in the log and is not in the site's files."""
+        """Share of the waiting for rules that were found in the log and are not in the site's files."""
         return sum(found.seconds for found in self.found) / max(self.seconds.sum(), 1.0)
 
     @property
     def missing(self) -> str:
-        """Why the intervals of a what-if are no verdicts: over 1 % of the waiting is for what no run plays. Return "" if it is less."""
+        """Why the intervals of a what-if are no verdicts: no run plays the causes of over 1 % of the waiting. Return "" if it is less."""
         bound = self.held
         if bound + self.unexplained <= BORNE:
             return ""
@@ -82,22 +86,30 @@ class Explanation:
         if not self.log.listed:
             return f"node lists: without them {100 * self.least:.1f} to {share}"
         if bound > BORNE:
-            return f"{KEEPING_HOURS if self.plays else KEEPING}: {100 * bound:.1f} % of the waiting"
+            keeping = KEEPING
+            if self.plays:
+                keeping = KEEPING_HOURS
+            return f"{keeping}: {100 * bound:.1f} % of the waiting"
         return f"{share}: look at nodes, rule, limits, windows and dependencies"
 
     @property
     def unsaid(self) -> str:
-        """What was found, where the site does not say it, for over 1 % of the waiting; "": it is less."""
+        """Say for how much of the waiting rules were found that the site's files do not name; "" if it is at most 1 %."""
         share = self.of_found
-        return f"what was found (`Site.completed`): {100 * share:.1f} % of the waiting" if share > BORNE else ""
+        if share <= BORNE:
+            return ""
+        return f"what was found (`Site.completed`): {100 * share:.1f} % of the waiting"
 
     def __str__(self) -> str:
         shares = sorted(((share, name) for name, share in self.shares.items() if share >= 0.0005), reverse=True)
-        lines = ["why jobs waited: " + ", ".join(f"{name} {100 * share:.1f} %" for share, name in shares)]
+        reasons = [f"{name} {100 * share:.1f} %" for share, name in shares]
+        lines = [f"why jobs waited: {', '.join(reasons)}"]
         lines += [f"found: {found}; as lines of site.toml:\n{found.toml}" for found in self.found]
         if self.passed > 0:
-            lines += [f"{100 * self.passed:.1f} % of comparable starts passed an equal, earlier job"]
-        return "\n".join([*lines, f"no interval of a what-if: {self.missing}"] if self.missing else lines)
+            lines.append(f"{100 * self.passed:.1f} % of comparable starts passed an equal, earlier job")
+        if self.missing:
+            lines.append(f"no interval of a what-if: {self.missing}")
+        return "\n".join(lines)
 
 
 def explain(
@@ -117,12 +129,14 @@ def explain(
     log = record(scenario, own, names, limits, day)
     state = infer(log)
     seconds = state.seen.seconds
-    passed, kept = state.seen.order
-    # Where nobody knows on which nodes jobs ran, they may not fit until they surely do, and any that waits may be why others do.
-    unsure = log.jobs._replace(slots=log.sure), state.rules._replace(rule=LOOSE)
-    loose = seconds if log.listed else sweep(*unsure).seconds
+    passed, in_order = state.seen.order
+    loose = seconds
+    if not log.listed:
+        # Where nobody knows on which nodes jobs ran, they may not fit until they surely do, and any that waits may be why others do.
+        unsure = log.jobs._replace(slots=log.sure)
+        loose = sweep(unsure, state.rules._replace(rule=LOOSE)).seconds
     least = loose[:, NONE].sum() / max(loose.sum(), 1.0)
-    order = float(passed / max(passed + kept, 1))
+    order = float(passed / max(passed + in_order, 1))
     timed = becomes_limited(own, scenario.cluster)
     plays = timed or (isinstance(own, Slurm) and own.own)
     return Explanation(log, seconds, order, float(least), state.found, plays, timed)

@@ -42,16 +42,21 @@ def holders(why: Explanation, of: str = "user") -> pl.DataFrame:
         raise TraceError(f"holders: found no column {of} in the log; expected one that names the {of} of each job.")
     seconds = why.seconds[:, [NO_GPUS, NO_NODES]].sum(axis=1)
     shares = _shares(log, owner, seconds)
-    there = owner >= 0
-    names = log.trace.select(pl.col(of).filter(pl.Series(there)).unique().sort()).to_series()
+    owned = owner >= 0
+    owners = log.trace[of].filter(pl.Series(owned))
+    names = owners.unique().sort()
+    count = len(names)
     own = np.diagonal(shares).copy()
     others = shares - np.diag(own)
     gpu_seconds = log.jobs.slots / log.unit * (log.jobs.end - log.jobs.start)
     frame = pl.DataFrame(
-        {of: names, "jobs": np.bincount(owner[there], minlength=len(names))}
-        | {"held": np.bincount(owner[there], gpu_seconds[there], len(names)), "others_wait": others.sum(axis=1)}
-        | {"waiter": _named(names, others, axis=1), "waiter_s": others.max(axis=1)}
-        | {
+        {
+            of: names,
+            "jobs": np.bincount(owner[owned], minlength=count),
+            "held": np.bincount(owner[owned], gpu_seconds[owned], count),
+            "others_wait": others.sum(axis=1),
+            "waiter": _named(names, others, axis=1),
+            "waiter_s": others.max(axis=1),
             "waits": others.sum(axis=0),
             "holder": _named(names, others, axis=0),
             "holder_s": others.max(axis=0),
@@ -62,10 +67,11 @@ def holders(why: Explanation, of: str = "user") -> pl.DataFrame:
 
 
 def _named(names: pl.Series, shares: np.ndarray, axis: int) -> pl.Series:
-    """Name of the largest share of each row (axis 1) or column; null if it is 0."""
-    largest = pl.Series(shares.argmax(axis=axis))
-    some = pl.Series(shares.max(axis=axis) > 0)
-    return pl.select(pl.when(some).then(names[largest])).to_series()
+    """Return the name of the largest share of each row (axis 1) or column; null if it is 0."""
+    largest = shares.argmax(axis=axis)
+    positive = pl.Series(shares.max(axis=axis) > 0)
+    named = pl.when(positive).then(names[pl.Series(largest)])
+    return pl.select(named).to_series()
 
 
 def _shares(log: Record, owner: np.ndarray, seconds: np.ndarray) -> np.ndarray:

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.cluster.node_index import SLOTS
-from gpuschedlab.papers.clusters.explains.record import RULES, rules_of, whole_windows
-from gpuschedlab.papers.clusters.explains.sweep import HALF_HOUR, Jobs, start_some
+from gpuschedlab.papers.clusters.explains.record import RULES, fewest, in_slots, rules_of, spread, whole_windows
+from gpuschedlab.papers.clusters.explains.sweep import HALF_HOUR, Jobs, Rules, start_some
 from gpuschedlab.papers.clusters.schedulers.limits import Limit
 from gpuschedlab.papers.clusters.schedulers.slurm import Slurm
 from gpuschedlab.policies.simple import Backfill, Fifo
@@ -26,23 +25,26 @@ def becomes_limited(policy: Policy, cluster: Cluster) -> bool:
 
 
 def within(policy: Policy, limits: tuple[Limit, ...], cluster: Cluster, day: float) -> Policy:
-    """A policy within limits, if it can keep to any; Slurm's own rule leaves out hours and tiers."""
+    """Return a policy within limits, if it can keep to any; Slurm's own rule leaves out hours and tiers."""
     if not limits:
         return policy
     if isinstance(policy, Slurm) and policy.own:
-        return replace(policy, limits=tuple(limit for limit in limits if not limit.timed))
+        untimed = tuple(limit for limit in limits if not limit.timed)
+        return replace(policy, limits=untimed)
     if becomes_limited(policy, cluster):
         return Limited(limits, policy.backfill, day)
     return policy
 
 
 def broken(policy: Policy, limits: tuple[Limit, ...]) -> str:
-    """To which of the limits a policy within them (`within`) does not keep; "" if it keeps to all."""
+    """Return to which of the limits a policy within them (`within`) does not keep; "" if it keeps to all."""
     if isinstance(policy, Limited) or not limits:
         return ""
     if not isinstance(policy, Slurm) or not policy.own:
         return KEEPING
-    return KEEPING_HOURS if any(limit.timed for limit in limits) else ""
+    if any(limit.timed for limit in limits):
+        return KEEPING_HOURS
+    return ""
 
 
 @dataclass(frozen=True)
@@ -63,52 +65,80 @@ class Limited(Round):
     interval = 0.0
     placement = "pack"
 
+    @property
+    def has_hours(self) -> bool:
+        """Whether a limit has hours."""
+        return any(limit.hours for limit in self.limits)
+
     def allocate(self, view) -> Allocation:
-        """Start what may start now, beside what runs."""
+        """Start jobs that may start now, beside those that run."""
         waits = view.gpu_type < 0
         gpus = np.where(waits, 0.0, view.gpus)
+        gpu_type = np.maximum(view.gpu_type, 0)
         wake = None
-        if any(limit.hours for limit in self.limits):
-            wake = (np.floor((view.now + self.day) / HALF_HOUR) + 1) * HALF_HOUR - self.day
+        if self.has_hours:
+            half_hours = np.floor((view.now + self.day) / HALF_HOUR)
+            wake = (half_hours + 1) * HALF_HOUR - self.day
         if not (view.gpus[waits] <= view.free.sum()).any():
-            return Allocation(np.maximum(view.gpu_type, 0), gpus, wake=wake)
-        unit = 1 if (view.gpus % 1 == 0).all() else SLOTS
-        jobs, rules, free = self._arrays(view, unit)
-        starts = start_some(jobs, rules, free, view.now)
-        rows = np.repeat(starts, np.diff(jobs.first)) & (jobs.held > 0)
-        job = np.repeat(np.arange(len(view)), np.diff(jobs.first))[rows]
+            return Allocation(gpu_type, gpus, wake=wake)
+        unit, slots = in_slots(view.gpus)
+        jobs = self._jobs(view, unit, slots)
+        free = np.asarray(view.free * unit).round()
+        starts = start_some(jobs, self._rules(view, unit, jobs.qos), free.astype(np.int64), view.now)
+        count = np.diff(jobs.first)
+        rows = np.repeat(starts, count) & (jobs.held > 0)
+        job = np.repeat(np.arange(len(view)), count)[rows]
         cells = np.stack([job, jobs.node[rows], jobs.held[rows] / unit], 1)
-        return Allocation(np.maximum(view.gpu_type, 0), np.where(starts, view.gpus, gpus), nodes=cells, wake=wake)
+        return Allocation(gpu_type, np.where(starts, view.gpus, gpus), nodes=cells, wake=wake)
 
-    def _arrays(self, view, unit: int) -> tuple:
-        """Jobs that wait or run, in order of submission, rules, and free slots of the nodes."""
-        n = len(view)
+    def _jobs(self, view, unit: int, slots: np.ndarray) -> Jobs:
+        """Return the jobs that wait or run, in order of submission."""
         runs = view.gpu_type >= 0
-        slots = np.maximum(1, (view.gpus * unit).round()).astype(np.int64)
-        size = np.repeat([g.gpus_per_node for g in view.cluster.groups], [g.nodes for g in view.cluster.groups]) * unit
-        wide = -(-slots // size.max())
-        each = -(-slots // wide)
+        largest = max(group.gpus_per_node for group in view.cluster.groups) * unit
+        wide = fewest(slots, largest)
         count = wide.copy()
-        count[runs] = np.bincount(view.nodes[:, 0].astype(int), minlength=n)[runs]
-        first = np.concatenate([[0], np.cumsum(count)])
-        before = np.arange(first[-1]) - np.repeat(first[:-1], count)
-        node = np.zeros(first[-1], np.int64)
+        count[runs] = np.bincount(view.nodes[:, 0].astype(int), minlength=len(view))[runs]
         of_runs = np.repeat(runs, count)
-        held = np.clip(np.repeat(slots, count) - before * np.repeat(each, count), 0, np.repeat(each, count))
-        node[of_runs], held[of_runs] = view.nodes[:, 1], (view.nodes[:, 2] * unit).round()
+        node = np.zeros(len(of_runs), np.int64)
+        node[of_runs] = view.nodes[:, 1]
+        held = spread(slots, fewest(slots, wide), count)
+        held[of_runs] = (view.nodes[:, 2] * unit).round()
         start = np.where(runs, view.now - view.executed, np.inf)
-        qos = np.maximum(view.codes("qos"), 0) if any(limit.hours for limit in self.limits) else np.zeros(n, np.int64)
-        none = np.zeros(0)
-        kinds = np.zeros(0, np.int64)
-        jobs = Jobs(view.submit, view.submit, start, start + view.estimate, view.estimate, slots, np.zeros(n, np.int64), wide, each,
-                    first, node, held, qos, none, kinds.astype(np.int8), kinds)  # fmt: skip
-        owner = np.array([view.codes(f"limit{k}") for k in range(len(self.limits))], np.int64).reshape(-1, n)
+        qos = np.zeros(len(view), np.int64)
+        if self.has_hours:
+            qos = np.maximum(view.codes("qos"), 0)
+        return Jobs(
+            submit=view.submit,
+            eligible=view.submit,
+            start=start,
+            end=start + view.estimate,
+            asked=view.estimate,
+            slots=slots,
+            part=np.zeros(len(view), np.int64),
+            wide=wide,
+            each=fewest(slots, wide),
+            first=np.concatenate([[0], np.cumsum(count)]),
+            node=node,
+            held=held,
+            qos=qos,
+            time=np.zeros(0),
+            kind=np.zeros(0, np.int8),
+            job=np.zeros(0, np.int64),
+        )
+
+    def _rules(self, view, unit: int, qos: np.ndarray) -> Rules:
+        """Return the rules by which jobs of such QOS start now."""
+        owner = np.zeros((len(self.limits), len(view)), np.int64)
+        for k in range(len(self.limits)):
+            owner[k] = view.codes(f"limit{k}")
         if "windows" not in view.memory:
             view.memory["windows"] = whole_windows(view.cluster)
         windows = view.memory["windows"]
-        windows = windows[(windows[:, 1] > view.now) & (windows[:, 2] <= view.now)]
-        rules = rules_of(self.limits, owner, qos, unit, self.day)
-        rule = RULES[self.backfill]
-        masks = (view.up > 0)[None]
-        free = np.asarray(view.free * unit).round().astype(np.int64)
-        return jobs, rules._replace(rule=rule, size=size, masks=masks, windows=windows), free
+        announced = (windows[:, 1] > view.now) & (windows[:, 2] <= view.now)
+        groups = view.cluster.groups
+        return rules_of(self.limits, owner, qos, unit, self.day)._replace(
+            rule=RULES[self.backfill],
+            size=np.repeat([group.gpus_per_node for group in groups], [group.nodes for group in groups]) * unit,
+            masks=(view.up > 0)[None],
+            windows=windows[announced],
+        )

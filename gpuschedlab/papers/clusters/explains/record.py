@@ -1,4 +1,4 @@
-"""What a log recorded, as arrays: jobs, their starts and nodes, and the rule and windows of their site."""
+"""A log's record as arrays: jobs, their starts and nodes, and the rule and windows of their site."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -34,122 +34,236 @@ class Record(NamedTuple):
     sure: np.ndarray  # (n,) idle slots with which each job fits, wherever they are
 
     def codes(self, *names: str) -> np.ndarray:
-        """Number of each job's values in columns; -1 where it lacks one."""
+        """Return the number of each job's values in columns (n,); -1 if it lacks one."""
         return codes(self.trace, *names)
 
 
+class Cells(NamedTuple):
+    """Nodes on which jobs ran."""
+
+    node: np.ndarray  # (C,) node of each cell, job by job
+    count: np.ndarray  # (n,) cells of each job
+
+
+class Nodes(NamedTuple):
+    """Nodes of a log's cluster."""
+
+    size: np.ndarray  # (N,) slots
+    masks: np.ndarray  # (P, N) whether jobs of a part may have a node
+    part: np.ndarray  # (n,) part of each job
+
+
 def codes(trace: pl.DataFrame, *names: str) -> np.ndarray:
-    """Number of each job's values in columns; -1 where it lacks one."""
+    """Return the number of each job's values in columns (n,); -1 if it lacks one."""
     if not set(names) <= set(trace.columns):
         return np.full(trace.height, -1)
-    ranks = pl.struct(names).rank("dense").cast(pl.Int64) - 1
-    there = pl.all_horizontal(pl.col(names).is_not_null())
-    return trace.select(pl.when(there).then(ranks).otherwise(-1)).to_series().to_numpy()
+    ranks = pl.struct(names).rank("dense").cast(pl.Int64)
+    complete = pl.all_horizontal(pl.col(names).is_not_null())
+    numbers = pl.when(complete).then(ranks - 1).otherwise(-1)
+    return trace.select(numbers).to_series().to_numpy()
+
+
+def codes_of_limits(trace: pl.DataFrame, count: int) -> np.ndarray:
+    """Return the number of the owner for which each job counts by each of so many limits (K, n); -1 if it counts for none."""
+    owner = np.full((count, trace.height), -1)
+    for k in range(count):
+        owner[k] = codes(trace, f"limit{k}")
+    return owner
+
+
+def in_slots(gpus: np.ndarray) -> tuple[int, np.ndarray]:
+    """Return the slots of a GPU, 1 if all jobs ask for whole GPUs, and the slots (n,) of jobs that ask for so many GPUs."""
+    unit = SLOTS
+    if (gpus % 1 == 0).all():
+        unit = 1
+    slots = (gpus * unit).round()
+    return unit, np.maximum(1, slots).astype(np.int64)
+
+
+def fewest(slots: np.ndarray, size: np.ndarray | int) -> np.ndarray:
+    """Return how many parts of such sizes hold so many slots."""
+    return -(-slots // size)
+
+
+def spread(slots: np.ndarray, each: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return the slots (C,) of jobs on so many cells each (n,): as many as `each` says (n,), and the last one those that are left."""
+    first = np.cumsum(count) - count
+    most = np.repeat(each, count)
+    before = np.arange(len(most)) - np.repeat(first, count)
+    return np.clip(np.repeat(slots, count) - before * most, 0, most)
 
 
 def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequence[Limit], day: float) -> Record:
     """Arrays of a log that has recorded starts, of the rule that started its jobs, of nodes of such names, and of its site's limits."""
-    trace = scenario.trace
     cluster = scenario.cluster
+    trace = _started(scenario.trace)
+    unit, slots = in_slots(trace["gpus"].to_numpy())
+    cells = cells_of(trace, names, cluster)
+    nodes = _nodes(scenario, trace, unit)
+    sure = _surely_fits(slots, nodes.size)
+    listed = cells is not None
+    if not listed:
+        nodes = Nodes(nodes.size.sum(keepdims=True), np.ones((1, 1), bool), np.zeros(len(slots), np.int64))
+        cells = Cells(np.zeros(len(slots), np.int64), np.ones(len(slots), np.int64))
+    jobs = _jobs(trace, slots, nodes, cells)
+    if listed and "nodes" in trace.columns:
+        wide = np.maximum(jobs.wide, trace["nodes"].fill_null(1).to_numpy())
+        jobs = jobs._replace(wide=wide, each=fewest(slots, wide))
+    rule = LOOSE
+    if isinstance(own, Fifo):
+        rule = RULES[own.backfill]
+    rules = rules_of(limits, codes_of_limits(trace, len(limits)), jobs.qos, unit, day)._replace(
+        rule=rule,
+        lag=lag_of(jobs.eligible, jobs.start, jobs.end),
+        size=nodes.size,
+        masks=nodes.masks,
+        windows=whole_windows(cluster),
+    )
+    # Machine code is kept by layout.
+    return Record(trace, Jobs(*(np.array(values, order="C") for values in jobs)), rules, listed, unit, sure)
+
+
+def _started(trace: pl.DataFrame) -> pl.DataFrame:
+    """Return the jobs that started, in order of the queue, with their row, the instant at which they were eligible, and their array."""
     if "started" not in trace.columns or not trace["started"].count():
         raise TraceError("explain: found no recorded starts; expected a log with the column started.")
-    kinds = eligibility_of(trace, cluster, scenario.types)
-    known = [name for name in ("submit", "eligible") if name in trace.columns]
-    trace = trace.with_columns(eligible=pl.max_horizontal(known)).with_row_index("row")
+    instants = [name for name in ("submit", "eligible") if name in trace.columns]
+    trace = trace.with_columns(eligible=pl.max_horizontal(instants)).with_row_index("row")
     trace = trace.drop_nulls("started").sort("eligible", "submit", "row")
-    trace = trace.with_columns(array=ARRAY)
-    of = np.repeat(np.arange(len(cluster.groups)), [g.nodes for g in cluster.groups])
-    unit = 1 if (trace["gpus"] % 1 == 0).all() else SLOTS
-    slots = np.maximum(1, (trace["gpus"].to_numpy() * unit).round()).astype(np.int64)
-    size = np.array([g.gpus_per_node for g in cluster.groups])[of] * unit
-    masks = np.ones((1, len(size)), bool)
-    part = np.zeros(len(slots), np.int64)
-    wide = -(-slots // size.max())
-    most = size.max()
-    sure = (wide - 1) * most + (len(size) - wide + 1) * (-(-slots // wide) - 1) + 1
-    cells = cells_of(trace, names, cluster)
-    if cells is None:
-        size = size.sum(keepdims=True)
-        masks = masks[:, :1]
-    elif kinds is not None:
-        rows, part, *_ = distinct_rows(kinds[trace["row"].to_numpy()] > 0)
-        masks = np.array(rows[:, [cluster.gpu_types.index(g.kind) for g in cluster.groups]][:, of], order="C")
-    node, count = cells or (np.zeros(len(slots), np.int64), np.ones(len(slots), np.int64))
-    wide = -(-slots // np.array([size[mask].max() for mask in masks])[part])
-    if cells and "nodes" in trace.columns:
-        wide = np.maximum(wide, trace["nodes"].fill_null(1).to_numpy())
-    first = np.concatenate([[0], np.cumsum(count)])
-    each = np.repeat(-(-slots // count), count)
-    before = np.arange(len(node)) - np.repeat(first[:-1], count)
-    held = np.clip(np.repeat(slots, count) - before * each, 0, each)
-    submit, eligible, start = (trace[name].to_numpy() for name in ("submit", "eligible", "started"))
-    times = submit, eligible, start, start + trace["duration"].to_numpy(), Requested().predict(trace)
-    qos = np.maximum(codes(trace, "qos"), 0)
-    n = len(slots)
-    arrays = *times, slots, part, wide, -(-slots // wide), first, node, held, qos, *events(*times[1:4])
-    jobs = Jobs(*(np.array(values, order="C") for values in arrays))  # machine code is kept by layout
-    lag = lag_of(eligible, start, times[3])
-    rule = RULES[own.backfill] if isinstance(own, Fifo) else LOOSE
-    owner = np.array([codes(trace, f"limit{k}") for k in range(len(limits))], np.int64).reshape(-1, n)
-    own_rules = {"rule": rule, "lag": lag, "size": size, "masks": masks, "windows": whole_windows(cluster)}
-    return Record(trace, jobs, rules_of(limits, owner, qos, unit, day)._replace(**own_rules), bool(cells), unit, sure)
+    return trace.with_columns(array=ARRAY)
+
+
+def _nodes(scenario: Scenario, trace: pl.DataFrame, unit: int) -> Nodes:
+    """Return the nodes of a cluster, and those that the jobs of a log may have."""
+    cluster = scenario.cluster
+    group = np.repeat(np.arange(len(cluster.groups)), [g.nodes for g in cluster.groups])
+    size = np.array([g.gpus_per_node for g in cluster.groups])[group] * unit
+    kinds = eligibility_of(scenario.trace, cluster, scenario.types)
+    if kinds is None:
+        return Nodes(size, np.ones((1, len(size)), bool), np.zeros(trace.height, np.int64))
+    rows, part, *_ = distinct_rows(kinds[trace["row"].to_numpy()] > 0)
+    kind_of_group = np.array([cluster.gpu_types.index(g.kind) for g in cluster.groups])
+    masks = np.array(rows[:, kind_of_group[group]], order="C")
+    return Nodes(size, masks, part)
+
+
+def _surely_fits(slots: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Return the idle slots (n,) with which jobs fit on their fewest nodes, wherever the slots are."""
+    largest = size.max()
+    wide = fewest(slots, largest)
+    # Just too few: all slots of one node less than it needs are idle, and on each other one slot less than it needs there.
+    lacking = fewest(slots, wide) - 1
+    return (wide - 1) * largest + (len(size) - wide + 1) * lacking + 1
+
+
+def _jobs(trace: pl.DataFrame, slots: np.ndarray, nodes: Nodes, cells: Cells) -> Jobs:
+    """Return the jobs of a log on the fewest nodes that hold them."""
+    submit = trace["submit"].to_numpy()
+    eligible = trace["eligible"].to_numpy()
+    start = trace["started"].to_numpy()
+    end = start + trace["duration"].to_numpy()
+    largest = np.array([nodes.size[mask].max() for mask in nodes.masks])
+    wide = fewest(slots, largest[nodes.part])
+    time, kind, job = events(eligible, start, end)
+    return Jobs(
+        submit=submit,
+        eligible=eligible,
+        start=start,
+        end=end,
+        asked=Requested().predict(trace),
+        slots=slots,
+        part=nodes.part,
+        wide=wide,
+        each=fewest(slots, wide),
+        first=np.concatenate([[0], np.cumsum(cells.count)]),
+        node=cells.node,
+        held=spread(slots, fewest(slots, cells.count), cells.count),
+        qos=np.maximum(codes(trace, "qos"), 0),
+        time=time,
+        kind=kind,
+        job=job,
+    )
 
 
 def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: int, day: float) -> Rules:
     """Limits, hours and tiers as rules, by the owner (K, n) for which a job counts by each limit, -1: none, and the QOS (n,)."""
-    n = len(qos)
-    tier = np.zeros(len(qos))
+    jobs = len(qos)
+    tier = np.zeros(jobs)
     closed = np.zeros((qos.max(initial=0) + 1, 48), bool)
-    for limit, of in zip(limits, owner, strict=True):
-        tier[of >= 0] = np.maximum(tier[of >= 0], limit.tier)
+    rows = []
+    counts = []
+    most = []
+    for k, limit in enumerate(limits):
+        counted = owner[k] >= 0
+        tier[counted] = np.maximum(tier[counted], limit.tier)
         if limit.hours:
-            closed[np.ix_(np.unique(qos[of >= 0]), limit.closed)] = True
-    rows = [(k, jobs, v) for k, x in enumerate(limits) for jobs, v in ((0, x.gpus * unit), (1, x.jobs)) if v < INF]
-    k, counts, values = np.array(rows, np.int64).reshape(-1, 3).T.copy()
-    most = np.repeat(values[:, None], owner.max(initial=0) + 1, axis=1)
-    place = np.empty(n)
-    none = np.zeros((0, 2))
-    place[np.argsort(-tier, kind="stable")] = np.arange(n)
-    parts = place, owner[k], counts > 0, most, np.ones(len(k), bool), closed, day, np.zeros(n, bool)
-    return Rules(EASY, 0.0, np.zeros(0, np.int64), none > 0, none, *parts)
+            closed[np.ix_(np.unique(qos[counted]), limit.closed)] = True
+        for of_jobs, amount in ((False, limit.gpus * unit), (True, limit.jobs)):
+            if amount < INF:
+                rows.append(k)
+                counts.append(of_jobs)
+                most.append(amount)
+    place = np.empty(jobs)
+    place[np.argsort(-tier, kind="stable")] = np.arange(jobs)
+    amounts = np.array(most, float).astype(np.int64)
+    no_windows = np.zeros((0, 2))
+    return Rules(
+        rule=EASY,
+        lag=0.0,
+        size=np.zeros(0, np.int64),
+        masks=no_windows > 0,
+        windows=no_windows,
+        place=place,
+        owner=owner[np.array(rows, np.int64)],
+        counts=np.array(counts, bool),
+        most=np.repeat(amounts[:, None], owner.max(initial=0) + 1, axis=1),
+        holds=np.ones(len(rows), bool),
+        closed=closed,
+        zero=day,
+        held=np.zeros(jobs, bool),
+    )
 
 
 def events(eligible, start, end) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, kinds and jobs: at one instant jobs end, queue, start; one that starts when eligible never waits."""
+    """Return times, kinds and jobs: at one instant jobs end, queue, start; one that starts when eligible never waits."""
     time = np.concatenate([end, eligible, start])
     kind = np.repeat([0, 1, 2], len(start)).astype(np.int8)
     job = np.tile(np.arange(len(start)), 3)
-    there = (kind != 1) | (eligible < start)[job]
+    happens = (kind != 1) | (eligible < start)[job]
     order = np.lexsort((job, kind, time))
-    order = order[there[order]]
+    order = order[happens[order]]
     return time[order], kind[order], job[order]
 
 
 def lag_of(eligible, start, end) -> float:
-    """Seconds within which 99 of 100 starts follow an end or a job that becomes eligible."""
+    """Return the seconds within which 99 of 100 starts follow an end or a job that becomes eligible."""
     released = np.sort(np.concatenate([end, eligible]))
-    after = start - released[np.maximum(np.searchsorted(released, start, side="right") - 1, 0)]
+    place = np.searchsorted(released, start, side="right")
+    after = start - released[np.maximum(place - 1, 0)]
     return float(np.clip(np.ceil(np.quantile(after, 0.99)) + 1, *LAGS))
 
 
 def whole_windows(cluster: Cluster) -> np.ndarray:
-    """Windows (W, 3) of a cluster that all its nodes have: start, end, and when they are known (s)."""
-    all_ = [(w.start, w.end, getattr(w, "announced", w.start)) for w in cluster.events] or np.zeros((0, 3))
-    spans, _, nodes, _ = distinct_rows(all_)
+    """Return the windows (W, 3) of a cluster that all its nodes have: start, end, and when they are known (s)."""
+    windows = [(event.start, event.end, getattr(event, "announced", event.start)) for event in cluster.events]
+    spans, _, nodes, _ = distinct_rows(windows or np.zeros((0, 3)))
     return spans[nodes == cluster.total_nodes]
 
 
-def cells_of(trace: pl.DataFrame, has: Sequence[str], cluster: Cluster) -> tuple[np.ndarray, np.ndarray] | None:
-    """Nodes of each job in turn, and how many it has; None where some jobs have no list, or the names are not the cluster's."""
+def cells_of(trace: pl.DataFrame, names: Sequence[str], cluster: Cluster) -> Cells | None:
+    """Return the nodes of each job by these names; None if some jobs have no list, or the names are not the cluster's."""
     if "nodelist" not in trace.columns or trace["nodelist"].null_count():
         return None
     lists = trace.select("nodelist").unique(maintain_order=True)
-    names = lists.with_columns(name=pl.Series([hosts(text) for text in lists["nodelist"]], dtype=pl.List(pl.String)))
-    seen = names["name"].explode().unique().sort().to_list()
-    if not set(seen) <= set(has):  # the site's nodes have other names: any will do where they are alike
-        has = seen
-        if len(cluster.groups) > 1 or len(seen) > cluster.total_nodes:
+    hosts_of_lists = pl.Series([hosts(text) for text in lists["nodelist"]], dtype=pl.List(pl.String))
+    listed = hosts_of_lists.explode().unique().sort()
+    if not set(listed) <= set(names):  # the site's nodes have other names: any will do where they are alike
+        names = listed.to_list()
+        if len(cluster.groups) > 1 or len(names) > cluster.total_nodes:
             return None
-    at = names.with_columns(pl.col("name").list.eval(pl.element().replace_strict(has, range(len(has)), default=None)))
-    cells = trace.select("nodelist").join(at, on="nodelist", how="left", maintain_order="left")["name"]
-    return cells.explode().to_numpy().astype(np.int64), cells.list.len().to_numpy().astype(np.int64)
+    number = pl.element().replace_strict(names, range(len(names)), default=None)
+    numbers = lists.with_columns(node=hosts_of_lists).with_columns(pl.col("node").list.eval(number))
+    cells = trace.select("nodelist").join(numbers, on="nodelist", how="left", maintain_order="left")["node"]
+    node = cells.explode().to_numpy()
+    count = cells.list.len().to_numpy()
+    return Cells(node.astype(np.int64), count.astype(np.int64))

@@ -1,11 +1,10 @@
 """One compiled pass over a log's recorded events: each waiting second of each job goes to the first reason that holds."""
 
 from collections import namedtuple
-from functools import partial
 
 import numpy as np
 
-from gpuschedlab._compiled import njit
+from gpuschedlab._compiled import bare, njit
 
 NOT_ELIGIBLE, WINDOW, LIMIT, NO_GPUS, NO_NODES, BEHIND, LAUNCH, NONE = range(8)
 REASONS = (
@@ -18,8 +17,6 @@ HALF_HOUR = 1800.0
 DAY = 86_400.0
 NEVER = 1e18
 UNLIMITED = 10**12
-# Functions that allocate nothing: who counts references to arrays at each use takes three times as long.
-bare = partial(njit, _nrt=False)
 
 # Jobs (n,) in s and slots, in order of the queue: cells of j are first[j] to first[j + 1]; it needs `wide` nodes with `each`, of those
 # that row `part` of the masks has. Events (E,) in order: 0 ends, 1 queues, 2 starts.
@@ -38,7 +35,7 @@ Now = namedtuple("Now", "free total queue why running since count fitting idle h
 
 @njit(inline="never")
 def sweep(J, R):
-    """Go through the events of a log: what each waiting second went to (`Seen`)."""
+    """Go through the events of a log, and return the reason of each waiting second (`Seen`)."""
     n = len(J.submit)
     limits = R.most.shape
     classes = R.closed.shape[0]
@@ -79,13 +76,24 @@ def begun(J, R, free):
     n = len(J.submit)
     parts, nodes = R.masks.shape
     queue = np.empty((3, n), np.int64)
-    whole = np.zeros((2, parts), np.int64)
-    few = np.zeros(2, np.int64)
     fitting = np.zeros((parts, R.size.max() + 2), np.int64)
-    ahead = np.zeros((parts, nodes), np.int64)
-    rest = np.zeros(parts), ahead, np.zeros(nodes, np.int64), np.zeros(nodes, np.int64), np.flatnonzero(R.holds)
-    waits = queue[0], queue[1], queue[2], np.full(n, np.inf), few, fitting, whole[0], whole[1]
-    return Now(free, np.zeros(R.most.shape, np.int64), *waits, *rest)
+    return Now(
+        free=free,
+        total=np.zeros(R.most.shape, np.int64),
+        queue=queue[0],
+        why=queue[1],
+        running=queue[2],
+        since=np.full(n, np.inf),
+        count=np.zeros(2, np.int64),
+        fitting=fitting,
+        idle=np.zeros(parts, np.int64),
+        head=np.zeros(parts, np.int64),
+        shadow=np.zeros(parts),
+        ahead=np.zeros((parts, nodes), np.int64),
+        seats=np.zeros(nodes, np.int64),
+        spare=np.zeros(nodes, np.int64),
+        holding=np.flatnonzero(R.holds),
+    )
 
 
 @bare()
@@ -132,12 +140,20 @@ def leave(J, R, at, seen, j, now):
 
 
 @bare()
+def amount(J, R, k, j):
+    """Return the amount that a job counts for by a limit: 1, or its slots."""
+    if R.counts[k]:
+        return 1
+    return J.slots[j]
+
+
+@bare()
 def hold(J, R, at, j, sign):
     """Let a job take what it holds (1), or give it back (-1)."""
     move(J, at.free, j, -sign)
     for k in range(R.most.shape[0]):
         if R.owner[k, j] >= 0:
-            at.total[k, R.owner[k, j]] += sign * (1 if R.counts[k] else J.slots[j])
+            at.total[k, R.owner[k, j]] += sign * amount(J, R, k, j)
 
 
 @bare()
@@ -193,13 +209,21 @@ def look(J, R, at, seen, now, until):
         blocked |= R.rule == LOOSE and at.head[p] >= 0
     for y in range(at.count[0]):
         j = at.queue[y]
-        why = BEHIND if blocked and at.why[y] == NONE else at.why[y]
-        at.since[j] = min(at.since[j], now) if why == NONE else np.inf
-        launch = max(0.0, min(until, at.since[j] + R.lag) - now) if why == NONE else 0.0
+        why = at.why[y]
+        if blocked and why == NONE:
+            why = BEHIND
+        launch = 0.0
+        if why == NONE:
+            at.since[j] = min(at.since[j], now)
+            launched = min(until, at.since[j] + R.lag)
+            launch = max(0.0, launched - now)
+        else:
+            at.since[j] = np.inf
         seen.seconds[j, LAUNCH] += launch
         seen.seconds[j, why] += until - now - launch
         if why == NONE and until - now > launch:
-            unexplained(J, R, at, seen, j, until, half, until - now - launch)
+            seen.last[j] = until
+            unexplained(J, R, at, seen, j, half, until - now - launch)
 
 
 @bare()
@@ -213,11 +237,13 @@ def bounded(J, R, at, j, now, half):
         return WINDOW
     for k in at.holding:
         m = R.owner[k, j]
-        if m >= 0 and at.total[k, m] + (1 if R.counts[k] else J.slots[j]) > R.most[k, m]:
+        if m >= 0 and at.total[k, m] + amount(J, R, k, j) > R.most[k, m]:
             return LIMIT
     if at.idle[p] < J.slots[j]:
         return NO_GPUS
-    return NO_NODES if at.fitting[p, J.each[j]] < J.wide[j] else NONE
+    if at.fitting[p, J.each[j]] < J.wide[j]:
+        return NO_NODES
+    return NONE
 
 
 @bare()
@@ -239,7 +265,9 @@ def promise(J, R, at, j, now):
             i = J.node[c]
             lacks -= R.masks[p, i] and free[i] < each <= free[i] + J.held[c]
             free[i] += J.held[c]
-        at.shadow[p] = end if lacks <= 0 else NEVER
+        at.shadow[p] = NEVER
+        if lacks <= 0:
+            at.shadow[p] = end
 
 
 @bare()
@@ -263,16 +291,15 @@ def behind(J, R, at, j, now):
 
 
 @bare()
-def unexplained(J, R, at, seen, j, until, half, rest):
-    """Count time in which a job could have started by owner and half hour."""
-    seen.last[j] = until
-    seen.hours[J.qos[j], half] += rest
+def unexplained(J, R, at, seen, j, half, seconds):
+    """Count seconds in which a job could have started by owner and half hour."""
+    seen.hours[J.qos[j], half] += seconds
     for k in range(R.most.shape[0]):
         m = R.owner[k, j]
         if m >= 0:
-            seen.free[k, m] += rest
-            if at.total[k, m] + (1 if R.counts[k] else J.slots[j]) > R.most[k, m]:
-                seen.above[k, m] += rest
+            seen.free[k, m] += seconds
+            if at.total[k, m] + amount(J, R, k, j) > R.most[k, m]:
+                seen.above[k, m] += seconds
 
 
 @bare()
@@ -284,7 +311,8 @@ def seats(J, R, at, j):
             room = R.masks[J.part[j], i] and at.free[i] >= J.each[j] and (best < 0 or at.free[i] < at.free[best])
             for m in range(k):
                 room = room and at.seats[m] != i
-            best = i if room else best
+            if room:
+                best = i
         at.seats[k] = best
 
 
@@ -319,7 +347,8 @@ def start_some(J, R, free, now):
             hold(J, R, at, j, 1)
             if now + J.asked[j] > at.shadow[0]:
                 move(J, at.ahead[0], j, -1)
-            J.start[j], until[j] = now, now + J.asked[j]
+            J.start[j] = now
+            until[j] = now + J.asked[j]
             insert(at.running, at.count, 1, j, until)
             count_free(R, at)
     return starts

@@ -63,26 +63,30 @@ def way_to_included(unmodelled: Sequence[str]) -> str:
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Number and text of each line, those that end in a backslash joined, without comments."""
-    kept = ""
+    """Yield number and text of each line, those that end in a backslash joined, without comments."""
+    joined = ""
     first = 0
     for number, line in enumerate(text.splitlines(), 1):
         line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
         first = first or number
         if line.endswith("\\"):
-            kept += line[:-1] + " "
+            joined += line[:-1] + " "
             continue
-        if (kept + line).strip():
-            yield first, kept + line
-        kept = ""
+        if (joined + line).strip():
+            yield first, joined + line
+        joined = ""
         first = 0
-    if kept.strip():
-        yield first, kept
+    if joined.strip():
+        yield first, joined
 
 
 def printed(text: str) -> str:
-    """Lines of slurm.conf for the answer of `scontrol show config`; other texts are as they were."""
+    """Return lines of slurm.conf for the answer of `scontrol show config`; other texts are as they were."""
     if not text.lstrip().startswith("Configuration data as of"):
         return text
-    found = (re.match(r"\s*(\w+)\s*= *(.*?)(?: sec| min)?\s*$", line) for line in text.splitlines())
-    return "\n".join(f'{m[1]}="{m[2]}"' for m in found if m and m[2] not in ("", "(null)"))
+    lines = []
+    for line in text.splitlines():
+        match = re.match(r"\s*(\w+)\s*= *(.*?)(?: sec| min)?\s*$", line)
+        if match and match[2] not in ("", "(null)"):
+            lines.append(f'{match[1]}="{match[2]}"')
+    return "\n".join(lines)

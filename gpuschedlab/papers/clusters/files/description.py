@@ -1,4 +1,4 @@
-"""What a site says of itself: nodes, partitions, accounts, QOS, queues, scheduler and windows."""
+"""Description of a site by itself: nodes, partitions, accounts, QOS, queues, scheduler and windows."""
 
 import re
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ class Scheduler:
 
 @dataclass(frozen=True)
 class Description:
-    """A site on one page; `log` is what `gpuschedlab.intake` takes: `path`, `format` and options."""
+    """A site on one page; `log` has the arguments of `gpuschedlab.intake`: `path`, `format` and options."""
 
     nodes: tuple[tuple[str, str, int], ...] = ()  # name, GPU type and GPUs of each node with GPUs
     partitions: tuple[Partition, ...] = ()
@@ -85,15 +85,24 @@ class Description:
     @property
     def cluster(self) -> Cluster | None:
         """Nodes with GPUs, those that are alike, in the same partitions and follow each other as one group; None without any."""
-        alike = groupby((kind, gpus, self._partitions_of(name)) for name, kind, gpus in self.nodes)
-        groups = tuple(Nodes(kind, len(list(same)), gpus, parts) for (kind, gpus, parts), same in alike)
-        return Cluster(groups) if groups else None
+        partitions_of = self._partitions_of_nodes()
+        alike = groupby((kind, gpus, partitions_of[name]) for name, kind, gpus in self.nodes)
+        groups = tuple(Nodes(kind, len(list(same)), gpus, partitions) for (kind, gpus, partitions), same in alike)
+        if not groups:
+            return None
+        return Cluster(groups)
 
-    def _partitions_of(self, node: str) -> tuple[str, ...]:
-        """Partitions of a node; none where all partitions have all nodes."""
+    def _partitions_of_nodes(self) -> dict[str, tuple[str, ...]]:
+        """Return the partitions of each node; none where all partitions have all nodes."""
         names = {name for name, _, _ in self.nodes}
-        sets = {p.name: names if p.nodes in ((), ("ALL",)) else set(p.nodes) for p in self.partitions}
-        return () if all(names <= nodes for nodes in sets.values()) else tuple(p for p in sets if node in sets[p])
+        nodes_of = {}
+        for partition in self.partitions:
+            nodes_of[partition.name] = set(partition.nodes)
+            if partition.nodes in ((), ("ALL",)):
+                nodes_of[partition.name] = names
+        if all(names <= nodes for nodes in nodes_of.values()):
+            return dict.fromkeys(names, ())
+        return {name: tuple(partition for partition in nodes_of if name in nodes_of[partition]) for name in names}
 
     @property
     def shares(self) -> ShareTree:
@@ -101,26 +110,31 @@ class Description:
         return ShareTree(self.accounts)
 
     def page(self) -> str:
-        """All of it in a few lines, and what was read and not modelled."""
-        parts = [f"cluster: {self.cluster}"] if self.nodes else []
-        parts += [
-            f"partition {p.name}: {len(p.nodes)} nodes, at most {p.max_time / 3600:,.4g} h" for p in self.partitions
-        ]
-        users = sum(bool(row[1]) for row in self.accounts)
-        parts += [f"accounts: {len(self.accounts) - users}, users: {users}"] if self.accounts else []
-        parts += [
-            f"queue {q.name}: {n:g} GPUs of {kind}, at most {most(self.queues, q.name, kind):g}"
-            for q in self.queues
-            for kind, n in q.nominal
-        ]
-        parts += [f"not modelled: {', '.join(self.unmodelled)}"] if self.unmodelled else []
-        return "\n".join(parts)
+        """Return all of it in a few lines, and the keys that were read and are not modelled."""
+        lines = []
+        if self.nodes:
+            lines.append(f"cluster: {self.cluster}")
+        for partition in self.partitions:
+            hours = partition.max_time / 3600
+            lines.append(f"partition {partition.name}: {len(partition.nodes)} nodes, at most {hours:,.4g} h")
+        if self.accounts:
+            users = sum(bool(row[1]) for row in self.accounts)
+            lines.append(f"accounts: {len(self.accounts) - users}, users: {users}")
+        for queue in self.queues:
+            for kind, gpus in queue.nominal:
+                limit = most(self.queues, queue.name, kind)
+                lines.append(f"queue {queue.name}: {gpus:g} GPUs of {kind}, at most {limit:g}")
+        if self.unmodelled:
+            lines.append(f"not modelled: {', '.join(self.unmodelled)}")
+        return "\n".join(lines)
 
 
 def seconds(value: object, source: str, unit: float = 60.0) -> float:
-    """Seconds of a span such as 2-00:00:00, 90 (of `unit`) or UNLIMITED."""
+    """Return the seconds of a span such as 2-00:00:00, 90 (of `unit`) or UNLIMITED."""
     text = str(value).strip()
-    found = 0.0 if re.fullmatch(r"0+", text) else limits(pl.Series([text]), unit=unit, short="MM:SS")[0]
-    if found is None:
+    if re.fullmatch(r"0+", text):
+        return 0.0
+    span = limits(pl.Series([text]), unit=unit, short="MM:SS")[0]
+    if span is None:
         raise TraceError(f"{source}: found {text[:80]!r}; expected a time such as 2-00:00:00, 90 or UNLIMITED.")
-    return found
+    return span

@@ -15,33 +15,54 @@ FUNGIBILITY = {"whenCanBorrow": ("when_can_borrow", "Borrow"), "whenCanPreempt":
 
 
 def read_queues(text: str, source: str, site: Description) -> Description:
-    """The site with the queues of a YAML or JSON text; a resource counts if its name ends in "gpu"."""
-    yaml = need("yaml", "ClusterQueues in YAML")
-    try:
-        documents = [d for d in yaml.safe_load_all(text) if isinstance(d, dict)]
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        raise TraceError(f"kueue {source}{line}: found no YAML; expected documents of kind ClusterQueue.") from error
-    items = [i for d in documents for i in (d.get("items") or () if d.get("kind") == "List" else (d,))]
-    found = [item for item in items if isinstance(item, dict) and item.get("kind") == "ClusterQueue"]
-    if not found:
+    """Return the site with the queues of a YAML or JSON text; a resource counts if its name ends in "gpu"."""
+    items = _objects(text, source)
+    cluster_queues = [item for item in items if isinstance(item, dict) and item.get("kind") == "ClusterQueue"]
+    if not cluster_queues:
         raise TraceError(f"kueue {source}: found {len(items)} objects, none a ClusterQueue; expected at least one.")
-    kinds = [i["kind"] for i in items if isinstance(i, dict) and i.get("kind")]
+    kinds = [item["kind"] for item in items if isinstance(item, dict) and item.get("kind")]
     unknown: dict[str, None] = {f"kind {kind}": None for kind in kinds if kind != "ClusterQueue"}
     queues = []
-    for item in found:
+    for item in cluster_queues:
         try:
             queues.append(_queue(item, unknown))
         except (LabError, KeyError, TypeError, AttributeError, ValueError) as error:
-            name = (item.get("metadata") or {}).get("name") if isinstance(item.get("metadata"), dict) else None
             raise TraceError(
-                f"kueue {source}, ClusterQueue {name!r}: found {error}; expected the layout of kueue.x-k8s.io."
+                f"kueue {source}, ClusterQueue {_name_of(item)!r}: found {error}; expected the layout of kueue.x-k8s.io."
             ) from error
     return replace(site, queues=tuple(queues), unmodelled=(*site.unmodelled, *unknown))
 
 
+def _objects(text: str, source: str) -> list:
+    """Return the objects of a YAML text, and those of its lists."""
+    yaml = need("yaml", "ClusterQueues in YAML")
+    try:
+        documents = [document for document in yaml.safe_load_all(text) if isinstance(document, dict)]
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = ""
+        if mark:
+            line = f", line {mark.line + 1}"
+        raise TraceError(f"kueue {source}{line}: found no YAML; expected documents of kind ClusterQueue.") from error
+    objects = []
+    for document in documents:
+        if document.get("kind") == "List":
+            objects += document.get("items") or ()
+        else:
+            objects.append(document)
+    return objects
+
+
+def _name_of(item: dict) -> object:
+    """Return the name of an object; None if it has none."""
+    metadata = item.get("metadata")
+    if not isinstance(metadata, dict):
+        return None
+    return metadata.get("name")
+
+
 def _queue(item: dict, unknown: dict[str, None]) -> Queue:
+    """Return the queue of a ClusterQueue."""
     spec = item["spec"]
     quotas = {"nominal": {}, "borrow": {}, "lend": {}}
     unknown |= _others("spec", spec, SPEC)
@@ -63,24 +84,29 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
         "spec.preemption", preemption, ("reclaimWithinCohort", "withinClusterQueue", "borrowWithinCohort")
     )
     unknown |= _others("spec.preemption.borrowWithinCohort", within, ("policy", "maxPriorityThreshold"))
-    unknown |= _others("spec.fairSharing", spec.get("fairSharing") or {}, ("weight",))
+    sharing = spec.get("fairSharing") or {}
+    unknown |= _others("spec.fairSharing", sharing, ("weight",))
     search = {}
-    for key, word in (spec.get("flavorFungibility") or {}).items():
+    for key, policy in (spec.get("flavorFungibility") or {}).items():
         if key in FUNGIBILITY:
             field, stops = FUNGIBILITY[key]
-            search[field] = stops if word == "MayStopSearch" else word  # its name from v1beta2 on
+            search[field] = policy
+            if policy == "MayStopSearch":  # its name from v1beta2 on
+                search[field] = stops
         else:
             unknown[f"spec.flavorFungibility.{key}"] = None
+    cohort = spec.get("cohortName") or spec.get("cohort") or ""
+    limits = {name: tuple(of_types.items()) for name, of_types in quotas.items()}
     return Queue(
         str(item["metadata"]["name"]),
-        str(spec.get("cohortName") or spec.get("cohort") or ""),
-        **{name: tuple(found.items()) for name, found in quotas.items()},
+        str(cohort),
+        **limits,
         strict=spec.get("queueingStrategy") == "StrictFIFO",
         reclaim=preemption.get("reclaimWithinCohort", "Never"),
         within=preemption.get("withinClusterQueue", "Never"),
         borrow_within=within.get("policy", "Never"),
         threshold=float(within.get("maxPriorityThreshold", float("inf"))),
-        weight=quantity((spec.get("fairSharing") or {}).get("weight", 1)),
+        weight=quantity(sharing.get("weight", 1)),
         **search,
     )
 

@@ -1,12 +1,12 @@
-"""The way back: lines of slurm.conf, and commands of sacctmgr, for a changed rule and changed limits."""
+"""The way back: lines of slurm.conf for a changed rule."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.papers.clusters.files.description import INF, Description, Limit
-from gpuschedlab.papers.clusters.files.slurm_files import OF_ASSOC, OF_QOS, PAIR, PLAN, TYPES, read_conf
+from gpuschedlab.papers.clusters.files.description import INF, Description
+from gpuschedlab.papers.clusters.files.slurm_files import PAIR, PLAN, TYPES, read_conf
 from gpuschedlab.papers.clusters.schedulers.slurm import MOST, Slurm
 
 WEIGHTS = {
@@ -47,7 +47,11 @@ class ConfChange:
     lines: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        rows = [f"- {old}\n+ {new}" if old else f"+ {new}" for old, new in self.lines]
+        rows = []
+        for old, new in self.lines:
+            if old:
+                rows.append(f"- {old}")
+            rows.append(f"+ {new}")
         return "\n".join(rows)
 
 
@@ -59,10 +63,10 @@ def dhms(seconds: float) -> str:
     >>> dhms(93_780.0)
     '1-02:03:00'
     """
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
-    return f"{days}-{hours:02}:{minutes:02}:{rest:02}"
+    return f"{days}-{hours:02}:{minutes:02}:{seconds:02}"
 
 
 def unsayable(was: Slurm, wanted: Slurm) -> list[str]:
@@ -94,8 +98,14 @@ def _sayable(name: str, value: float) -> bool:
         return name == "depth"
     if name in SPANS or name == "window":
         return value >= 60 and value % 60 == 0 and value <= _highest(name)
-    least = 1 if name in POSITIVE else 0
-    return value % 1 == 0 and least <= value <= _highest(name)
+    return value % 1 == 0 and _least(name) <= value <= _highest(name)
+
+
+def _least(name: str) -> int:
+    """Least value of a knob that slurm.conf can say, of those that are no spans."""
+    if name in POSITIVE:
+        return 1
+    return 0
 
 
 def _highest(name: str) -> int:
@@ -152,9 +162,13 @@ def _changed_keys(was: Slurm, wanted: Slurm) -> Iterator[tuple[str, str]]:
     if was.damping != wanted.damping:
         yield "FairShareDampeningFactor", f"{wanted.damping:.0f}"
     if was.small != wanted.small:
-        yield "PriorityFavorSmall", "YES" if wanted.small else "NO"
+        small = "NO"
+        if wanted.small:
+            small = "YES"
+        yield "PriorityFavorSmall", small
     if was.backfill != wanted.backfill:
-        yield "SchedulerType", next(word for word, name in TYPES.items() if name == wanted.backfill)
+        types = [name for name, backfill in TYPES.items() if backfill == wanted.backfill]
+        yield "SchedulerType", types[0]
 
 
 def _changed_plan(was: Slurm, wanted: Slurm, text: str) -> tuple[dict[str, str], set[str]]:
@@ -207,40 +221,44 @@ class _Conf:
         self.lines: dict[int, tuple[str, str]] = {}
 
     def _pairs(self) -> Iterator[tuple[int, str, re.Match]]:
-        """Row, first key of its line, and match, of each KEY=VALUE outside comments; a line may go on in the next row."""
+        """Yield row, first key of its line, and match, of each KEY=VALUE outside comments; a line may go on in the next row."""
         first = ""
         goes_on = False
         for row, text in enumerate(self.rows):
             body = re.sub(r"(?<!\\)#.*", "", text).rstrip()
             more = body.endswith("\\")
             body = body.removesuffix("\\")
-            at = 0
+            end = 0
             if not goes_on:
                 first = ""
-            while match := PAIR.match(body, at):
+            while match := PAIR.match(body, end):
                 first = first or match[1].lower()
                 yield row, first, match
-                at = match.end()
+                end = match.end()
             goes_on = more
 
-    def _find(self, key: str) -> tuple[int, re.Match] | None:
-        """Row and match of the last pair of a key on a line that names no node and no partition."""
-        place = None
+    def _find(self, key: str) -> tuple[int, re.Match | None]:
+        """Return row and match of the last pair of a key on a line that names no node and no partition; -1 and None without one."""
+        last_row = -1
+        last = None
         for row, first, match in self._pairs():
             if match[1].lower() == key.lower() and first not in ("nodename", "partitionname"):
-                place = (row, match)
-        return place
+                last_row = row
+                last = match
+        return last_row, last
 
     def value(self, key: str) -> str:
-        """Value of a key; "" without one."""
-        place = self._find(key)
-        return place[1][2].strip('"').lower() if place else ""
+        """Return the value of a key; "" without one."""
+        _, match = self._find(key)
+        if match is None:
+            return ""
+        return match[2].strip('"').lower()
 
     def put(self, key: str, value: str):
         """Give a key a value, where it stands, or else in a new line at the end."""
-        place = self._find(key)
-        if place:
-            self._exchange(place[0], place[1].span(2), value)
+        row, match = self._find(key)
+        if match:
+            self._exchange(row, match.span(2), value)
         else:
             self._append(f"{key}={value}")
 
@@ -261,28 +279,31 @@ class _Conf:
         """Set and take out words of a list; the others stay, in their order."""
         if not new and not out:
             return
-        place = self._find(key)
-        old = [word.strip() for word in place[1][2].strip('"').split(",")] if place else []
-        rest = dict(new)
-        words = []
-        for word in filter(None, old):
-            name = word.partition("=")[0].lower()
-            if name not in out:
-                words.append(rest.pop(name, word))
-        words += rest.values()
-        if words or place:
-            self.put(key, ",".join(words))
+        _, match = self._find(key)
+        listed = ""
+        if match:
+            listed = match[2].strip('"')
+        unplaced = dict(new)
+        entries = []
+        for entry in listed.split(","):
+            entry = entry.strip()
+            name = entry.partition("=")[0].lower()
+            if entry and name not in out:
+                entries.append(unplaced.pop(name, entry))
+        entries += unplaced.values()
+        if entries or match:
+            self.put(key, ",".join(entries))
 
     def put_of_partition(self, partition: str, key: str, value: str):
         """Give a key of a partition's line a value."""
-        own = False
+        of_partition = False
         last = None
         for row, first, match in self._pairs():
             if first != "partitionname":
                 continue
             if match[1].lower() == "partitionname":
-                own = match[2] == partition
-            if own:
+                of_partition = match[2] == partition
+            if of_partition:
                 last = (row, match)
                 if match[1].lower() == key.lower():
                     self._exchange(row, match.span(2), value)
@@ -295,86 +316,10 @@ class _Conf:
         self._exchange(last[0], (end, end), f" {key}={value}")
 
 
-OF_KINDS = {pair: column for column, pair in (*OF_QOS.items(), *OF_ASSOC.items())}
-COLUMNS = {"grptres": "GrpTRES", "grpjobs": "GrpJobs", "maxjobs": "MaxJobs", "maxtres": "MaxTRES", "maxwall": "MaxWall"}
-OF_EACH = {
-    ("user", "gpus"): "MaxTRESPU",
-    ("user", "jobs"): "MaxJobsPU",
-    ("account", "gpus"): "MaxTRESPA",
-    ("account", "jobs"): "MaxJobsPA",
-}
-"""Limits of each user or account in a QOS."""
-
-
-def commands(site: Description, wanted: Sequence[Limit]) -> tuple[list[str], list[str]]:
-    """Return commands of sacctmgr that turn a site's limits into others, and in words limits that it cannot say."""
-    before = _amounts(site.limits, site)
-    after = _amounts(wanted, site)
-    lines = []
-    unsaid = []
-    for key in dict.fromkeys([*before, *after]):
-        if before.get(key) == after.get(key):
-            continue
-        whose, column, gpu_type = key
-        value = after.get(key)
-        if not column:
-            unsaid.append(whose)
-            continue
-        lines.append(f"sacctmgr -i modify {whose} set {column}={_value(column, gpu_type, value)}")
-    return lines, unsaid
-
-
-def _value(column: str, gpu_type: str, value: float | None) -> str:
-    """Value of a column as sacctmgr takes it; -1 takes a limit away."""
-    if column.endswith("Wall"):
-        return "-1" if value is None else dhms(value)
-    number = -1 if value is None else round(value)
-    if "TRES" not in column:
-        return f"{number}"
-    return f"gres/gpu:{gpu_type}={number}" if gpu_type else f"gres/gpu={number}"
-
-
-def _amounts(limits: Sequence[Limit], site: Description) -> dict[tuple[str, str, str], float]:
-    """Amounts by the words of sacctmgr for their owner, column and GPU type; those without a column by a sentence."""
-    amounts = {}
-    for limit in limits:
-        for what, amount in limit.amounts.items():
-            for whose, column in _places(limit, what, site):
-                key = (whose, column, limit.gpu_type)
-                amounts[key] = min(amount, amounts.get(key, INF))
-        if limit.timed:
-            amounts[f"hours or tiers of {limit.of} {', '.join(limit.names)}", "", ""] = 0.0
-    return amounts
-
-
-def _places(limit: Limit, what: str, site: Description) -> Iterator[tuple[str, str]]:
-    """Words of sacctmgr for each owner of a limit, and its column there; ("...", "") if it has none."""
-    if limit.of == "qos" and limit.names:
-        yield from ((f"qos {name}", COLUMNS[OF_KINDS["qos", what]]) for name in limit.names)
-        return
-    qos = limit.qos
-    if not qos and not limit.names and len(site.qos) == 1:
-        qos = (site.qos[0][0],)  # the only one: each job has it
-    if (limit.of, what) in OF_EACH and qos and not limit.names:
-        yield from ((f"qos {name}", OF_EACH[limit.of, what]) for name in qos)
-    elif limit.of in ("account", "accounts") and limit.names and not qos and what in ("gpus", "jobs"):
-        names = limit.names[:1] if limit.of == "accounts" else limit.names  # with those below it
-        yield from ((f"account {name}", COLUMNS[OF_KINDS["accounts", what]]) for name in names)
-    elif limit.of == "member" and limit.names and not qos:
-        column = "grptres" if what == "gpus" else OF_KINDS["member", what]
-        for name in limit.names:
-            account, _, user = name.partition("/")
-            yield f"user where name={user} account={account}", COLUMNS[column]
-    else:
-        names = " ".join([limit.of, *limit.names, *(f"of qos {name}" for name in limit.qos)])
-        yield f"{what} of each {names}" if not limit.names else f"{what} of {names}", ""
-
-
 def _nearest(name: str, value: float) -> float:
     """Nearest value of a knob that slurm.conf can say."""
     value = min(value, _highest(name))
     if name in SPANS or name == "window":
         minutes = min(round(value / 60), _highest(name) // 60)
         return 60.0 * max(1, minutes)
-    least = 1 if name in POSITIVE else 0
-    return float(max(least, round(value)))
+    return float(max(_least(name), round(value)))

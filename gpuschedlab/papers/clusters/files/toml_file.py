@@ -12,7 +12,8 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.papers.clusters.files.description import Description, Limit, Partition, Scheduler, Window, seconds
 from gpuschedlab.papers.clusters.files.kueue_files import read_queues
-from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf, read_qos
+from gpuschedlab.papers.clusters.files.sacctmgr_files import read_assoc, read_qos
+from gpuschedlab.papers.clusters.files.slurm_files import read_conf
 from gpuschedlab.papers.clusters.queues import Queue
 from gpuschedlab.papers.clusters.schedulers.limits import with_partitions
 from gpuschedlab.papers.clusters.schedulers.priority import Weights
@@ -34,65 +35,84 @@ def read_site(path: str | Path, lines: str = "") -> Description:
     `[queues.NAME]`, `[scheduler]` with `[scheduler.weights]`, `[[windows]]`, `[[limits]]`, `[delays]`.
     """
     path = Path(path)
+    text = ""
+    if path.suffix == ".toml":
+        text = _text(path)
     try:
-        given = tomllib.loads(f"{_text(path) if path.suffix == '.toml' else ''}\n{lines}")
+        tables = tomllib.loads(f"{text}\n{lines}")
     except tomllib.TOMLDecodeError as error:
         raise TraceError(
             f"site {path.name}: found no TOML ({error}); expected tables such as [log], [cluster]."
         ) from error
-    _known(given, TABLES, path.name)
-    for table in given:
-        rows = given[table] if table in ("windows", "limits") and isinstance(given[table], list) else [given[table]]
+    _known(tables, TABLES, path.name)
+    for table, content in tables.items():
+        rows = [content]
+        if table in ("windows", "limits") and isinstance(content, list):
+            rows = content
         for row in rows:
             _known(_dict(row, f"{path.name} [{table}]"), KEYS.get(table, row), f"{path.name} [{table}]")
-    slurm = given.get("slurm", {})
+    slurm = tables.get("slurm", {})
     site = Description()
-    named = (slurm.get("conf"), slurm.get("qos"), slurm.get("assoc"), given.get("kueue", {}).get("queues"))
-    for word, read in zip(named, (read_conf, read_qos, read_assoc, read_queues), strict=True):
-        if word is None:
+    files = (slurm.get("conf"), slurm.get("qos"), slurm.get("assoc"), tables.get("kueue", {}).get("queues"))
+    for name, read in zip(files, (read_conf, read_qos, read_assoc, read_queues), strict=True):
+        if name is None:
             continue
-        file = path.parent / str(word)
+        file = path.parent / str(name)
         if read is read_conf:
-            site = read_conf(_text(file), str(word), site, file.parent)
+            site = read_conf(_text(file), str(name), site, file.parent)
         else:
-            site = read(_text(file), str(word), site)
-    site = _with_tables(site, given, path.name)
+            site = read(_text(file), str(name), site)
+    site = _with_tables(site, tables, path.name)
     of_partitions = {partition.name: partition.qos for partition in site.partitions if partition.qos}
-    return replace(site, limits=with_partitions(site.limits, of_partitions)) if of_partitions else site
+    if not of_partitions:
+        return site
+    return replace(site, limits=with_partitions(site.limits, of_partitions))
 
 
-def _with_tables(site: Description, given: dict, name: str) -> Description:
-    """The site, with what the tables of its TOML say."""
-    changes: dict = {"log": given.get("log", site.log)}
-    changes["delays"] = {k: _float(v, f"{name} [delays] {k}") for k, v in given.get("delays", {}).items()}
-    if "cluster" in given:
-        groups = Cluster.parse(str(given["cluster"].get("nodes", ""))).groups
-        alike = [(g.gpu_type, g.gpus_per_node) for g in groups for _ in range(g.nodes)]
-        changes["nodes"] = tuple((f"n{i}", *kind) for i, kind in enumerate(alike))
+def _with_tables(site: Description, tables: dict, name: str) -> Description:
+    """Return the site with the values of the tables of its TOML, a file of this name."""
+    changes: dict = {"log": tables.get("log", site.log)}
+    changes["delays"] = {
+        key: _float(value, f"{name} [delays] {key}") for key, value in tables.get("delays", {}).items()
+    }
+    if "cluster" in tables:
+        groups = Cluster.parse(str(tables["cluster"].get("nodes", ""))).groups
+        kinds = [(group.gpu_type, group.gpus_per_node) for group in groups for _ in range(group.nodes)]
+        changes["nodes"] = tuple((f"n{i}", *kind) for i, kind in enumerate(kinds))
     for table, cls in (("partitions", Partition), ("queues", Queue)):
-        if table in given:
-            rows = ((f"{name} [{table}.{k}]", k, v) for k, v in given[table].items())
-            changes[table] = tuple(_made(cls, {"name": k} | _dict(v, where), where) for where, k, v in rows)
-    if "accounts" in given:
-        changes["accounts"] = tuple(_accounts(given["accounts"], name))
-    if "qos" in given:
-        changes["qos"] = tuple((k, _float(v, f"{name} [qos] {k}")) for k, v in given["qos"].items())
+        if table in tables:
+            changes[table] = tuple(_named(cls, tables[table], f"{name} [{table}"))
+    if "accounts" in tables:
+        changes["accounts"] = tuple(_accounts(tables["accounts"], name))
+    if "qos" in tables:
+        changes["qos"] = tuple((qos, _float(value, f"{name} [qos] {qos}")) for qos, value in tables["qos"].items())
     for table, cls in (("windows", Window), ("limits", Limit)):
-        if table in given:
-            rows = (_made(cls, row, f"{name} [[{table}]]") for row in given[table])
-            changes[table] = (*(site.limits if table == "limits" else ()), *rows)  # limits add up
-    if "scheduler" in given:
-        rest = dict(given["scheduler"])
+        if table in tables:
+            changes[table] = tuple(_made(cls, row, f"{name} [[{table}]]") for row in tables[table])
+    if "limits" in changes:  # limits add up
+        changes["limits"] = (*site.limits, *changes["limits"])
+    if "scheduler" in tables:
+        values = dict(tables["scheduler"])
         where = f"{name} [scheduler.weights]"
-        weights = _made(Weights, _dict(rest.pop("weights", {}), where), where, site.scheduler.weights)
-        changes["scheduler"] = replace(_made(Scheduler, rest, f"{name} [scheduler]", site.scheduler), weights=weights)
+        weights = _made(Weights, _dict(values.pop("weights", {}), where), where, site.scheduler.weights)
+        scheduler = _made(Scheduler, values, f"{name} [scheduler]", site.scheduler)
+        changes["scheduler"] = replace(scheduler, weights=weights)
     return replace(site, **changes)
 
 
-def _accounts(given: dict, name: str) -> Iterator[tuple[str, str, str, float]]:
-    for account, row in given.items():
+def _named(cls, tables: dict, source: str) -> Iterator:
+    """Yield the dataclass of each of some tables, by their names."""
+    for name, table in tables.items():
+        where = f"{source}.{name}]"
+        yield _made(cls, {"name": name} | _dict(table, where), where)
+
+
+def _accounts(accounts: dict, name: str) -> Iterator[tuple[str, str, str, float]]:
+    """Yield the rows of a `ShareTree` of the table of accounts of a file of this name."""
+    for account, row in accounts.items():
         where = f"{name} [accounts.{account}]"
-        row = row if isinstance(row, dict) else {"shares": row}
+        if not isinstance(row, dict):
+            row = {"shares": row}
         _known(row, ("shares", "parent", "users"), where)
         yield account, "", str(row.get("parent", "")), _float(row.get("shares", 1), where)
         for user, shares in _dict(row.get("users", {}), f"{where} users").items():
@@ -116,10 +136,14 @@ def _made(cls, given: dict, source: str, base=None):
         elif isinstance(value, dict):
             values[key] = tuple((k, _float(v, f"{where}.{k}")) for k, v in value.items())
         else:
-            words = value if isinstance(value, list) else [value]
-            values[key] = tuple(name for word in words for name in hosts(str(word), where))
+            ranges = value
+            if not isinstance(value, list):
+                ranges = [value]
+            values[key] = tuple(name for names in ranges for name in hosts(str(names), where))
     try:
-        return cls(**values) if base is None else replace(base, **values)
+        if base is None:
+            return cls(**values)
+        return replace(base, **values)
     except (LabError, TypeError) as error:
         raise TraceError(f"site {source}: {error}") from error
 
@@ -127,13 +151,15 @@ def _made(cls, given: dict, source: str, base=None):
 def _float(value: object, where: str) -> float:
     """Read a number, a span of seconds, or a date: seconds since 1970 by the log's clock."""
     if isinstance(value, date) or (isinstance(value, str) and value[4:5] == "-"):
-        (found,) = instants(pl.Series([str(value)[:19]]))["early"]
-        if found is None:
+        (instant,) = instants(pl.Series([str(value)[:19]]))["early"]
+        if instant is None:
             raise TraceError(f"site {where}: found {value!r}; expected a date such as 2025-03-10 08:00.")
-        return found
+        return instant
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TraceError(f"site {where}: found {value!r}; expected a number, or a span such as 2h.")
-    return seconds(value, f"site {where}", unit=1.0) if isinstance(value, str) else float(value)
+    if isinstance(value, str):
+        return seconds(value, f"site {where}", unit=1.0)
+    return float(value)
 
 
 def _dict(value: object, where: str) -> dict:

@@ -1,304 +1,208 @@
-"""Compiled: which jobs are admitted by quotas that lend to each other, and which are evicted for them.
+"""Compiled: the jobs that queues admit, in cycles, by quotas that lend to each other.
 
-Notation: n jobs, Q queues, T GPU types; `quota` (Q, T, 3) is nominal, borrowing limit, lending limit; `used` (Q, T) the GPUs that a
-queue's jobs hold, `room` (T,) those that nobody holds; `kind` (n,) the type that a job is given, -1: none.
+Arrays are those of `cohorts`.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab._compiled import njit
-
-NEVER, LOWER, ANY, NEWER = range(4)
-"""Whose jobs may be evicted: nobody's, those of lower priority, any, those of lower priority or newer of the same."""
+from gpuschedlab._compiled import bare, njit
+from gpuschedlab.papers.clusters.queues.cohorts import EPS, NEVER, Jobs, Pool, fits, give_back, share_after, take
+from gpuschedlab.papers.clusters.queues.evictions import targets
 
 NOT, OWN, OTHERS, FITS = range(4)
 """How a job fits: not, if jobs of its own queue are evicted, if others' are, or at once."""
 
-EPS = 1e-9
-"""GPUs that do not count."""
+
+class Heads(NamedTuple):
+    """Lines of the queues, and how the head of each fits in this cycle."""
+
+    line: np.ndarray  # (m,) jobs that wait, queue by queue
+    first: np.ndarray  # (Q,) place of the head in the line
+    end: np.ndarray  # (Q,) place after the queue's last job
+    mode: np.ndarray  # (Q,) how the head fits; NOT if none does, or if it has had its turn
+    kind: np.ndarray  # (Q,) GPU type on which the head fits
+    borrows: np.ndarray  # (Q,) whether it borrows there
 
 
 @njit
-def lent(quota, cohort, used, q, t):
-    """GPUs of a type that a queue's cohort lends and nobody uses."""
-    rest = 0.0
-    for other in range(len(cohort)):
-        if cohort[other] == cohort[q]:
-            nominal, _, lend = quota[other, t]
-            rest += lend - max(0.0, used[other, t] - (nominal - lend))
-    return rest
+def fit(i, jobs, quotas, rules, pool):
+    """Return how a job fits, on which type, and whether it borrows there; NOT and -1 if it fits on none.
 
-
-@njit
-def may_take(quota, cohort, used, q, t):
-    """GPUs of a type that a queue may take: what it keeps for itself and what is lent, within nominal + borrowing limit."""
-    nominal, borrow, lend = quota[q, t]
-    kept = max(0.0, nominal - lend - used[q, t])
-    return min(kept + lent(quota, cohort, used, q, t), nominal + borrow - used[q, t])
-
-
-@njit
-def share(quota, cohort, used, weight, q):
-    """A queue's GPUs beyond nominal, of all types, over those that its cohort lends, over its weight; 0 where it borrows nothing."""
-    beyond = 0.0
-    lendable = 0.0
-    for t in range(quota.shape[1]):
-        beyond += max(0.0, used[q, t] - quota[q, t, 0])
-        lendable += quota[cohort == cohort[q], t, 2].sum()
-    if beyond <= EPS or lendable <= 0:
-        return 0.0
-    if weight[q] <= 0:
-        return np.inf
-    return beyond / lendable / weight[q]
-
-
-@njit
-def fit(i, jobs, able, quota, flavors, cohort, rules, weight, used, room, fair):
-    """How a job fits, on which type, and whether it borrows there: types in the queue's order, until one ends the search.
-
-    One that fits within nominal does; of others that fit, and of those where jobs can be evicted, the queue's rules say. Where none does,
-    the best counts: where it fits, then where only others' jobs go, then where own ones go.
+    Types are tried in the queue's order, until one ends the search: one on which the job fits within nominal does; of others on which it
+    fits, and of those on which jobs can be evicted, the queue's rules say. If none does, the best counts: one on which it fits, then one on
+    which only others' jobs go, then one on which own ones go.
     """
-    queue = jobs[0]
-    gpus = jobs[1]
-    q = queue[i]
-    n = gpus[i]
+    q = jobs.queue[i]
     best = NOT
-    type_ = -1
-    borrowed = False
-    for t in flavors[q]:
-        if t < 0 or not able[i] >> t & 1:
+    best_type = -1
+    best_borrows = False
+    for t in rules.flavors[q]:
+        if t < 0 or not jobs.able[i] >> t & 1:
             continue
-        borrows = used[q, t] + n > quota[q, t, 0] + EPS
-        way = NOT
-        if n <= room[t] + EPS and n <= may_take(quota, cohort, used, q, t) + EPS:
-            way = FITS
-        elif n <= quota[q, t, 0] + EPS or (rules[q, 1] if fair else rules[q, 5]) != NEVER:
-            out = targets(i, t, jobs, quota, cohort, rules, weight, used, room, fair)
-            if len(out):
-                way = OWN if np.any(queue[out] == q) else OTHERS
-        goes_on = borrows and rules[q, 3] == 1
-        ends = not goes_on and (way == FITS or (way != NOT and rules[q, 4] == 1))
-        if ends or way > best or (way == best and borrowed and not borrows):
-            best = way
-            type_ = t
-            borrowed = borrows
-        if ends:
-            break
-    return best, type_, borrowed
+        borrows = pool.used[q, t] + jobs.gpus[i] > quotas.nominal[q, t] + EPS
+        mode = fit_on(i, t, jobs, quotas, rules, pool)
+        goes_on = borrows and rules.goes_on_to_borrow[q]
+        accepted = mode == FITS or (mode != NOT and rules.ends_to_evict[q])
+        if accepted and not goes_on:
+            return mode, t, borrows
+        if mode > best or (mode == best and best_borrows and not borrows):
+            best = mode
+            best_type = t
+            best_borrows = borrows
+    return best, best_type, best_borrows
 
 
 @njit
-def targets(i, t, jobs, quota, cohort, rules, weight, used, room, fair):
-    """Jobs to evict so that one fits on a type, as few as their order allows; none where that is not enough.
+def fit_on(i, t, jobs, quotas, rules, pool):
+    """Return how a job fits on a type."""
+    if fits(i, t, jobs, quotas, pool, True):
+        return FITS
+    q = jobs.queue[i]
+    rule = rules.borrow_within[q]
+    if rules.fair:
+        rule = rules.reclaim[q]
+    if rule == NEVER and jobs.gpus[i] > quotas.nominal[q, t] + EPS:
+        return NOT
+    evicted = targets(i, t, jobs, quotas, rules, pool)
+    if len(evicted) == 0:
+        return NOT
+    if np.any(jobs.queue[evicted] == q):
+        return OWN
+    return OTHERS
 
-    Jobs of other queues go first, for a queue that stays within nominal; own ones may go so that it borrows. A queue that evicts within
-    its cohort while it borrows (borrowWithinCohort) does so of priorities below its own and its threshold.
+
+@njit
+def in_line(jobs, queues):
+    """Return the jobs that wait (m,), and the place in them at which each queue begins (Q,), and ends (Q,).
+
+    They stand queue by queue, by priority, then by the instant of their place.
     """
-    queue, _, kind, priority, since, _ = jobs
-    q = queue[i]
-    n = len(queue)
-    below = np.inf
-    under = used[queue[i], t] < quota[queue[i], t, 0]
-    others = False
-    for k in range(n):
-        others |= queue[k] != q and evictable(k, i, t, queue, kind, priority, since, quota, cohort, rules, used)
-    if not fair and others and rules[q, 5] != NEVER:
-        below = min(priority[i], rules[q, 6] + 1.0)
-        return cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, True, True, below, under)
-    if not fair and others and under:
-        out = cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, True, False, below, True)
-        if len(out):
-            return out
-    return cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, fair, True, below, True)
-
-
-@njit
-def evictable(k, i, t, queue, kind, priority, since, quota, cohort, rules, used):
-    """Whether a job's queue may evict another on a type: one of its own, or of a queue of its cohort that borrows."""
-    q = queue[i]
-    other = queue[k]
-    if kind[k] != t or cohort[other] != cohort[q] or (other != q and used[other, t] <= quota[other, t, 0]):
-        return False
-    rule = rules[q, 2] if other == q else rules[q, 1]
-    newer = rule == NEWER and priority[k] == priority[i] and since[k] > since[i]
-    return rule == ANY or (rule != NEVER and (priority[k] < priority[i] or newer))
-
-
-@njit
-def cleared(i, t, jobs, quota, cohort, rules, weight, used, room, fair, others, borrows, below, any_):
-    """Jobs to evict, of others' queues too or of its own alone, so that a job fits, by borrowing too or within nominal alone.
-
-    Others' jobs are of priorities `below`, or of any, after which it may not borrow.
-    """
-    queue, gpus, kind, priority, since, admitted = jobs
-    q = queue[i]
-    n = len(queue)
-    some = np.zeros(n, np.bool_)
-    back = used.copy()
-    free = room[t]
-    chosen = np.zeros(n, np.int64)
-    count = 0
-    while not fits(gpus[i], q, t, quota, cohort, back, free, borrows):
-        best = -1
-        least = (0.0, 0.0, 0.0, 0.0, 0.0)
-        back[q, t] += gpus[i]
-        gained = share(quota, cohort, back, weight, q) if fair else 0.0
-        back[q, t] -= gpus[i]
-        for k in range(n):
-            other = queue[k]
-            if some[k] or (other != q and not (others and (any_ or priority[k] < below))):
-                continue
-            if not evictable(k, i, t, queue, kind, priority, since, quota, cohort, rules, back):
-                continue
-            lost = 0.0
-            if fair and other != q:
-                lost = share(quota, cohort, back, weight, other)
-                back[other, t] -= gpus[k]
-                left = share(quota, cohort, back, weight, other)
-                back[other, t] += gpus[k]
-                if gained > left:
-                    continue
-            place = (-lost, 1.0 if other == q else 0.0, priority[k], -admitted[k], -float(k))
-            if best < 0 or place < least:
-                best = k
-                least = place
-        if best < 0:
-            return chosen[:0]
-        borrows = borrows and (queue[best] == q or priority[best] < below)
-        some[best] = True
-        chosen[count] = best
-        count += 1
-        back[queue[best], t] -= gpus[best]
-        free += gpus[best]
-    for k in chosen[:count][::-1]:  # what is not needed is given back
-        back[queue[k], t] += gpus[k]
-        if fits(gpus[i], q, t, quota, cohort, back, free - gpus[k], borrows):
-            free -= gpus[k]
-            some[k] = False
-        else:
-            back[queue[k], t] -= gpus[k]
-    return np.flatnonzero(some)
-
-
-@njit
-def fits(n, q, t, quota, cohort, used, room, borrows):
-    """Whether so many GPUs fit, by borrowing too or within nominal alone."""
-    within = borrows or used[q, t] + n <= quota[q, t, 0] + EPS
-    return within and n <= room + EPS and n <= may_take(quota, cohort, used, q, t) + EPS
-
-
-@njit
-def in_line(held, queue, priority, since, Q):
-    """Jobs that wait (m,), queue by queue, by priority, then by the instant of their place; (Q,) where each queue begins, and ends."""
-    end = np.zeros(Q + 1, np.int64)
-    for i in range(len(held)):
-        end[queue[i] + 1] += held[i] < 0
+    end = np.zeros(queues + 1, np.int64)
+    for i in range(len(jobs.kind)):
+        end[jobs.queue[i] + 1] += jobs.kind[i] < 0
     end = np.cumsum(end)[:-1]
     first = end.copy()
-    line = np.empty(np.sum(held < 0), np.int64)
-    for i in range(len(held)):
-        if held[i] < 0:  # nearly in order: they are so by submission, unless they were evicted
-            q = queue[i]
-            m = end[queue[i]]
-            while m > first[q] and (-priority[i], since[i]) < (-priority[line[m - 1]], since[line[m - 1]]):
-                line[m] = line[m - 1]
-                m -= 1
-            line[m] = i
+    line = np.empty(np.sum(jobs.kind < 0), np.int64)
+    for i in range(len(jobs.kind)):
+        if jobs.kind[i] < 0:  # nearly in order: they are so by submission, unless they were evicted
+            q = jobs.queue[i]
+            place = end[q]
+            while place > first[q] and goes_before(jobs, i, line[place - 1]):
+                line[place] = line[place - 1]
+                place -= 1
+            line[place] = i
             end[q] += 1
     return line, first, end
 
 
-@njit
-def admit(
-    now, rows, held, gpus, queue, able, priority, since, admitted, quota, flavors, cohort, rules, weight, room, fair
-):
-    """Types (n,) of jobs, -1 for none: those of `held` go on but for the evicted; heads of queues are admitted in turns.
+@bare()
+def goes_before(jobs, i, k):
+    """Return whether job i stands before job k in the line of a queue."""
+    return (-jobs.priority[i], jobs.since[i]) < (-jobs.priority[k], jobs.since[k])
 
-    What is known of jobs is by their `rows`: queue, a bit for each type (`able`), priority, and the instants of their place and of
-    their last start, which are written here. `rules` (Q, 7) says whether a queue is strict, from whose jobs it takes GPUs back, in
-    other queues and in its own, whether its search goes on where a job fits by borrowing, and ends where it can evict, and of others'
-    jobs which it evicts while it borrows: whether any, and the largest priority.
+
+@njit
+def admit(now, requests, table, quotas, rules, capacity):
+    """Return the types (n,) of jobs, -1 for none: those that run go on but for the evicted; heads of queues are admitted in turns.
+
+    The instants of jobs' places and of their last start are written into the table.
     """
-    known = (queue[rows], able[rows], priority[rows], since[rows], admitted[rows])
-    kind = admitted_types(held, gpus, *known, quota, flavors, cohort, rules, weight, room, fair)
+    rows = requests.rows
+    held = requests.held
+    jobs = Jobs(
+        table.queue[rows],
+        table.able[rows],
+        table.priority[rows],
+        table.since[rows],
+        table.admitted[rows],
+        requests.gpus,
+        held.copy(),
+    )
+    run_cycles(jobs, quotas, rules, capacity)
     for i in range(len(rows)):
-        if held[i] >= 0 and kind[i] < 0:  # evicted: it goes behind its queue
-            since[rows[i]] = now
-        elif held[i] < 0 and kind[i] >= 0:
-            admitted[rows[i]] = now
-    return kind
+        if held[i] >= 0 and jobs.kind[i] < 0:  # evicted: it goes behind its queue
+            table.since[rows[i]] = now
+        elif held[i] < 0 and jobs.kind[i] >= 0:
+            table.admitted[rows[i]] = now
+    return jobs.kind
 
 
 @njit
-def admitted_types(
-    held, gpus, queue, able, priority, since, admitted, quota, flavors, cohort, rules, weight, room, fair
-):
-    """Types (n,) of jobs after one pass, -1 for none."""
-    n = len(queue)
-    Q = len(rules)
-    kind = held.copy()
-    used = np.zeros(quota.shape[:2])
-    room = room.astype(np.float64)
-    for i in range(n):
-        if held[i] >= 0:
-            used[queue[i], held[i]] += gpus[i]
-            room[held[i]] -= gpus[i]
-    line, at, end = in_line(held, queue, priority, since, Q)
-    jobs = (queue, gpus, kind, priority, since, admitted)
-    # Of the head of each queue in this cycle: how it fits, on which type, and whether it borrows there.
-    way = np.zeros(Q, np.int64)
-    types = np.zeros(Q, np.int64)
-    borrowed = np.zeros(Q, np.bool_)
+def run_cycles(jobs, quotas, rules, capacity):
+    """Admit and evict jobs in cycles until no head fits; their types are written into `jobs.kind`."""
+    pool = Pool(np.zeros(quotas.nominal.shape), capacity.astype(np.float64))
+    for i in range(len(jobs.kind)):
+        if jobs.kind[i] >= 0:
+            take(jobs, pool, i, jobs.kind[i])
+    heads = first_heads(jobs, len(rules.strict))
     while True:
-        heads = 0
-        for q in range(Q):
-            way[q] = NOT
-            while at[q] < end[q] and way[q] == NOT:
-                of = fit(line[at[q]], jobs, able, quota, flavors, cohort, rules, weight, used, room, fair)
-                way[q], types[q], borrowed[q] = of
-                if way[q] == NOT:  # a strict queue waits for its first job
-                    at[q] = end[q] if rules[q, 0] else at[q] + 1
-            heads += way[q] != NOT
-        if not heads:
-            return kind
-        for _ in range(heads):
-            q = next_head(line, at, way, types, borrowed, jobs, quota, cohort, weight, used, fair)
-            i = line[at[q]]
-            t = types[q]
-            if way[q] != FITS:
-                for k in targets(i, t, jobs, quota, cohort, rules, weight, used, room, fair):
-                    used[queue[k], t] -= gpus[k]
-                    room[t] += gpus[k]
-                    kind[k] = -1
-            way[q] = NOT
-            if fits(
-                gpus[i], q, t, quota, cohort, used, room[t], True
-            ):  # otherwise another of this cycle took what it needs
-                kind[i] = t
-                used[q, t] += gpus[i]
-                room[t] -= gpus[i]
-                at[q] += 1
+        count = find_heads(heads, jobs, quotas, rules, pool)
+        if count == 0:
+            return
+        for _ in range(count):
+            q = next_head(heads, jobs, quotas, pool.used, rules.fair)
+            i = heads.line[heads.first[q]]
+            t = heads.kind[q]
+            if heads.mode[q] != FITS:
+                for k in targets(i, t, jobs, quotas, rules, pool):
+                    give_back(jobs, pool, k, t)
+                    jobs.kind[k] = -1
+            heads.mode[q] = NOT
+            if fits(i, t, jobs, quotas, pool, True):  # otherwise another of this cycle took what it needs
+                take(jobs, pool, i, t)
+                jobs.kind[i] = t
+                heads.first[q] += 1
 
 
 @njit
-def next_head(line, at, way, types, borrowed, jobs, quota, cohort, weight, used, fair):
-    """Queue whose head comes next: one that does not borrow, or by fair sharing that of least share; then by priority, then by age."""
-    _, gpus, _, priority, since, _ = jobs
+def first_heads(jobs, queues):
+    """Return the lines of so many queues before the first cycle."""
+    line, first, end = in_line(jobs, queues)
+    mode = np.zeros(queues, np.int64)
+    kind = np.zeros(queues, np.int64)
+    borrows = np.zeros(queues, np.bool_)
+    return Heads(line, first, end, mode, kind, borrows)
+
+
+@njit
+def find_heads(heads, jobs, quotas, rules, pool):
+    """Find the head of each queue that fits, and how, and return the number of such heads."""
+    count = 0
+    for q in range(len(heads.first)):
+        heads.mode[q] = NOT
+        while heads.first[q] < heads.end[q]:
+            i = heads.line[heads.first[q]]
+            heads.mode[q], heads.kind[q], heads.borrows[q] = fit(i, jobs, quotas, rules, pool)
+            if heads.mode[q] != NOT:
+                count += 1
+                break
+            heads.first[q] += 1
+            if rules.strict[q]:  # it waits for its first job
+                heads.first[q] = heads.end[q]
+    return count
+
+
+@bare()
+def next_head(heads, jobs, quotas, used, fair):
+    """Return the queue whose head comes next: one that does not borrow, or by fair sharing that of least share.
+
+    Of equal ones that of the highest priority comes first, then the oldest.
+    """
     best = -1
     least = (0.0, 0.0, 0.0)
-    for q in range(len(at)):
-        if way[q] == NOT:
+    for q in range(len(heads.first)):
+        if heads.mode[q] == NOT:
             continue
-        i = line[at[q]]
-        t = types[q]
-        first = 1.0 if borrowed[q] else 0.0
+        i = heads.line[heads.first[q]]
+        burden = 0.0
+        if heads.borrows[q]:
+            burden = 1.0
         if fair:
-            used[q, t] += gpus[i]
-            first = share(quota, cohort, used, weight, q)
-            used[q, t] -= gpus[i]
-        place = (first, -priority[i], since[i])
-        if best < 0 or place < least:
+            burden = share_after(quotas, used, q, heads.kind[q], jobs.gpus[i])
+        rank = (burden, -jobs.priority[i], jobs.since[i])
+        if best < 0 or rank < least:
             best = q
-            least = place
+            least = rank
     return best

@@ -8,17 +8,15 @@ import numpy as np
 
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knob
-from gpuschedlab.papers.clusters.queues import NEXT, Queue
-from gpuschedlab.papers.clusters.queues.admission import admit, may_take
+from gpuschedlab.papers.clusters.queues import Queue
+from gpuschedlab.papers.clusters.queues.admission import admit
+from gpuschedlab.papers.clusters.queues.cohorts import JobTable, Quotas, Requests, Rules, may_take
 from gpuschedlab.papers.clusters.queues.laws import quotas_hold
+from gpuschedlab.papers.clusters.queues.tables import no_jobs, quotas_of, rules_of
 from gpuschedlab.policies.remaining import long_enough, requested_rates
 from gpuschedlab.policies.simple import Placement
 from gpuschedlab.sim.policy import Round
 from gpuschedlab.sim.rounds.allocation import Allocation
-
-RECLAIM = ("Never", "LowerPriority", "Any", "LowerOrNewerEqualPriority")
-JOB = {"queue": np.int64, "able": np.int64, "priority": float, "since": float, "admitted": float}
-"""Of each job: number of its queue, a bit for each type that it can run on, priority, instants (s) of its place and of its last start."""
 
 
 class _Seen:
@@ -28,37 +26,18 @@ class _Seen:
         self.tables = None
         self.rows = 0
         self.evicted = np.zeros(0, np.int64)
-        self.jobs = {name: np.zeros(0, kind) for name, kind in JOB.items()}
+        self.jobs = no_jobs()
 
-    def arrays(self, queues: tuple[Queue, ...], cluster) -> tuple:
-        """`quota, flavors, cohort, rules, weight` of `admission.admit`."""
+    def arrays(self, policy: "Kueue", cluster) -> tuple[Quotas, Rules]:
+        """Return the quotas and rules of a policy's queues on a cluster."""
         if self.tables is None:
             types = cluster.gpu_types
-            queues = queues or (Queue("all", nominal=tuple(zip(types, cluster.capacity.tolist(), strict=True))),)
-            listed = [[types.index(t) for t, _ in q.nominal if t in types] for q in queues]
-            if none := next((q.name for q, known in zip(queues, listed, strict=True) if not known), None):
-                raise PolicyError(
-                    f"Kueue.queues: found no quota of {none!r} for any of {', '.join(types)}; expected one, such as "
-                    f"Queue({none!r}, nominal=(({types[0]!r}, 8),))."
-                )
-            flavors = [each + [-1] * (len(types) - len(each)) for each in listed]
-            cohorts = [q.cohort or f" {i}" for i, q in enumerate(queues)]
-            rules = [
-                (
-                    q.strict,
-                    RECLAIM.index(q.reclaim),
-                    RECLAIM.index(q.within),
-                    q.when_can_borrow == NEXT,
-                    q.when_can_preempt != NEXT,
-                    RECLAIM.index(q.borrow_within),
-                    int(min(q.threshold, 2**53)),
-                )
-                for q in queues
-            ]
-            quota = np.array([[q.quota(t) for t in types] for q in queues])
-            cohort = np.unique(cohorts, return_inverse=True)[1]
-            weight = np.array([q.weight for q in queues], float)
-            self.tables = (quota, np.array(flavors, np.int64), cohort, np.array(rules, np.int64), weight)
+            queues = policy.queues
+            if not queues:
+                nominal = zip(types, cluster.capacity.tolist(), strict=True)
+                queues = (Queue("all", nominal=tuple(nominal)),)
+            rules = rules_of(queues, types, policy.fair)
+            self.tables = (quotas_of(queues, types), rules)
         return self.tables
 
 
@@ -129,50 +108,61 @@ class Kueue(Round):
 
     @property
     def laws(self) -> tuple:
-        """What `check_policy` holds its runs to besides the laws of all policies."""
-        return (partial(quotas_hold, self.queues, self.column),) if self.queues else ()
+        """Laws to which `check_policy` holds its runs besides those of all policies; empty without queues."""
+        if not self.queues:
+            return ()
+        return (partial(quotas_hold, self.queues, self.column),)
 
     def begin(self) -> _Seen:
-        """What is known of jobs."""
+        """Return the memory of a run that has seen no job."""
         return _Seen()
 
     def allocate(self, view) -> Allocation:
-        """Keep what runs, admit what fits, evict where a queue takes back what is its own."""
+        """Keep jobs that run, admit jobs that fit, and evict jobs if a queue takes back its own GPUs."""
         # What a policy before this one gave other GPUs than requested, or the same as another job, is admitted anew.
-        own = (np.abs(view.running_gpus - view.gpus) <= 0.01) & (view.partner < 0)
+        as_requested = (np.abs(view.running_gpus - view.gpus) <= 0.01) & (view.partner < 0)
         seen = view.memory
         rows = view.index
-        held = np.where(own, view.gpu_type, -1)
+        held = np.where(as_requested, view.gpu_type, -1)
         if len(rows) and rows[-1] >= seen.rows:
             self._look(view, seen)
         if not (held < 0).any():
             return Allocation(held, view.gpus)
-        of_jobs = (rows, held, view.gpus, *seen.jobs.values())
-        kind = admit(view.now, *of_jobs, *seen.arrays(self.queues, view.cluster), view.capacity, self.fair)
+        quotas, rules = seen.arrays(self, view.cluster)
+        kind = admit(view.now, Requests(rows, held, view.gpus), seen.jobs, quotas, rules, view.capacity)
+        waits = kind < 0
         # Only what Kueue itself evicts begins anew: what fails with its node goes on from its checkpoint.
-        anew = np.isin(rows, seen.evicted) & (kind >= 0)
-        seen.evicted = np.union1d(np.setdiff1d(seen.evicted, rows[anew]), rows[(view.gpu_type >= 0) & (kind < 0)])
-        source = None if self.resume else np.where(anew & (view.executed > 0), rows, -1)
+        anew = np.isin(rows, seen.evicted) & ~waits
+        out = rows[(view.gpu_type >= 0) & waits]
+        seen.evicted = np.union1d(np.setdiff1d(seen.evicted, rows[anew]), out)
+        source = None
+        if not self.resume:
+            source = np.where(anew & (view.executed > 0), rows, -1)
         why = partial(self._why, seen, kind, view.gpus, rows, view.cluster)
-        return Allocation(np.maximum(kind, 0), np.where(kind < 0, 0.0, view.gpus), source=source, why=why)
+        return Allocation(np.maximum(kind, 0), np.where(waits, 0.0, view.gpus), source=source, why=why)
 
     def _why(self, seen, kind, gpus, rows, cluster) -> list[str]:
-        """What its queue holds, of its own and of what the cohort lends, beside each job that waits."""
-        quota, flavors, cohort, *_ = seen.arrays(self.queues, cluster)
+        """Return for each job what its queue holds, of its own and of what the cohort lends; "" if the job does not wait."""
+        quotas, rules = seen.arrays(self, cluster)
         names = [queue.name for queue in self.queues] or ["all"]
-        queue = seen.jobs["queue"][rows]
-        used = np.zeros(quota.shape[:2])
-        np.add.at(used, (queue[kind >= 0], kind[kind >= 0]), gpus[kind >= 0])
-        said = []
-        for q, own in zip(queue, kind, strict=True):
-            parts = (
-                f"{used[q, t]:g} GPUs of {cluster.gpu_types[t]} of its own {quota[q, t, 0]:g}, and may take "
-                f"{max(0.0, may_take(quota, cohort, used, q, t)):g} more"
-                for t in flavors[q]
-                if t >= 0
-            )
-            said.append("" if own >= 0 else f"its queue {names[q]} holds {'; '.join(parts)}")
-        return said
+        queues = seen.jobs.queue[rows]
+        runs = kind >= 0
+        used = np.zeros(quotas.nominal.shape)
+        np.add.at(used, (queues[runs], kind[runs]), gpus[runs])
+        reasons = []
+        for q, starts in zip(queues, runs, strict=True):
+            if starts:
+                reasons.append("")
+                continue
+            holdings = []
+            for t in rules.flavors[q]:
+                if t >= 0:
+                    more = max(0.0, may_take(quotas, used, q, t))
+                    holdings.append(
+                        f"{used[q, t]:g} GPUs of {cluster.gpu_types[t]} of its own {quotas.nominal[q, t]:g}, and may take {more:g} more"
+                    )
+            reasons.append(f"its queue {names[q]} holds {'; '.join(holdings)}")
+        return reasons
 
     def _look(self, view, seen: _Seen):
         """Look at jobs that were not seen before."""
@@ -180,18 +170,18 @@ class Kueue(Round):
         rows = view.index[new]
         size = view.cluster.capacity
         seen.rows = int(rows[-1]) + 1
+        if seen.rows > len(seen.jobs.queue):
+            seen.jobs = JobTable(*(long_enough(values, rows) for values in seen.jobs))
         jobs = seen.jobs
-        if seen.rows > len(jobs["queue"]):
-            seen.jobs = jobs = {name: long_enough(values, rows) for name, values in jobs.items()}
         possible = (view.gpus[new, None] <= size) & view.allowed[new]
         if view.speeds is not None:
             possible = requested_rates(view.take(new, size)) > 0
-        jobs["able"][rows] = possible @ (1 << np.arange(len(size)))
-        jobs["since"][rows] = view.submit[new]
+        jobs.able[rows] = possible @ (1 << np.arange(len(size)))
+        jobs.since[rows] = view.submit[new]
         if len(self.queues) > 1:
-            number = {q.name: i for i, q in enumerate(self.queues)}
-            jobs["queue"][rows] = [number.get(name, 0) for name in view.texts(self.column)[new]]
-        jobs["priority"][rows] = view.declared("priority", 0.0)[new]
+            numbers = {queue.name: q for q, queue in enumerate(self.queues)}
+            jobs.queue[rows] = [numbers.get(name, 0) for name in view.texts(self.column)[new]]
+        jobs.priority[rows] = view.declared("priority", 0.0)[new]
         if self.priorities:
-            of = dict(self.priorities)
-            jobs["priority"][rows] = [of.get(name, 0.0) for name in view.texts(self.by)[new]]
+            priorities = dict(self.priorities)
+            jobs.priority[rows] = [priorities.get(name, 0.0) for name in view.texts(self.by)[new]]

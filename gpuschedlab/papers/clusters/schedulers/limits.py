@@ -1,4 +1,4 @@
-"""Limits: what owners may hold at once, which jobs count for them, and what each job claims of them."""
+"""Limits: the GPUs and jobs that owners may hold at once, the jobs that count for them, and their claims."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ AMOUNTS = ("gpus", "jobs", "wall", "size")
 
 @dataclass(frozen=True)
 class Limit:
-    """What each owner (`WHOSE`), or those of such `names`, may hold at once, what a job may ask for, or when it may start (hours)."""
+    """Amounts that each owner (`WHOSE`), or those of such `names`, may hold at once, or a job may ask for, or hours for starts."""
 
     of: str = "user"
     names: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Limit:
         return bool(self.hours or self.tier)
 
     def counted(self, trace: pl.DataFrame) -> pl.Expr:
-        """Owner for which each job of a trace counts, held to it or not; null: none."""
+        """Owner for which each job of a trace counts, held to it or not; null if it counts for none."""
         columns = set(trace.columns)
         whose = WHOSE[self.of]
         if self.of == "accounts" or (self.of == "qos" and self.partitions):
@@ -83,29 +83,36 @@ class Limit:
         for column, names in ((WHOSE[self.of], self.names), (pl.col("qos"), self.qos)):
             if names:
                 within.append(self._among(column, names, columns))
-        lacking = {*WHOSE[self.of].meta.root_names()} - columns
+        roots = WHOSE[self.of].meta.root_names()
+        lacking = set(roots) - columns
         if lacking and not (self.of == "qos" and self.partitions):
             return pl.lit(None, pl.String)
-        return pl.when(pl.all_horizontal(within)).then(whose) if within else whose
+        if not within:
+            return whose
+        return pl.when(pl.all_horizontal(within)).then(whose)
 
     def _among(self, column: pl.Expr, names: tuple[str, ...], columns: set[str]) -> pl.Expr:
         """Whether jobs are of such owners, or in a partition that gives them the QOS."""
-        there = {*column.meta.root_names()} <= columns
-        one_of = column.is_in(names).fill_null(False) if there else pl.lit(False)
-        if self.partitions and "vc" in columns and column.meta.root_names() == ["qos"]:
-            one_of = one_of | pl.col("vc").is_in(self.partitions).fill_null(False)
-        return one_of
+        roots = column.meta.root_names()
+        among = pl.lit(False)
+        if set(roots) <= columns:
+            among = column.is_in(names).fill_null(False)
+        if self.partitions and "vc" in columns and roots == ["qos"]:
+            in_partition = pl.col("vc").is_in(self.partitions)
+            among = among | in_partition.fill_null(False)
+        return among
 
     def exempted(self, trace: pl.DataFrame) -> pl.Expr:
         """Whether each job of a trace is not held to it."""
         free = pl.lit(False)
         for column, names in (("qos", self.exempt), ("vc", self.exempt_in)):
             if names and column in trace.columns:
-                free = free | pl.col(column).is_in(names).fill_null(False)
+                exempt = pl.col(column).is_in(names)
+                free = free | exempt.fill_null(False)
         return free
 
     def owners(self, trace: pl.DataFrame) -> pl.Expr:
-        """Owner for which each job of a trace counts that is held to it; null: none."""
+        """Owner for which each job of a trace counts that is held to it; null if it counts for none."""
         return pl.when(~self.exempted(trace)).then(self.counted(trace))
 
 
@@ -130,8 +137,8 @@ def claims_of(limits: Sequence[Limit], trace: pl.DataFrame, cluster: Cluster) ->
         rows.append(claim._replace(quota=claim.quota + len(most)))
         most.extend(amounts)
     jobs = np.flatnonzero(refused(limits, trace))
-    one = np.ones_like(jobs)
-    rows.append(Rows(jobs, 0 * one, one, ANY_TYPE * one, one))
+    ones = np.ones_like(jobs)
+    rows.append(Rows(jobs, 0 * ones, ones, ANY_TYPE * ones, ones))
     if not sum(len(claim.job) for claim in rows):
         return None
     every = Rows(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
@@ -152,34 +159,38 @@ def _packed(rows: Rows, jobs: int) -> np.ndarray:
 
 def _claims(limits: Iterable[Limit], trace: pl.DataFrame, cluster: Cluster) -> Iterator[tuple[Rows, list[float]]]:
     """Claims on the quotas of each amount of each limit, numbered from 0, and how much each quota has."""
-    one = np.ones(trace.height, np.int64)
-    slots = np.maximum(1, (trace["gpus"].to_numpy() * SLOTS).round()).astype(np.int64)
+    ones = np.ones(trace.height, np.int64)
+    slots = (trace["gpus"].to_numpy() * SLOTS).round()
+    slots = np.maximum(1, slots).astype(np.int64)
     if THROTTLE in trace.columns:
-        arrays = trace.select(owner=pl.when(pl.col(THROTTLE).is_not_null()).then(ARRAY), most=THROTTLE)
-        rows, names = _of_owners(arrays["owner"], one, one)
+        throttled = pl.col(THROTTLE).is_not_null()
+        arrays = trace.select(owner=pl.when(throttled).then(ARRAY), most=THROTTLE)
+        rows, names = _of_owners(arrays["owner"], ones, ones)
         most = dict(arrays.drop_nulls().iter_rows())
         yield rows, [float(most[name]) for name in names]
     for limit in limits:
         owners = trace.select("gpus", owner=limit.counted(trace), free=limit.exempted(trace))
-        held = 1 - owners["free"].to_numpy().astype(np.int64)
+        bound = 1 - owners["free"].to_numpy().astype(np.int64)
         if limit.gpus < INF:
-            rows, names = _of_owners(owners["owner"], slots, held)
-            rows = _of_type(limit.gpu_type, rows, trace, cluster) if limit.gpu_type else rows
+            rows, names = _of_owners(owners["owner"], slots, bound)
+            if limit.gpu_type:
+                rows = _of_type(limit.gpu_type, rows, trace, cluster)
             yield rows, [limit.gpus * SLOTS] * len(names)
         if limit.jobs < INF:
-            rows, names = _of_owners(owners["owner"], one, held)
+            rows, names = _of_owners(owners["owner"], ones, bound)
             yield rows, [limit.jobs] * len(names)
 
 
 def _of_owners(owner: pl.Series, amount: np.ndarray, held: np.ndarray) -> tuple[Rows, list[str]]:
     """Claims of jobs on a quota of each owner, whatever GPUs they run on, and the owners."""
-    names = owner.drop_nulls().unique().sort().to_list()
-    place = np.full(len(owner), -1)
-    if names:
-        code = {name: i for i, name in enumerate(names)}
-        place = owner.replace_strict(code, default=-1, return_dtype=pl.Int64).to_numpy()
-    job = np.flatnonzero(place >= 0)
-    return Rows(job, place[job], amount[job], np.full(len(job), ANY_TYPE), held[job]), names
+    names = owner.drop_nulls().unique().sort()
+    numbers = np.full(len(owner), -1)
+    if len(names):
+        number_of = {name: i for i, name in enumerate(names)}
+        numbers = owner.replace_strict(number_of, default=-1, return_dtype=pl.Int64).to_numpy()
+    job = np.flatnonzero(numbers >= 0)
+    rows = Rows(job, numbers[job], amount[job], np.full(len(job), ANY_TYPE), held[job])
+    return rows, names.to_list()
 
 
 def _of_type(gpu_type: str, rows: Rows, trace: pl.DataFrame, cluster: Cluster) -> Rows:
@@ -190,40 +201,65 @@ def _of_type(gpu_type: str, rows: Rows, trace: pl.DataFrame, cluster: Cluster) -
     asks = np.zeros(trace.height, bool)
     may = np.ones(trace.height, bool)
     if "gpu_types" in lists.columns:
-        types = pl.col("gpu_types").list.eval(pl.element().str.to_lowercase() == wanted)
-        among = lists.select(all=types.list.all().fill_null(False), any=types.list.any().fill_null(True))
-        asks = among["all"].to_numpy()
-        may = among["any"].to_numpy()
-    parts = [Rows(*(column[asks[rows.job]] for column in rows))]
-    others = (may & ~asks)[rows.job]
+        is_wanted = pl.element().str.to_lowercase() == wanted
+        matches = pl.col("gpu_types").list.eval(is_wanted)
+        asks_for_it = matches.list.all().fill_null(False)
+        may_get_it = matches.list.any().fill_null(True)
+        among = lists.select(asks=asks_for_it, may=may_get_it)
+        asks = among["asks"].to_numpy()
+        may = among["may"].to_numpy()
+    parts = [_some(rows, asks[rows.job])]
+    count_only = (may & ~asks)[rows.job]
     for kind in kinds:
-        part = Rows(*(column[others] for column in rows))
+        part = _some(rows, count_only)
         parts.append(part._replace(type=np.full(len(part.job), kind), held=np.zeros_like(part.held)))
     return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
+def _some(rows: Rows, chosen: np.ndarray) -> Rows:
+    """Return the claims that are chosen."""
+    return Rows(*(column[chosen] for column in rows))
+
+
 def with_partitions(limits: Sequence[Limit], qos: Mapping[str, str]) -> tuple[Limit, ...]:
-    """Limits where partitions (the keys) have a QOS: its limits are of their jobs too, in the place of alike ones of a job's own QOS."""
+    """Return limits on a site whose partitions (the keys) have a QOS.
+
+    Its limits are of their jobs too, in the place of alike ones of a job's own QOS.
+    """
     limits_of_all = []
     for limit in limits:
-        own = limit.names if limit.of == "qos" else limit.qos
-        own_partitions = tuple(name for name, word in qos.items() if word in own)
-        over = {
-            word for other in limits if limit.alike(other) for word in (other.names if other.of == "qos" else other.qos)
-        }
-        free = {*limit.exempt, *(over - {*own} if own else ())}
-        free_partitions = tuple(name for name, word in qos.items() if word in free)
+        own = _qos_of(limit)
+        over = set()
+        for rival in limits:
+            if limit.alike(rival):
+                over |= {*_qos_of(rival)}
+        free = {*limit.exempt}
+        if own:
+            free |= over - {*own}
+        own_partitions = tuple(name for name, of_partition in qos.items() if of_partition in own)
+        free_partitions = tuple(name for name, of_partition in qos.items() if of_partition in free)
         limits_of_all.append(replace(limit, partitions=own_partitions, exempt_in=free_partitions))
     return tuple(limits_of_all)
 
 
+def _qos_of(limit: Limit) -> tuple[str, ...]:
+    """Return the QOS to whose jobs a limit belongs; empty if it is of all jobs."""
+    if limit.of == "qos":
+        return limit.names
+    return limit.qos
+
+
 def refused(limits: Iterable[Limit], trace: pl.DataFrame) -> np.ndarray:
-    """Whether each job (n,) asks for more than a job may have: it is refused at submission."""
+    """Return whether each job (n,) asks for more than a job may have: it is refused at submission."""
     over = np.zeros(trace.height, bool)
+    asked = pl.lit(0.0)
+    if "requested_time" in trace.columns:
+        asked = pl.col("requested_time").fill_null(0.0)
     for limit in limits:
         if limit.wall == INF and limit.size == INF:
             continue
-        asked = pl.col("requested_time").fill_null(0.0) if "requested_time" in trace.columns else pl.lit(0.0)
         beyond = (asked > limit.wall) | (pl.col("gpus") > limit.size)
-        over |= trace.select((beyond & limit.owners(trace).is_not_null()).fill_null(False)).to_series().to_numpy()
+        counts = limit.owners(trace).is_not_null()
+        refusals = trace.select((beyond & counts).fill_null(False))
+        over |= refusals.to_series().to_numpy()
     return over

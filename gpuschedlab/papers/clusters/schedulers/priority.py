@@ -1,4 +1,4 @@
-"""Multifactor priority: what each factor counts, and the factor of size."""
+"""Multifactor priority: weights of the factors, and the factor of size."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ WEEK = 7 * DAY
 
 @dataclass(frozen=True)
 class Weights:
-    """What each factor, 0 to 1, counts; defaults are Slurm's."""
+    """Points of each factor, 0 to 1; defaults are Slurm's."""
 
     age: float = 0.0
     fairshare: float = 0.0
@@ -30,27 +30,31 @@ class Weights:
         return any((self.age, self.fairshare, self.size, self.partition, self.qos))
 
     def __post_init__(self):
-        found = (self.age, self.fairshare, self.size, self.partition, self.qos)
-        if not all(0 <= weight < np.inf for weight in found) or not self.max_age > 0:
+        weights = (self.age, self.fairshare, self.size, self.partition, self.qos)
+        if not all(0 <= weight < np.inf for weight in weights) or not self.max_age > 0:
             raise PolicyError(f"{self}: expected weights of 0 or more, and max_age above 0 s.")
 
 
 def size_factor(nodes, gpus, total_nodes: int, total_gpus: int, limit=None, *, small: bool = False) -> np.ndarray:
     """(n,) factor of size of jobs that request `nodes` and `gpus` of the cluster's.
 
-    (n / N + g / G) / 2, or of what they leave where small jobs are favoured. With a `limit` (s) it is relative to time:
-    max(n G / N, g) over the limit in minutes, over G; 1 less that where small jobs are favoured.
+    (n / N + g / G) / 2, or of the rest if small jobs are favoured. With a `limit` (s) it is relative to time:
+    max(n G / N, g) over the limit in minutes, over G; 1 less that if small jobs are favoured.
     """
     n = np.asarray(nodes, float) / total_nodes
     g = np.asarray(gpus, float) / total_gpus
     if limit is None:
-        return ((1 - n) + (1 - g)) / 2 if small else (n + g) / 2
-    found = np.maximum(n, g) / (np.asarray(limit, float) / 60)
-    return np.clip(1 - found if small else found, 0, 1)
+        if small:
+            return ((1 - n) + (1 - g)) / 2
+        return (n + g) / 2
+    factor = np.maximum(n, g) / (np.asarray(limit, float) / 60)
+    if small:
+        factor = 1 - factor
+    return np.clip(factor, 0, 1)
 
 
 def nice_of(trace: pl.DataFrame) -> np.ndarray:
-    """Return what each job (n,) takes off its own priority: the column `nice`, 0 where it is null or there is none.
+    """Return the points that each job (n,) takes off its own priority: the column `nice`, 0 if it is null or there is none.
 
     Raises
     ------

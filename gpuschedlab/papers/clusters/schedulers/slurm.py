@@ -13,6 +13,7 @@ from gpuschedlab.knobs import Knob
 from gpuschedlab.papers.clusters.schedulers.fairshare import RULES, ShareTree, classic, fair_tree
 from gpuschedlab.papers.clusters.schedulers.limits import Limit, claims_of
 from gpuschedlab.papers.clusters.schedulers.priority import DAY, WEEK, nice_of, size_factor
+from gpuschedlab.papers.clusters.schedulers.slurm_plan import Running, Site, SlurmRule, waiting_jobs
 from gpuschedlab.papers.clusters.schedulers.slurm_plan import plan as slurm_plan
 from gpuschedlab.policies.simple import Backfill, Depth, Placement
 from gpuschedlab.sim.ordered import Ordered, Plan
@@ -28,6 +29,11 @@ FIXED = ("fairshare", "damping", "small", "relative")
 def points_of(factor: str) -> Knob:
     """Points of a factor of 1."""
     return Knob(0, MOST, tuned=(0, 20_000), help=f"points of the factor of {factor}, 0 to 1")
+
+
+def _values_of(names: pl.Series, values: dict[str, float], default: float) -> np.ndarray:
+    """Return the value (n,) of each name."""
+    return names.replace_strict(values, default=default, return_dtype=pl.Float64).to_numpy()
 
 
 @dataclass(frozen=True)
@@ -163,7 +169,9 @@ class Slurm(Ordered):
     @property
     def period(self) -> float:
         """Seconds between recalculations, if any factor changes."""
-        return self.recalculated if self.weight_fairshare or self.weight_age else 0.0
+        if self.weight_fairshare or self.weight_age:
+            return self.recalculated
+        return 0.0
 
     def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
         """Users of the tree, as `Policy.accounts`; None without one."""
@@ -174,28 +182,33 @@ class Slurm(Ordered):
         return self.tree.places(trace["account"], trace["user"]), self.tree.arrays
 
     def quotas(self, trace: pl.DataFrame, cluster: Cluster) -> tuple[np.ndarray, np.ndarray] | None:
-        """What jobs claim of the limits, as `Policy.quotas`; None if they claim nothing."""
-        return claims_of(self.limits, trace, cluster) if self.own else None
+        """Claims of jobs on the limits, as `Policy.quotas`; None if they claim nothing."""
+        if not self.own:
+            return None
+        return claims_of(self.limits, trace, cluster)
 
     def points(self, trace: pl.DataFrame, cluster: Cluster) -> np.ndarray:
-        """What size, partition, QOS and nice count of each job (n,)."""
+        """Points that size, partition, QOS and nice give each job (n,)."""
         gpus = trace["gpus"].to_numpy()
-        has = trace.columns
-        limit = trace["requested_time"].fill_null(math.inf) if "requested_time" in has else np.full(len(gpus), math.inf)
-        whole = cluster.fewest_nodes(0, gpus), gpus, cluster.total_nodes, cluster.total_gpus
-        found = self.weight_size * size_factor(*whole, limit if self.relative else None, small=self.small)
+        columns = trace.columns
+        limit = None
+        if self.relative:
+            limit = np.full(len(gpus), math.inf)
+            if "requested_time" in columns:
+                limit = trace["requested_time"].fill_null(math.inf)
+        nodes = cluster.fewest_nodes(0, gpus)
+        size = size_factor(nodes, gpus, cluster.total_nodes, cluster.total_gpus, limit, small=self.small)
+        points = self.weight_size * size
         of_qos = ("qos", self.qos, self.weight_qos)
         of_partition = ("vc", self.partitions, self.weight_partition)
         for column, pairs, weight in (of_partition, of_qos):
             most = max((value for _, value in pairs), default=0.0)
-            if most > 0 and column in has:
-                factor = {name: weight * value / most for name, value in pairs}
-                found += trace[column].replace_strict(factor, default=0.0, return_dtype=pl.Float64).to_numpy()
-        if self.tiers and "vc" in has:
-            found += (
-                TIER * trace["vc"].replace_strict(dict(self.tiers), default=1.0, return_dtype=pl.Float64).to_numpy()
-            )
-        return found - nice_of(trace)
+            if most > 0 and column in columns:
+                points_of_name = {name: weight * value / most for name, value in pairs}
+                points += _values_of(trace[column], points_of_name, 0.0)
+        if self.tiers and "vc" in columns:
+            points += TIER * _values_of(trace["vc"], dict(self.tiers), 1.0)
+        return points - nice_of(trace)
 
     @staticmethod
     def standing(now: float, usage: np.ndarray, tree: np.ndarray, knobs: np.void) -> np.ndarray:
@@ -210,25 +223,13 @@ class Slurm(Ordered):
         aged = min((now - job.submit) / knobs.max_age, 1.0)
         tier = math.floor(job.points / TIER + 0.5) * TIER
         points = job.points - tier
-        return -tier - math.floor(max(0.0, knobs.weight_age * aged + knobs.weight_fairshare * job.standing + points))
+        priority = knobs.weight_age * aged + knobs.weight_fairshare * job.standing + points
+        return -tier - math.floor(max(0.0, priority))
 
     @staticmethod
     def planner(now, nodes, runs, queue, windows, rule, cells, allowed, reach, wake, claims, spare, knobs):
         """Slurm's own rule: the main loop, and the pass of backfill."""
-        return slurm_plan(
-            now,
-            nodes,
-            runs,
-            queue,
-            windows,
-            rule[0],
-            cells,
-            allowed,
-            reach,
-            wake,
-            claims,
-            spare,
-            knobs.epoch,
-            knobs.backfill,
-            knobs.gres > 0,
-        )
+        site = Site(nodes, allowed, reach, windows)
+        waiting = waiting_jobs(queue, claims, spare)
+        slurm_rule = SlurmRule(rule[0], knobs.epoch, knobs.backfill, knobs.gres > 0)
+        return slurm_plan(now, site, Running(runs, cells), waiting, slurm_rule, wake)

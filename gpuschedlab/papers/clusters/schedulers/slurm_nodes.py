@@ -1,10 +1,10 @@
-"""Which nodes Slurm chooses, and when so many of them have room: now, or at the last end of a group of ends."""
+"""The nodes that Slurm chooses, and when so many of them have room: now, or at the last end of a group of ends."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab._compiled import njit
+from gpuschedlab._compiled import bare, njit
 
 GROUP = 30.0
 """Seconds of the first group of ends, which begins at a multiple of them by the epoch."""
@@ -12,23 +12,24 @@ GPU = 100
 """Slots of a GPU."""
 
 
+RUNNING, PROMISED, ROOMS = range(3)
+"""Counts of `Held`: jobs that run, promises of a node each, and rows of `rooms` that were made."""
+
+
 class Held(NamedTuple):
-    """Who has which nodes: `count[0]` jobs that run, and `count[1]` promises of a node each; `count[2]` rows of `rooms` were made.
+    """Nodes that jobs hold, and nodes that are promised to others."""
 
-    `count[3]` is 1 if jobs ask for GPUs as GRES.
-    """
-
-    count: np.ndarray
+    count: np.ndarray  # RUNNING, PROMISED and ROOMS
     order: np.ndarray  # the jobs in order of their ends
     ends: np.ndarray  # s
-    first: np.ndarray  # of its cells, and where the last job's end
-    node: np.ndarray
-    slots: np.ndarray
+    first: np.ndarray  # the first cell of each job, and the end of the last job's cells
+    node: np.ndarray  # node of each cell
+    slots: np.ndarray  # slots of each cell
     room: np.ndarray  # (N,) slots free now
     types: np.ndarray  # (N,) GPU types
-    promised: np.ndarray
+    promised: np.ndarray  # node of each promise
     begin: np.ndarray  # s, of the promise
-    end: np.ndarray
+    end: np.ndarray  # s, of the promise
     by_begin: np.ndarray  # promises in order of their begins
     by_end: np.ndarray
     until: np.ndarray  # (N,) first begin of a node's promises (s)
@@ -62,21 +63,24 @@ def choose(room, usable, each, wide, gres, out):
 def neighbours(room, usable, each, wide, out):
     """Choose `wide` usable nodes with room for `each`: of the run of neighbours with least room that suffices, or else the largest."""
     k = 0
-    left = usable & (room >= each)
+    unchosen = usable & (room >= each)
     while k < wide:
         best = -1
         end = -1
         least = 0
         suffices = False
         n = 0
-        while n < left.shape[0]:
+        while n < unchosen.shape[0]:
             first = n
             total = 0
-            while n < left.shape[0] and left[n]:
+            while n < unchosen.shape[0] and unchosen[n]:
                 total += room[n]
                 n += 1
             enough = n - first >= wide - k
-            if n > first and (best < 0 or (total < least if enough and suffices else enough or total > least)):
+            better = enough or total > least
+            if enough and suffices:
+                better = total < least
+            if n > first and (best < 0 or better):
                 best = first
                 end = n
                 least = total
@@ -86,15 +90,15 @@ def neighbours(room, usable, each, wide, out):
             return 0
         if wide - k == 1:
             best += np.argmin(room[best:end])
-        while k < wide and best < end and left[best]:
+        while k < wide and best < end and unchosen[best]:
             out[k] = best
-            left[best] = False
+            unchosen[best] = False
             best = best + 1
             k = k + 1
     return k
 
 
-@njit(inline="never")
+@bare(inline="never")
 def suffice(room, usable, until, end, each, wide):
     """Whether so many usable nodes have room, and are not promised before an end."""
     k = 0
@@ -106,28 +110,36 @@ def suffice(room, usable, until, end, each, wide):
 
 
 @njit(inline="always")
-def is_on(r, first, node, usable):
+def is_on(job, first, node, usable):
     """Whether a job is on any usable node."""
-    found = False
-    for c in range(first[r], first[r + 1]):
-        found |= usable[node[c]]
-    return found
+    on_any = False
+    for cell in range(first[job], first[job + 1]):
+        on_any |= usable[node[cell]]
+    return on_any
 
 
 @njit(inline="always")
-def end_of_group(ends, order, n, first, node, usable, need, epoch):
-    """Place in the order of the last of a group of n ends on usable nodes, of the first group that ends at `need` or later; else -1."""
+def end_of_group(held, usable, need, epoch):
+    """Return the place of an end in the order of ends, or -1: the last of the first group that ends at `need` or later.
+
+    Groups are of ends of jobs on usable nodes.
+    """
+    ends = held.ends
+    order = held.order
+    first = held.first
+    node = held.node
+    jobs = held.count[RUNNING]
     i = 0
     last = -1
     close = -np.inf
     width = GROUP
-    while i < n:
+    while i < jobs:
         begun = i
-        while close > -np.inf and i + 1 < n and ends[order[i + 1]] <= close + width:
+        while close > -np.inf and i + 1 < jobs and ends[order[i + 1]] <= close + width:
             i += 1
-        while i < n and not is_on(order[i], first, node, usable):
+        while i < jobs and not is_on(order[i], first, node, usable):
             i += 1
-        last = min(i, n - 1)
+        last = min(i, jobs - 1)
         while last >= begun and not is_on(order[last], first, node, usable):
             last -= 1
         if last < begun:
@@ -140,54 +152,63 @@ def end_of_group(ends, order, n, first, node, usable, need, epoch):
         else:
             i = i + 1
             width = width * 2
-            while i < n and close + width < ends[order[i]] < np.inf:
+            while i < jobs and close + width < ends[order[i]] < np.inf:
                 width *= 2
     return -1
 
 
 @njit(inline="never")
-def choose_after(held, i, usable, each, wide, out):
-    """Choose nodes as they are once all up to the i-th in order of the ends have ended."""
+def room_after(held, i):
+    """Return the slots free on each node (N,) once all jobs up to the i-th in order of the ends have ended."""
     room = held.room.copy()
-    for r in held.order[: i + 1]:
-        for c in range(held.first[r], held.first[r + 1]):
-            room[held.node[c]] += held.slots[c]
-    return choose(room, usable, each, wide, held.count[3] == 1, out)
+    for job in held.order[: i + 1]:
+        for cell in range(held.first[job], held.first[job + 1]):
+            room[held.node[cell]] += held.slots[cell]
+    return room
 
 
 @njit(inline="never")
 def room_for(held, each):
-    """Instants (N,) from which nodes have room for so many slots, by the ends of what runs."""
+    """Return the instants (N,) from which nodes have room for so many slots, by the ends of the jobs that run; inf if they never have."""
     most = held.rooms.shape[0]
+    rows = min(held.count[ROOMS], most)
     row = 0
-    while row < min(held.count[2], most) and held.rooms[row, 0] != each:
+    while row < rows and held.rooms[row, 0] != each:
         row += 1
-    if row == min(held.count[2], most):
-        row = held.count[2] % most
-        held.count[2] = held.count[2] + 1
-        room = held.room.copy()
-        found = held.rooms[row, 1:]
+    if row == rows:
+        row = held.count[ROOMS] % most
+        held.count[ROOMS] += 1
         held.rooms[row, 0] = each
-        found[:] = np.where(room >= each, -np.inf, np.inf)
-        for i in range(held.count[0]):
-            for c in range(held.first[held.order[i]], held.first[held.order[i] + 1]):
-                n = held.node[c]
-                room[n] += held.slots[c]
-                if found[n] == np.inf and room[n] >= each:
-                    found[n] = held.ends[held.order[i]]
+        fill_instants(held, each, held.rooms[row, 1:])
     return held.rooms[row, 1:]
 
 
+@njit(inline="never")
+def fill_instants(held, each, instants):
+    """Write the instants (N,) from which nodes have room for so many slots."""
+    room = held.room.copy()
+    instants[:] = np.where(room >= each, -np.inf, np.inf)
+    for i in range(held.count[RUNNING]):
+        job = held.order[i]
+        for cell in range(held.first[job], held.first[job + 1]):
+            node = held.node[cell]
+            room[node] += held.slots[cell]
+            if instants[node] == np.inf and room[node] >= each:
+                instants[node] = held.ends[job]
+
+
 @njit(inline="always")
-def earliest(found, usable, wide):
-    """Instant from which so many usable nodes have room."""
+def earliest(instants, usable, wide):
+    """Return the instant from which so many usable nodes have room."""
     best = np.full(wide, np.inf)
     for n in range(usable.shape[0]):
         i = wide - 1
-        at = found[n] if usable[n] else np.inf
-        while i >= 0 and best[i] > at:
+        instant = np.inf
+        if usable[n]:
+            instant = instants[n]
+        while i >= 0 and best[i] > instant:
             if i + 1 < wide:
                 best[i + 1] = best[i]
-            best[i] = at
+            best[i] = instant
             i = i - 1
     return best[wide - 1]

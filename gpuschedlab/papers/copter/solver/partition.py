@@ -25,7 +25,7 @@ class Pop(Limits):
     time_limit, gap, work
         As in `work.Limits`, of each part.
     parts : int
-        Parts at most: fewer where the fewest GPUs that some job can run on are more than a part has.
+        Parts at most: fewer if the fewest GPUs that some job can run on are more than a part has.
     inner : str
         The solver of each part.
     node : int
@@ -67,7 +67,7 @@ class Pop(Limits):
         self._part: dict[int, int] = {}
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a multiple-choice knapsack part by part: one, where mandatory jobs do not fit into theirs; nothing is proved."""
+        """Solve a multiple-choice knapsack part by part: one, if mandatory jobs do not fit into theirs; nothing is proved."""
         start = time.perf_counter()
         problem = MultipleChoice.of(program, x0, "'pop' keeps what its solvers keep")
         parts = _parts_that_fit(problem, self.parts, self.node)

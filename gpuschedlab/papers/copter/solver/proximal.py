@@ -73,7 +73,7 @@ class Copter(Limits):
     Differs from the paper in
     -------------------------
     The artifact leaves out its solver (`pylpsparse`). The thesis settles the rows of each step by coordinate descent, one at a
-    time; here those of requests are projections, and a Newton step, factorised where the rest are few, takes the place of the
+    time; here those of requests are projections, and a Newton step, factorised if the rest are few, takes the place of the
     descent. Step sizes grow, in place of the artifact's constant eta of 1; and the proof (bound, no point, no best) is reported.
 
     References

@@ -67,7 +67,7 @@ def converged(curve: LossCurve, gain: float = 0.0, *, flat: float = FLAT, most: 
 def iterations(
     curve: LossCurve, gain: float = 0.0, *, rule: str = "target", flat: float = FLAT, goal: float | None = None
 ) -> int:
-    """Epochs (or steps) that a task needs with a gain (above -1) from another: at least 1; 100,000 where it never gets there.
+    """Epochs (or steps) that a task needs with a gain (above -1) from another: at least 1; 100,000 if it never gets there.
 
     By the rule ``paper``, that is where the loss over 1 + gain converges (3.5); by ``target``, where it first is as low as it is
     alone at convergence, as the paper's text describes its purpose, or as low as its `goal`, if it has one.
@@ -107,7 +107,7 @@ def _more(gain: float) -> float:
 
 
 def _first(holds, most: int) -> int:
-    """First k of 1 to most for which a condition holds; most where none does."""
+    """First k of 1 to most for which a condition holds; most if none does."""
     step = 1024
     for start in range(1, most, step):
         k = np.arange(start, min(start + step, most))

@@ -31,7 +31,7 @@ class YmirEstimator(Parameters):
     seen : int
         Measurements of each loss, from its first, that curves are fitted to.
     rule : str
-        Where a task ends, by `iterations`: ``target`` or ``paper``.
+        End of a task, by `iterations`: ``target`` or ``paper``.
     unit : str
         Meaning of k in equation 3.5: ``epochs``, or ``steps`` of a batch, of which an epoch has many; the rule that a loss converges
         where one k more saves a thousandth of it depends on it.

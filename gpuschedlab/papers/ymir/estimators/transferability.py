@@ -49,7 +49,7 @@ def joint_score(a, a_again, b, b_again) -> np.ndarray:
 def transfer_gain(together, alone) -> np.ndarray:
     """Gain (3.1): the metric reached with another task over that reached alone, less 1.
 
-    A metric that is negative, such as a negated loss, is divided by its size; where one alone is 0, there is no gain.
+    A metric that is negative, such as a negated loss, is divided by its size; if one alone is 0, there is no gain.
     """
     together = np.asarray(together, float)
     alone = np.asarray(alone, float)

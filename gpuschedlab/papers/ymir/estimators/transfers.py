@@ -24,7 +24,7 @@ PROFILED = (1, 4, 16)
 class Transfers(Around, Estimator):
     """Estimate how much faster a task is trained with another, or after it (`Speeds.merged`, `Speeds.transfer`).
 
-    A policy that merges jobs asks for these factors. Durations are those of the estimator inside; where the method is
+    A policy that merges jobs asks for these factors. Durations are those of the estimator inside; if the method is
     ``fitted``, a job of a task that was fitted lasts so many epochs as are expected of it, in place of its `target`.
 
     Parameters
@@ -155,7 +155,7 @@ def _estimated(estimator: Transfers, mode: str, true: bytes, models: tuple[str, 
 
 
 def _others(by_task: np.ndarray) -> np.ndarray:
-    """Mean of each row without the entry itself; of all other entries where the row has no other."""
+    """Mean of each row without the entry itself; of all other entries if the row has no other."""
     known = ~np.isnan(by_task)
     value = np.where(known, by_task, 0.0)
     total = value.sum(axis=1, keepdims=True) - value

@@ -80,7 +80,7 @@ def finetuning_jobs(
     """Jobs of tasks that come at random: small, medium and large ones by their GPU-time, as Ymir's evaluation has them.
 
     They come within some hours and request 1, 2 or 4 GPUs; `load` is the GPU-time demanded, on these, over that of the cluster. The
-    paper's trace is not public: arrivals are Poisson; where a foundation model has no task of a size, the others take its share.
+    paper's trace is not public: arrivals are Poisson; if a foundation model has no task of a size, the others take its share.
     """
     if not min(gpus, hours, load) > 0:
         raise SpeedError(f"finetuning_jobs: found gpus={gpus}, hours={hours}, load={load}; expected numbers above 0.")

@@ -140,7 +140,7 @@ def _saved(points: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
 
 
 def _check_partners(who: str, frame: pl.DataFrame, name: str, one: str, other: str) -> None:
-    """Raise SpeedError where a task is its own partner."""
+    """Raise SpeedError if a task is its own partner."""
     same = frame.filter(pl.col(one) == pl.col(other))
     if same.height:
         raise SpeedError(
@@ -150,7 +150,7 @@ def _check_partners(who: str, frame: pl.DataFrame, name: str, one: str, other: s
 
 
 def _check_alone(goals: pl.DataFrame, alone: pl.DataFrame, samples: Mapping[str, float] | None) -> None:
-    """Raise SpeedError unless each task reaches its goal alone, and its samples are known where any are."""
+    """Raise SpeedError unless each task reaches its goal alone, and its samples are known if any are."""
     reached = dict(alone.iter_rows())
     for task, goal in goals.iter_rows():
         if task not in reached:

@@ -39,17 +39,20 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 def _job(ad: dict) -> dict:
     """One job; one that ended by itself and said so by its exit code has failed."""
-    found = {ours: text(ad.get(name)) for ours, name in TEXTS.items()}
-    found |= {ours: number(ad.get(name)) for ours, name in NUMBERS.items()}
+    job = {ours: text(ad.get(name)) for ours, name in TEXTS.items()}
+    job |= {ours: number(ad.get(name)) for ours, name in NUMBERS.items()}
     status = number(ad.get("JobStatus"))
-    wrong = status == 4 and (ad.get("ExitBySignal") is True or (number(ad.get("ExitCode")) or 0) != 0)
+    exit_code = number(ad.get("ExitCode")) or 0
+    wrong = status == 4 and (ad.get("ExitBySignal") is True or exit_code != 0)
     start = number(ad.get("JobCurrentStartDate")) or number(ad.get("JobStartDate")) or None
     end = number(ad.get("CompletionDate")) or (number(ad.get("EnteredCurrentStatus")) if status in (3, 5) else None)
     host = text(ad.get("LastRemoteHost") or ad.get("RemoteHost"))
-    return found | {
-        "job_id": f"{text(ad.get('ClusterId'))}.{text(ad.get('ProcId')) or 0}",
+    cluster_id = text(ad.get("ClusterId"))
+    process_id = text(ad.get("ProcId")) or 0
+    return job | {
+        "job_id": f"{cluster_id}.{process_id}",
         "nodelist": host and host.rpartition("@")[2],
-        "state": "failed" if wrong else STATUS.get(status, found["state"]),
+        "state": "failed" if wrong else STATUS.get(status, job["state"]),
         "start": start,
         "end": end if start else None,
     }

@@ -17,7 +17,7 @@ MEGABYTES = "gpumem"
 
 
 class Share(NamedTuple):
-    """GPUs of a request; None if it names memory alone, so that nothing says what part of a GPU that is: then `named` says which."""
+    """GPUs of a request; None if it names memory alone, so that its part of a GPU is not known: then `named` says which."""
 
     gpus: float | None
     named: str = ""

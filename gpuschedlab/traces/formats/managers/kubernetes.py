@@ -7,10 +7,11 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.formats.managers.pods import asked_by, not_counted, pod, volcano, workload
+from gpuschedlab.traces.formats.managers.pod_requests import asked_by, not_counted
+from gpuschedlab.traces.formats.managers.pods import pod, volcano, workload
 from gpuschedlab.traces.logs.devices import whole_or_share
 from gpuschedlab.traces.logs.instants import instants
-from gpuschedlab.traces.logs.log_files import head_of, inside, json_of, number, several, text, text_of
+from gpuschedlab.traces.logs.log_files import head_of, inside, json_of, mapping, number, several, text, text_of
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 
@@ -32,7 +33,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of pods (those of one job are a gang), of Workloads or of Volcano's Jobs, by the `kind` of what is listed."""
+    """Jobs of pods (those of one job are a gang), of Workloads or of Volcano's Jobs, by the `kind` of the objects listed."""
     # See Kubernetes API, Pod v1; Kueue, Workload and ClusterQueue; Volcano, Job (batch.volcano.sh/v1alpha1).
     rows = []
     latest = []
@@ -55,16 +56,19 @@ def read(files: Sequence[Path], options: Options) -> Raw:
                 )
             row = _common(item, options) | make(item) | {LINE: place}
             sets = [*several(item, "spec", "podSets"), *several(item, "spec", "tasks")]
-            pods = [item, *(inside(each, "template") or {} for each in sets)]
+            pods = [item, *(mapping(each, "template") for each in sets)]
             rows.append(row | {"left": uncounted(pods, row["gpus"])})
         latest += re.findall(TIME, text_of(file))
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row").with_columns(gpus=whole_or_share(pl.col("gpus")))
     now = instants(pl.Series([max(latest, default=None)], dtype=pl.String))["early"][0]
+    assumed = []
+    if (table["nodes"] > 1).any():
+        assumed.append("pods of a job stand on a node each")
     return Raw(
         table,
         {name: name for name in SCHEMA if name != LINE},
         gangs="last",
-        assumed=["pods of a job stand on a node each"] if (table["nodes"] > 1).any() else [],
+        assumed=assumed,
         repeats="attempts",
         snapshot=now,
         missing=["a snapshot: jobs that ended earlier may be missing", "time lost before an eviction is not known"],
@@ -72,7 +76,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def uncounted(pods: Sequence[Mapping], gpus: float) -> str | None:
-    """Requests of a job's pods for which it is left out: shares that are not known, and without `gpus` what may be GPUs; or None."""
+    """Requests of a job's pods that leave it out: shares that are not known, or without `gpus` possible GPUs; or None."""
     unknown = [name for pod in pods for name in asked_by(pod).unknown]
     if unknown:
         return ", ".join(dict.fromkeys(unknown))
@@ -82,17 +86,20 @@ def uncounted(pods: Sequence[Mapping], gpus: float) -> str | None:
 
 
 def _common(item: Mapping, options: Options) -> dict:
-    """What every object has."""
-    labels = inside(item, "metadata", "labels") or {}
+    """Fields that every object has."""
+    labels = mapping(item, "metadata", "labels")
     own = inside(item, "metadata", "name")
     space = text(inside(item, "metadata", "namespace")) or "default"
+    queue_labels = []
+    if isinstance(labels, Mapping):
+        queue_labels = [labels[name] for name in QUEUES if labels.get(name)]
     label = (options.user or "").removeprefix("label:")
     return {
         "job_id": f"{space}/{text(own)}" if own else None,
         "submit": text(inside(item, "metadata", "creationTimestamp")),
         "name": text(own),
         "user": text(inside(labels, label)) if label else None,
-        "vc": next((text(labels[q]) for q in QUEUES if isinstance(labels, Mapping) and labels.get(q)), space),
+        "vc": text(queue_labels[0]) if queue_labels else space,
         "priority": number(inside(item, "spec", "priority")),
     }
 

@@ -12,7 +12,7 @@ from gpuschedlab.traces.logs.devices import devices, of_chunks
 from gpuschedlab.traces.logs.instants import instants
 from gpuschedlab.traces.logs.log_files import lines_of
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import LINE, Raw
+from gpuschedlab.traces.logs.raw import LINE, Raw, as_number
 from gpuschedlab.traces.logs.states import WAITING
 
 RECORD = r"^(?<stamp>\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);(?<type>\w+);(?<id>[^;]*);?(?<message>.*)$"
@@ -34,23 +34,21 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # See TORQUE manual, accounting records; PBS Professional administrator's guide, accounting log.
     frame = lines_of(files, "pbs", "accounting records")
     line = pl.col("line").str.strip_chars()
-    frame = frame.filter(line != "").with_columns(record=line.str.extract_groups(RECORD)).unnest("record")
+    record = line.str.extract_groups(RECORD)
+    frame = frame.filter(line != "").with_columns(record=record).unnest("record")
     odd = frame.filter(pl.col("stamp").is_null())
     if odd.height:
         raise TraceError(
             f"pbs {files[0].name}, row {odd[LINE][0]}: found {odd['line'][0][:60]!r}; expected MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value ..."
         )
     frame = frame.with_columns(_value(key).alias(ours) for ours, key in KEYS.items())
-    # Seconds by which stamps are ahead of UTC: the commonest of S, E and R records, to a quarter of an hour.
-    instant = pl.when(pl.col("type") == "S").then("start").when(pl.col("type").is_in(ENDS)).then("end")
-    tied = frame.select("stamp", instant.cast(pl.Float64, strict=False).alias("instant")).drop_nulls()
-    ahead = ((instants(tied["stamp"], dates=STAMP)["early"] - tied["instant"]) / QUARTER).round().drop_nulls() * QUARTER
-    east = None if ahead.is_empty() else float(ahead.mode().sort()[0])
+    east = _seconds_east(frame)
     zone = None if options.zone or east is None or east % 3600 else f"Etc/GMT{-east / 3600:+.0f}"
     offset = east or 0.0
     if options.zone is not None:
         offset = 0.0
-    frame = frame.with_columns(at=instants(frame["stamp"], dates=STAMP, zone=options.zone)["early"] - offset)
+    stamps = instants(frame["stamp"], dates=STAMP, zone=options.zone)["early"]
+    frame = frame.with_columns(at=stamps - offset)
     latest = frame["at"].max()
     rows, beside = job_rows(frame, latest)
     jobs = _with_gpus(rows).with_columns(account=pl.coalesce("account", "project", "group")).drop("type", *SPENT)
@@ -67,23 +65,47 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     )
 
 
+def _seconds_east(frame: pl.DataFrame) -> float | None:
+    """Seconds by which stamps are ahead of UTC, to a quarter of an hour: the commonest of S, E and R records; None if none says it."""
+    kind = pl.col("type")
+    started = pl.when(kind == "S").then("start")
+    instant = started.when(kind.is_in(ENDS)).then("end")
+    unix_seconds = instant.cast(pl.Float64, strict=False)
+    tied = frame.select("stamp", instant=unix_seconds).drop_nulls()
+    local_seconds = instants(tied["stamp"], dates=STAMP)["early"]
+    quarters = (local_seconds - tied["instant"]) / QUARTER
+    ahead = quarters.round().drop_nulls() * QUARTER
+    if ahead.is_empty():
+        return None
+    commonest = ahead.mode().sort()
+    return float(commonest[0])
+
+
 def _value(key: str) -> pl.Expr:
     """Value of a key of the record, which may be quoted; null if it says none."""
     groups = pl.col("message").str.extract_groups(rf'(?:^|\s){key}=(?:"([^"]*)"|(\S*))').struct
-    found = pl.coalesce(groups.field("1"), groups.field("2"))
-    return pl.when(found.is_in(["", "_pbs_project_default"]).not_()).then(found)
+    value = pl.coalesce(groups.field("1"), groups.field("2"))
+    says_none = value.is_in(["", "_pbs_project_default"])
+    return pl.when(says_none.not_()).then(value)
 
 
 def _with_gpus(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Add GPUs, their types, and nodes, of what each row requested."""
-    chunks = devices(jobs.select(pl.coalesce("select", "chunks").fill_null("")).to_series(), of_chunks)
-    number, nodect = (pl.col(n).cast(pl.Float64, strict=False) for n in ("ngpus", "nodect"))
-    known = pl.col("meaning") != WAITING
-    hosts = pl.col("nodelist").str.extract_all(r"[^+/()]+/").list.n_unique()
-    # Each chunk stands on one node; where several shared one, none asked for a node of its own.
-    nodes = pl.when(chunks["gpus"] > 0).then(chunks["nodes"]).otherwise(nodect)
+    """Add GPUs, their types, and nodes, from the request of each row."""
+    request = pl.coalesce("select", "chunks").fill_null("")
+    requests = jobs.select(request).to_series()
+    chunks = devices(requests, of_chunks)
+    has_started = pl.col("meaning") != WAITING
+    says_chunks = has_started | pl.col("select").is_not_null()
+    gpus_of_chunks = pl.when(says_chunks).then(chunks["gpus"])
+    has_types = chunks["gpu_types"].list.len() > 0
+    has_gpus = chunks["gpus"] > 0
+    nodes = pl.when(has_gpus).then(chunks["nodes"]).otherwise(as_number("nodect"))
+    # Each chunk stands on one node; if several shared one, none asked for a node of its own.
+    host_names = pl.col("nodelist").str.extract_all(r"[^+/()]+/")
+    hosts = host_names.list.n_unique()
+    own_nodes = hosts.is_between(1, nodes - 1).fill_null(False).not_()
     return jobs.with_columns(
-        gpus=pl.coalesce(number, pl.when(known | pl.col("select").is_not_null()).then(chunks["gpus"])),
-        gpu_types=pl.when(chunks["gpu_types"].list.len() > 0).then(chunks["gpu_types"]),
-        nodes=pl.when(hosts.is_between(1, nodes - 1).fill_null(False).not_()).then(nodes),
+        gpus=pl.coalesce(as_number("ngpus"), gpus_of_chunks),
+        gpu_types=pl.when(has_types).then(chunks["gpu_types"]),
+        nodes=pl.when(own_nodes).then(nodes),
     )

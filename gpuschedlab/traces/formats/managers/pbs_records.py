@@ -1,4 +1,4 @@
-"""What each record of a PBS log says: of which job it is, whether it stands for a run of it, and how long that was suspended."""
+"""Meaning of each record of a PBS log: of which job it is, whether it stands for a run of it, and how long that was suspended."""
 
 from typing import NamedTuple
 
@@ -41,7 +41,8 @@ def job_rows(frame: pl.DataFrame, latest: float | None) -> JobRows:
     unstarted = _without_runs(others)
     rows = pl.concat([runs, unstarted], how="diagonal")
     parent = pl.col("job_id").str.contains("[]", literal=True)
-    rows = rows.with_columns(left=pl.when(parent).then(pl.lit("array_parents")).otherwise("left"))
+    reason = pl.when(parent).then(pl.lit("array_parents"))
+    rows = rows.with_columns(left=reason.otherwise("left"))
     beside = {"events": of_jobs.height - rows.height, "records_of_no_job": frame.height - of_jobs.height}
     return JobRows(rows.sort(LINE), beside)
 
@@ -54,11 +55,13 @@ def _runs(of_jobs: pl.DataFrame) -> pl.DataFrame:
     rerun = kind == "R"
     instant = pl.col("at").cast(pl.Int64).cast(pl.String)
     known = [name for name in KEYS if name not in ("end", "state")]
-    before = [pl.coalesce(name, pl.col(name).shift(1).over("job_id")).alias(name) for name in known]
-    reruns = course.with_columns(*before, end=pl.coalesce("end", instant)).filter(rerun)
-    course = pl.concat([course.filter(rerun.not_()), reruns]).sort(LINE)
-    follower = pl.col("type").shift(-1).over("job_id")
-    same_start = pl.col("start") == pl.col("start").shift(-1).over("job_id")
+    completed = [_or_before(name) for name in known]
+    reruns = course.with_columns(*completed, end=pl.coalesce("end", instant)).filter(rerun)
+    course = course.filter(rerun.not_())
+    course = pl.concat([course, reruns]).sort(LINE)
+    follower = kind.shift(-1).over("job_id")
+    start = pl.col("start")
+    same_start = start == start.shift(-1).over("job_id")
     started = course.filter(kind == "S", follower.is_null())
     lost = course.filter(kind == "S", (follower == "S") & same_start.fill_null(False).not_())
     ended = course.filter(kind == "E").with_columns(meaning=of_exit(pl.col("state")))
@@ -75,6 +78,12 @@ def _runs(of_jobs: pl.DataFrame) -> pl.DataFrame:
     return rows
 
 
+def _or_before(name: str) -> pl.Expr:
+    """Value of each record, or else that of the record before it of the same job; null if neither has one."""
+    before = pl.col(name).shift(1).over("job_id")
+    return pl.coalesce(name, before).alias(name)
+
+
 def _suspended(of_jobs: pl.DataFrame, runs: pl.DataFrame, latest: float | None) -> pl.DataFrame:
     """Seconds for which each run (job_id, start) was suspended, from z records to the next r, or to its end."""
     marks = of_jobs.join(runs.select(LINE, began="start"), on=LINE, how="left", maintain_order="left")
@@ -83,9 +92,12 @@ def _suspended(of_jobs: pl.DataFrame, runs: pl.DataFrame, latest: float | None) 
     # A mark belongs to the run that ends next; if none does, to the one that began last.
     own = pl.coalesce("began", pl.when(kind == "S").then("start"))
     ending = pl.when(kind.is_in(ENDS)).then(own)
-    marks = marks.with_columns(began=pl.coalesce(ending.backward_fill(), own.forward_fill()).over("job_id"))
-    until = pl.col("at").shift(-1).over("job_id").fill_null(pl.lit(latest, pl.Float64))
-    spans = marks.with_columns(span=until - pl.col("at")).filter(kind == "z")
+    began = pl.coalesce(ending.backward_fill(), own.forward_fill())
+    marks = marks.with_columns(began=began.over("job_id"))
+    instant = pl.col("at")
+    next_mark = instant.shift(-1).over("job_id")
+    until = next_mark.fill_null(pl.lit(latest, pl.Float64))
+    spans = marks.with_columns(span=until - instant).filter(kind == "z")
     return spans.group_by("job_id", start="began", maintain_order=True).agg(suspended=pl.col("span").sum())
 
 
@@ -94,7 +106,8 @@ def _without_runs(others: pl.DataFrame) -> pl.DataFrame:
     kind = pl.col("type")
     moved = (kind == MOVED).any().over("job_id")
     ran = kind.is_in(DURING).any().over("job_id")
-    left = pl.when(moved).then(pl.lit("moved")).when(ran).then(pl.lit("without_start"))
-    others = others.with_columns(left=left).unique("job_id", keep="first", maintain_order=True)
+    reason = pl.when(moved).then(pl.lit("moved"))
+    reason = reason.when(ran).then(pl.lit("without_start"))
+    others = others.with_columns(left=reason).unique("job_id", keep="first", maintain_order=True)
     instant = pl.col("at").cast(pl.Int64).cast(pl.String)
     return others.with_columns(submit=pl.coalesce("submit", instant), meaning=pl.lit(WAITING))

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from gpuschedlab.traces.formats.managers.gpu_shares import annotated, of_cores
-from gpuschedlab.traces.logs.devices import Devices, in_sets, resource_gpus
-from gpuschedlab.traces.logs.log_files import inside, number, several, text
+from gpuschedlab.traces.formats.managers.pod_requests import asked_by
+from gpuschedlab.traces.logs.devices import in_sets, resource_gpus
+from gpuschedlab.traces.logs.log_files import inside, mapping, number, several, text
 from gpuschedlab.traces.logs.states import RUNNING, WAITING
 
 #: Labels that name the job of a pod, the likeliest first.
@@ -17,81 +16,8 @@ JOBS = (
     "training.kubeflow.org/job-name",
     "jobset.sigs.k8s.io/jobset-name",
 )
-PRODUCT = "nvidia.com/gpu.product"
-ACCELERATORS = re.compile("gpu|cuda|ascend|gaudi|tpu|neuron|npu|mlu|dcu|gcu", re.IGNORECASE)
 #: Final conditions of Volcano's Jobs.
 FINAL = {"Completed": "completed", "Failed": "failed", "Aborted": "killed", "Terminated": "killed"}
-
-
-class Asked(NamedTuple):
-    """GPUs that a pod requests (0 if none, or if that is not known), their types and slices; and which requests say no known share."""
-
-    devices: Devices
-    unknown: tuple[str, ...] = ()
-
-
-class OfContainer(NamedTuple):
-    """GPUs of a container, the profile of their slices, and a request of memory alone, or ""."""
-
-    gpus: float
-    shape: str | None
-    unknown: str
-
-
-def of_container(container: Mapping) -> OfContainer:
-    """GPUs that a container's limits and requests name; shares of them where they name a part of each."""
-    limits, requests = (inside(container, "resources", name) or {} for name in ("limits", "requests"))
-    asked = {str(name): count for name, count in {**limits, **requests}.items()}
-    named = [resource_gpus(name, number(count) or 0.0) for name, count in asked.items()]
-    shape = next((devices.shape for devices in named if devices.shape), None)
-    share = of_cores(asked, sum(devices.gpus for devices in named))
-    return OfContainer(share.gpus or 0.0, shape, share.named)
-
-
-def asked_by(pod: Mapping) -> Asked:
-    """GPUs of a pod, or of a template of pods: its containers' together, or the largest init container's, or a share by annotation."""
-    spec = inside(pod, "spec")
-    own = [of_container(c) for c in several(spec, "containers")]
-    init = [of_container(c) for c in several(spec, "initContainers")]
-    gpus = max(sum(c.gpus for c in own), max((c.gpus for c in init), default=0.0))
-    unknown = [c.unknown for c in [*own, *init] if c.unknown]
-    share = annotated(pod)
-    if share is not None and not gpus:
-        gpus = share.gpus or 0.0
-        unknown += [share.named] * bool(share.named)
-    shape = next((c.shape for c in [*own, *init] if c.shape), None)
-    return Asked(Devices(gpus, types_of(spec), shape), tuple(dict.fromkeys(unknown)))
-
-
-def types_of(spec) -> list[str]:
-    """GPU types that a pod's selector or affinity names."""
-    types = [text(inside(spec, "nodeSelector", PRODUCT))]
-    terms = several(
-        spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"
-    )
-    rules = [
-        rule
-        for term in terms
-        for rule in several(term, "matchExpressions")
-        if rule.get("key") == PRODUCT and rule.get("operator") == "In"
-    ]
-    types += [text(v) for rule in rules for v in (rule.get("values") or [])]
-    return [t for t in types if t]
-
-
-def not_counted(pod: Mapping) -> str | None:
-    """Accelerators of a pod, or of a template, that are no GPUs as far as is known: names of resources, or claims; or None."""
-    asked = asked_by(pod)
-    if asked.unknown:
-        return ", ".join(asked.unknown)
-    if asked.devices.gpus:
-        return None
-    spec = inside(pod, "spec")
-    containers = [*several(spec, "containers"), *several(spec, "initContainers")]
-    resources = [inside(c, "resources", how) or {} for c in containers for how in ("limits", "requests")]
-    names = sorted({str(n) for each in resources for n in each if number(each[n])})
-    accelerators = [n for n in names if ACCELERATORS.search(n.partition("/")[2])]
-    return ", ".join(accelerators) or ("resource claims" if several(spec, "resourceClaims") else None)
 
 
 def condition_of(item: Mapping, kind: str) -> str | None:
@@ -102,7 +28,7 @@ def condition_of(item: Mapping, kind: str) -> str | None:
 
 def pod(item: Mapping) -> dict:
     """Row of a pod: its job by label, otherwise by owner, otherwise itself."""
-    labels = inside(item, "metadata", "labels") or {}
+    labels = mapping(item, "metadata", "labels")
     owner = [text(o.get("name")) for o in several(item, "metadata", "ownerReferences")]
     group = next((text(inside(labels, n)) for n in JOBS if inside(labels, n)), owner[0] if owner else None)
     phase = text(inside(item, "status", "phase")) or ""
@@ -134,19 +60,19 @@ def pod(item: Mapping) -> dict:
 
 def _pods(item: Mapping, sets: str, count: str) -> list[tuple[float, float]]:
     """Sets of pods of a job: how many, and GPUs of each."""
-    return [
-        (number(p.get(count, 1)) or 0.0, asked_by(inside(p, "template") or {}).devices.gpus)
-        for p in several(item, "spec", sets)
-    ]
+    pods = []
+    for pod_set in several(item, "spec", sets):
+        replicas = number(pod_set.get(count, 1)) or 0.0
+        template = mapping(pod_set, "template")
+        pods.append((replicas, asked_by(template).devices.gpus))
+    return pods
 
 
 def workload(item: Mapping) -> dict:
     """Row of a Workload: from Admitted to Finished, on the flavor of its GPUs."""
     gpus, nodes = in_sets(_pods(item, "podSets", "count"))
     sets = several(item, "status", "admission", "podSetAssignments")
-    flavors = [
-        text(f) for s in sets for name, f in (inside(s, "flavors") or {}).items() if resource_gpus(str(name), 1.0).gpus
-    ]
+    flavors = [text(f) for s in sets for name, f in mapping(s, "flavors").items() if resource_gpus(str(name), 1.0).gpus]
     start = condition_of(item, "Admitted")
     end = condition_of(item, "Finished")
     why = " ".join(

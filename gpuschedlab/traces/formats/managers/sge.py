@@ -8,7 +8,7 @@ import polars as pl
 
 from gpuschedlab.traces.logs.log_files import lines_of
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import Raw
+from gpuschedlab.traces.logs.raw import Raw, as_number, label
 
 #: Our columns <- places of fields between colons.
 FIRST = ["vc", "nodelist", "-", "user", "name", "id", "account", "-", "submit", "start", "end", "failed", "exit"]
@@ -25,22 +25,38 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     """Jobs of the lines: GPUs and limit are those of `-l gpu=N,h_rt=...` in a job's category."""
     # Instants are seconds, or milliseconds in Univa's; failed 100 is a signal, as of qdel. Lines of a parallel job's tasks
     # (pe_taskid) are parts of its own. See accounting(5).
-    table = lines_of(files, "sge", "Grid Engine's accounting").filter(
-        ~pl.col("line").str.starts_with("#"), pl.col("line") != ""
-    )
-    parts = pl.col("line").str.splitn(":", 40).struct
-    table = table.with_columns(parts.field(f"field_{i}").alias(name) for name, i in FIELDS.items())
-    seconds = (pl.col(name).cast(pl.Float64, strict=False) for name in ("submit", "start", "end"))
-    table = table.with_columns(pl.when(at > 1e11).then(at / 1e3).when(at > 0).then(at) for at in seconds)
-    exit, failed = (pl.col(name).cast(pl.Float64, strict=False) for name in ("exit", "failed"))
-    asked = pl.col("rest").str
-    ended = pl.when(failed == 100).then(pl.lit("killed")).when((exit == 0) & (failed == 0)).then(pl.lit("completed"))
+    table = lines_of(files, "sge", "Grid Engine's accounting")
+    line = pl.col("line")
+    comment = line.str.starts_with("#")
+    table = table.filter(~comment, line != "")
+    parts = line.str.splitn(":", 40).struct
+    fields = [parts.field(f"field_{i}").alias(name) for name, i in FIELDS.items()]
+    table = table.with_columns(fields)
+    table = table.with_columns(_unix_seconds(name) for name in ("submit", "start", "end"))
+    exit_code = as_number("exit")
+    failed = as_number("failed")
+    succeeded = (exit_code == 0) & (failed == 0)
+    by_signal = pl.when(failed == 100).then(pl.lit("killed"))
+    outcome = by_signal.when(succeeded).then(pl.lit("completed"))
+    no_array = pl.col("task").is_in(["0", ""])
+    task_id = pl.format("{}.{}", "id", "task")
+    job_id = pl.when(no_array).then("id").otherwise(task_id)
+    request = pl.col("rest").str
+    gpus = request.extract(r"(?:^|[\s,])n?gpus?=(\d+)").cast(pl.Float64)
+    own_line = request.contains("(?i):none:")
     where = {name: name for name in ("vc", "nodelist", "user", "name", "account", "submit", "start", "end", "line")} | {
-        "job_id": pl.when(pl.col("task").is_in(["0", ""])).then("id").otherwise(pl.format("{}.{}", "id", "task")),
-        "gpus": asked.extract(r"(?:^|[\s,])n?gpus?=(\d+)").cast(pl.Float64).fill_null(0.0),
-        "requested_time": asked.extract(r"(?:^|[\s,])[hs]_rt=([\d:]+)"),
-        "meaning": ended.otherwise(pl.lit("failed")),
-        "left": pl.when(asked.contains("(?i):none:").not_()).then(pl.lit("steps")),
+        "job_id": job_id,
+        "gpus": gpus.fill_null(0.0),
+        "requested_time": request.extract(r"(?:^|[\s,])[hs]_rt=([\d:]+)"),
+        "meaning": outcome.otherwise(pl.lit("failed")),
+        "left": label(own_line.not_(), "steps"),
     }
     assumed = ["gpu= counts the GPUs of a job, whatever its slots"]
     return Raw(table, where, cpu=False, repeats="attempts", first_line=1, assumed=assumed)
+
+
+def _unix_seconds(name: str) -> pl.Expr:
+    """Instants of a column, in seconds or in milliseconds, as Unix seconds; null if a value is 0 or no number."""
+    instant = as_number(name)
+    milliseconds = pl.when(instant > 1e11).then(instant / 1e3)
+    return milliseconds.when(instant > 0).then(instant)

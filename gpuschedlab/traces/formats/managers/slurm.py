@@ -13,7 +13,7 @@ from gpuschedlab.traces.formats.managers.slurm_arrays import with_throttles
 from gpuschedlab.traces.logs.devices import devices, of_gres, of_tres, whole_or_share
 from gpuschedlab.traces.logs.log_files import head_of, headless, tables
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import LINE, Raw, numeric
+from gpuschedlab.traces.logs.raw import LINE, Raw, as_number, filled, numeric
 from gpuschedlab.traces.logs.states import NAMED
 from gpuschedlab.traces.schema import shown
 
@@ -33,7 +33,8 @@ CANONICAL = {f.lower(): f for fields in (*FIELDS.values(), TRES, GRES, NODES, ("
 
 def recognises(head: str) -> bool:
     """Whether a file begins as one of sacct's."""
-    names = set(re.findall(r"\w+", head.partition("\n")[0].lower()))
+    header = head.partition("\n")[0].lower()
+    names = set(re.findall(r"\w+", header))
     held = names & {"alloctres", "reqtres", "allocgres", "reqgres", "alloccpus", "elapsed"}
     known = names & {"jobid", "jobidraw"} or ("submit" in names and held & {"alloctres", "reqtres"})
     return bool(held and known) or slurm_json.recognises(head)
@@ -51,7 +52,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     table = pl.concat(found, how="diagonal") if len(found) > 1 else found[0]
     name = pl.col("JobID")
     headers = name == "JobID"
-    left = {"headers": int(table.select(headers.sum()).item())}
+    header_rows = table.select(headers.sum()).item()
+    left = {"headers": int(header_rows)}
     table = table.filter(headers.not_().fill_null(True))
     step = name.str.contains(".", literal=True).fill_null(False)
     jobs = table.filter(~table.select(step).to_series())
@@ -64,7 +66,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     if not tracked(jobs):
         untracked = slurm_json.UNTRACKED
     jobs = jobs.with_columns(gpus).drop(*TRES, *GRES, strict=False)
-    short = pl.when(pl.col("\0gpus").fill_null(0.0) <= 0, pl.col("\0shards") > 0).then(pl.lit("shards"))
+    whole_gpus = pl.col("\0gpus").fill_null(0.0)
+    shards_alone = pl.when(whole_gpus <= 0, pl.col("\0shards") > 0).then(pl.lit("shards"))
     where |= {
         "job_id": name.str.replace(r"\+\d+$", ""),
         "part": name.str.extract(r"\+(\d+)$"),
@@ -73,12 +76,17 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "shape": "\0shape",
         "throttle": "\0throttle",
         "tasks": "\0tasks",
-        "left": short,
+        "left": shards_alone,
         "vc": pl.col("Partition").str.extract(r"^([^,]+)"),
         "nodelist": pl.col("NodeList").replace("None assigned", None),
     }
     if counts := [numeric(f) for f in NODES if f in jobs.columns]:
-        where["nodes"] = pl.when(pl.coalesce(counts[::-1]) > 1).then(pl.coalesce(counts))
+        requested_nodes = pl.coalesce(counts[::-1])
+        where["nodes"] = pl.when(requested_nodes > 1).then(pl.coalesce(counts))
+    components = name.str.contains(r"\+\d+$").any()
+    gangs = ""
+    if jobs.select(components).item():
+        gangs = "common"
     raw_minutes = 60.0 if where.get("requested_time") == "TimelimitRaw" else 1.0
     return Raw(
         jobs,
@@ -86,7 +94,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         cpu=False,
         short="MM:SS",
         units={"requested_time": raw_minutes},
-        gangs="common" if jobs.select(name.str.contains(r"\+\d+$").any()).item() else "",
+        gangs=gangs,
         repeats="requeue",
         left=left,
         assumed=assumed,
@@ -104,14 +112,17 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
             f"expected the answer of: {COMMAND}"
         )
     marks = re.findall(r"[^A-Za-z0-9_%/]+", lines[0].strip()) if lines else []
-    mark = options.separator or (Counter(marks).most_common(1)[0][0] if marks else "|")
+    commonest = Counter(marks).most_common(1)
+    mark = options.separator
+    if not mark:
+        mark = commonest[0][0] if commonest else "|"
     if len(mark) != 1:
         raise TraceError(f"slurm {file.name}: found the separator {mark[:20]!r}; expected one sign, as of: {COMMAND}")
     table = tables([file], "slurm", (), surplus=True, separator=mark, quote='"' if mark == "," else None)
-    table = table.rename(
-        {c: CANONICAL.get(c.lower(), c) for c in table.columns if CANONICAL.get(c.lower(), c) not in table.columns}
-    )
-    table = table.select(c for c in table.columns if c and not c.startswith("_duplicated"))
+    spelling = {column: CANONICAL.get(column.lower(), column) for column in table.columns}
+    table = table.rename({column: name for column, name in spelling.items() if name not in spelling})
+    named = [column for column in table.columns if column and not column.startswith("_duplicated")]
+    table = table.select(named)
     if "JobID" not in table.columns and "JobIDRaw" in table.columns:
         table = table.rename({"JobIDRaw": "JobID"})
     lacking = [f for f in ("JobID", "Submit") if f not in table.columns]
@@ -123,13 +134,26 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
             f"slurm {file.name}: found the columns {shown(table.columns)}; expected also {', '.join(lacking)}, as of: {COMMAND}"
             f"{headless(table.columns)}"
         )
-    return table.with_columns(pl.int_range(2, 2 + pl.len(), dtype=pl.Int64).alias(LINE))
+    line = pl.int_range(2, 2 + pl.len(), dtype=pl.Int64)
+    return table.with_columns(line.alias(LINE))
 
 
 def tracked(jobs: pl.DataFrame, fields: Sequence[str] = (*TRES, *GRES)) -> bool:
     """Whether any job names a GPU, or a part of one, in some fields."""
-    named = [pl.col(f).str.contains(NAMES_GPUS).any() for f in fields if f in jobs.columns]
-    return bool(named) and any(jobs.select(any_.alias(f"{i}") for i, any_ in enumerate(named)).row(0))
+    present = [field for field in fields if field in jobs.columns]
+    return any(_names_gpus(jobs[field]) for field in present)
+
+
+def _names_gpus(texts: pl.Series) -> bool:
+    """Whether any text names a GPU, or a part of one."""
+    return texts.str.contains(NAMES_GPUS).any()
+
+
+def _gpu_entries(field: str) -> pl.Expr:
+    """Entries of a field of TRES that name GPUs or shards: others (memory, billing) differ from job to job. Null if the field is."""
+    entries = pl.col(field).str.extract_all(r"(?:gres/gpu|shard)[^,]*")
+    has_text = pl.col(field).is_not_null()
+    return pl.when(has_text).then(entries.list.join(","))
 
 
 def gpus_of(jobs: pl.DataFrame, options: Options) -> tuple[pl.DataFrame, list[str]]:
@@ -142,21 +166,21 @@ def gpus_of(jobs: pl.DataFrame, options: Options) -> tuple[pl.DataFrame, list[st
     if not fields:
         found = devices(pl.repeat("", jobs.height, eager=True), of_tres)
     elif fields[0] in TRES:
-        # What else stands there (memory, billing) differs from job to job.
-        entries = [pl.col(f).str.extract_all(r"(?:gres/gpu|shard)[^,]*").list.join(",") for f in fields]
-        said = [pl.when(pl.col(f).is_not_null()).then(entry) for f, entry in zip(fields, entries, strict=True)]
-        found = devices(jobs.select(pl.coalesce(said)).to_series(), of_tres)
+        entries = [_gpu_entries(field) for field in fields]
+        found = devices(jobs.select(pl.coalesce(entries)).to_series(), of_tres)
     else:
         found = devices(jobs.select(pl.coalesce(fields)).to_series(), of_gres)
         if options.gres == "node" and "NNodes" in jobs.columns:
-            per_node = jobs.select(pl.col("NNodes").cast(pl.Float64, strict=False).fill_null(1.0)).to_series()
+            nodes = as_number("NNodes").fill_null(1.0)
+            per_node = jobs.select(nodes).to_series()
             assumed = ["GRES counts GPUs of each node (gres = 'total': of the job)"]
-    shards = pl.col("shards") / (options.shards or float("inf"))
-    total = pl.col("gpus") * per_node + shards.fill_null(0.0)
+    shards = pl.col("shards")
+    gpus_of_shards = shards / (options.shards or float("inf"))
+    total = pl.col("gpus") * per_node + gpus_of_shards.fill_null(0.0)
     found = found.select(
         pl.col("shape").alias("\0shape"),
         whole_or_share(total).alias("\0gpus"),
-        pl.when(pl.col("gpu_types").list.len() > 0).then("gpu_types").alias("\0gpu_types"),
-        pl.col("shards").fill_null(0.0).alias("\0shards"),
+        filled("gpu_types").alias("\0gpu_types"),
+        shards.fill_null(0.0).alias("\0shards"),
     )
     return found, assumed

@@ -14,7 +14,8 @@ def with_throttles(jobs: pl.DataFrame) -> pl.DataFrame:
     Return the frame as it is if no row stands for tasks. `job_id` is the name of a row; rows of waiting tasks know the throttle of
     their array.
     """
-    names = jobs["job_id"].filter(jobs["job_id"].str.contains("_[", literal=True).fill_null(False))
+    of_many_tasks = jobs["job_id"].str.contains("_[", literal=True)
+    names = jobs["job_id"].filter(of_many_tasks.fill_null(False))
     if names.is_empty():
         return jobs
     tasks: dict[str, int | None] = {}
@@ -26,11 +27,11 @@ def with_throttles(jobs: pl.DataFrame) -> pl.DataFrame:
         tasks[name] = task_count(match[2])
         if match[3]:
             throttles[match[1]] = float(match[3])
-    array = pl.col("job_id").str.extract(r"^(\d+)_")
-    return jobs.with_columns(
-        pl.col("job_id").replace_strict(tasks, default=None, return_dtype=pl.Int64).alias("\0tasks"),
-        array.replace_strict(throttles, default=None, return_dtype=pl.Float64).alias("\0throttle"),
-    )
+    name = pl.col("job_id")
+    array = name.str.extract(r"^(\d+)_")
+    tasks_of_row = name.replace_strict(tasks, default=None, return_dtype=pl.Int64)
+    throttle_of_row = array.replace_strict(throttles, default=None, return_dtype=pl.Float64)
+    return jobs.with_columns(tasks_of_row.alias("\0tasks"), throttle_of_row.alias("\0throttle"))
 
 
 def task_count(text: str) -> int | None:

@@ -48,7 +48,9 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         where["throttle"] = pl.coalesce("throttle", "\0throttle")
     elif table["throttle"].null_count() == table.height:
         del where["throttle"]
-    where |= {"vc": pl.col("partitions").str.extract(r"^([^,]+)"), "nodes": pl.when(pl.col("nodes") > 1).then("nodes")}
+    several_nodes = pl.col("nodes") > 1
+    where["vc"] = pl.col("partitions").str.extract(r"^([^,]+)")
+    where["nodes"] = pl.when(several_nodes).then("nodes")
     gangs = "common" if table["part"].is_not_null().any() else ""
     untracked = ""
     if not (table["gpus"] > 0).any():
@@ -99,8 +101,13 @@ _TIMES = {"submit": "submission", "duration": "elapsed"} | {n: n for n in ("elig
 
 def _tres(job: dict, which: str) -> str:
     """Entries of one list of TRES, as sacct writes them in text."""
-    named = [
-        (f"{e.get('type')}/{e.get('name')}" if e.get("name") else e.get("type"), number(e.get("count")))
-        for e in several(job, "tres", which)
-    ]
-    return ",".join(f"{name}={count:.0f}" for name, count in named if count is not None)
+    entries = []
+    for entry in several(job, "tres", which):
+        count = number(entry.get("count"))
+        if count is None:
+            continue
+        resource = entry.get("type")
+        if entry.get("name"):
+            resource = f"{resource}/{entry['name']}"
+        entries.append(f"{resource}={count:.0f}")
+    return ",".join(entries)

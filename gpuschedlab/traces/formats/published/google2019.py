@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.logs.log_files import headed, readable, tables, text_of
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import Raw
+from gpuschedlab.traces.logs.raw import Raw, label
 from gpuschedlab.traces.logs.states import NAMED, RUNNING, WAITING
 from gpuschedlab.traces.schema import require_columns
 
@@ -34,49 +34,72 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             "have each instance stand for one."
         )
     events, instances = (_table(files[0], name) for name in ("collection_events", "instance_events"))
-    time = pl.col("time").cast(pl.Int64, strict=False)
-    word = pl.col("type").cast(pl.String).str.strip_chars().str.to_uppercase()
-    kind = word.replace_strict(NUMBER, default=None, return_dtype=pl.Int64)
-    events = events.with_columns(time=pl.when(time < NEVER).then(time), kind=kind).sort(
-        "collection_id", "time", maintain_order=True
-    )
-    known = [c for c in ("user", "collection_type", "priority", "start_after_collection_ids") if c in events.columns]
-    jobs = events.group_by("collection_id", maintain_order=True).agg(
-        *(pl.col(c).drop_nulls().first() for c in known),
-        submit=pl.coalesce(pl.col("time").filter(pl.col("kind") == SUBMIT).min(), pl.col("time").min()),
-    )
-    size = instances.group_by("collection_id", maintain_order=True).agg(
-        gpus=pl.col("instance_index").n_unique().cast(pl.Float64)
-    )
+    events = _ordered(events)
+    jobs = _submitted(events)
+    by_collection = instances.group_by("collection_id", maintain_order=True)
+    instance_count = pl.col("instance_index").n_unique()
+    size = by_collection.agg(gpus=instance_count.cast(pl.Float64))
     table = jobs
     for more in (_runs(events), size):
         table = table.join(more, on="collection_id", how="left", maintain_order="left")
-    meaning = pl.col("last").replace_strict(MEANINGS, default=None, return_dtype=pl.String)
-    meaning = pl.when(pl.col("end").is_null()).then(pl.lit(RUNNING)).otherwise(meaning)
-    table = table.with_columns(meaning=pl.when(pl.col("start").is_null()).then(pl.lit(WAITING)).otherwise(meaning))
+    table = table.with_columns(meaning=_meaning())
     alike = ("submit", "start", "end", "gpus", "meaning", "user", "priority")
     where: dict[str, str | pl.Expr] = {"job_id": pl.col("collection_id").cast(pl.String)} | {n: n for n in alike}
-    alloc = pl.col("collection_type").cast(pl.String).is_in(["1", "ALLOC_SET"])
+    collection_type = pl.col("collection_type").cast(pl.String)
+    where["left"] = label(collection_type.is_in(["1", "ALLOC_SET"]), "alloc_sets")
     ids = pl.col("start_after_collection_ids")
-    listed = isinstance(table.schema.get("start_after_collection_ids"), pl.List)
-    plain = ids.cast(pl.List(pl.String)).list.join("|") if listed else ids.cast(pl.String)
-    where |= {"left": pl.when(alloc).then(pl.lit("alloc_sets")), "after": plain.str.replace_all(r"[\[\]{}\"'\s]", "")}
+    if isinstance(table.schema.get("start_after_collection_ids"), pl.List):
+        id_texts = ids.cast(pl.List(pl.String)).list.join("|")
+    else:
+        id_texts = ids.cast(pl.String)
+    where["after"] = id_texts.str.replace_all(r"[\[\]{}\"'\s]", "")
     units = dict.fromkeys(("submit", "start", "end"), MICRO)
     beside = {"events": events.height + instances.height - table.height}
     return Raw(table, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], beside=beside)
 
 
+def _ordered(events: pl.DataFrame) -> pl.DataFrame:
+    """Events of collections by time, with `kind`, the number of their type; the time of an event after the trace is null."""
+    time = pl.col("time").cast(pl.Int64, strict=False)
+    in_trace = time < NEVER
+    type_name = pl.col("type").cast(pl.String)
+    type_name = type_name.str.strip_chars().str.to_uppercase()
+    kind = type_name.replace_strict(NUMBER, default=None, return_dtype=pl.Int64)
+    events = events.with_columns(time=pl.when(in_trace).then(time), kind=kind)
+    return events.sort("collection_id", "time", maintain_order=True)
+
+
+def _submitted(events: pl.DataFrame) -> pl.DataFrame:
+    """Collections with the time of their submission, or else of their first event, and their attributes."""
+    attributes = ("user", "collection_type", "priority", "start_after_collection_ids")
+    attributes = [name for name in attributes if name in events.columns]
+    first_values = pl.col(attributes).drop_nulls().first()
+    time = pl.col("time")
+    submissions = time.filter(pl.col("kind") == SUBMIT)
+    submit = pl.coalesce(submissions.min(), time.min())
+    return events.group_by("collection_id", maintain_order=True).agg(first_values, submit=submit)
+
+
+def _meaning() -> pl.Expr:
+    """Meaning of the final event of an attempt; that of a job which runs, or waits, if there is none."""
+    final = pl.col("last").replace_strict(MEANINGS, default=None, return_dtype=pl.String)
+    waits = pl.col("start").is_null()
+    runs = pl.col("end").is_null()
+    without_end = pl.when(waits).then(pl.lit(WAITING)).when(runs)
+    return without_end.then(pl.lit(RUNNING)).otherwise(final)
+
+
 def _runs(events: pl.DataFrame) -> pl.DataFrame:
     """Attempts of each collection: from a schedule to the next final event."""
-    course = events.filter((pl.col("kind") == SCHEDULE) | pl.col("kind").is_between(4, LOST))
-    run = (pl.col("kind") == SCHEDULE).cum_sum().over("collection_id")
+    kind = pl.col("kind")
+    course = events.filter((kind == SCHEDULE) | kind.is_between(4, LOST))
+    scheduled = kind == SCHEDULE
+    run = scheduled.cum_sum().over("collection_id")
     course = course.with_columns(run=run).filter(pl.col("run") > 0)
-    final = pl.col("kind") > SCHEDULE
-    return course.group_by("collection_id", "run", maintain_order=True).agg(
-        start=pl.col("time").first(),
-        end=pl.col("time").filter(final).first(),
-        last=pl.col("kind").filter(final).first(),
-    )
+    is_final = kind > SCHEDULE
+    time = pl.col("time")
+    attempts = course.group_by("collection_id", "run", maintain_order=True)
+    return attempts.agg(start=time.first(), end=time.filter(is_final).first(), last=kind.filter(is_final).first())
 
 
 def _table(folder: Path, name: str) -> pl.DataFrame:

@@ -22,18 +22,20 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     where: dict[str, str | pl.Expr] = {"job_id": "job_id"} | {n: f"{n}_time" for n in ("submit", *TIMES)}
     where |= {"gpus": "gpu_num"} | {n: n for n in ("duration", "state", "user", "vc")} | {"name": "jobname"}
     where["machines"] = numeric("node_num").cast(pl.Int64, strict=False)
-    ran = (pl.col("gpus") > 0) & (pl.col("duration") > 0)
+    gpus = pl.col("gpus")
+    duration = pl.col("duration")
+    ran = (gpus > 0) & (duration > 0)
+    difference = (pl.col("lasted") - duration).abs()
+    rules = [whole_gpus("gpu_num"), one_of("state", STATES), given("duration")]
+    for name in TIMES:
+        lacking = pl.col(name).is_null()
+        rules.append(Rule(f"{name}_time", "a time such as 2017-10-07 01:12:09", ran & lacking))
+    rules.append(Rule("duration", "end_time - start_time", ran & (difference > 1)))
     return Raw(
         table,
         where,
         zone="Asia/Shanghai",
         columns=("user", "vc", "name", "status", "clock", "machines"),
-        rules=[
-            whole_gpus("gpu_num"),
-            one_of("state", STATES),
-            given("duration"),
-            *(Rule(f"{n}_time", "a time such as 2017-10-07 01:12:09", ran & pl.col(n).is_null()) for n in TIMES),
-            Rule("duration", "end_time - start_time", ran & ((pl.col("lasted") - pl.col("duration")).abs() > 1)),
-        ],
-        reasons={"cpu_only": pl.col("gpus") == 0, "suspended": pl.col("state") == "SUSPENDED"},
+        rules=rules,
+        reasons={"cpu_only": gpus == 0, "suspended": pl.col("state") == "SUSPENDED"},
     )

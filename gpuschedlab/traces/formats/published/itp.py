@@ -26,6 +26,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             rules.append(from_one(ours, theirs))
     if "deadline" in where:
         where["deadline"] = numeric("deadline") - numeric("submission_time")
-        late = pl.col("deadline").is_null() | pl.col("deadline").is_between(0, LONGEST, closed="right").not_()
-        rules.append(Rule("deadline", "a time after submission_time", late))
+        deadline = pl.col("deadline")
+        in_time = deadline.is_between(0, LONGEST, closed="right")
+        rules.append(Rule("deadline", "a time after submission_time", deadline.is_null() | in_time.not_()))
     return Raw(table, where, zero=0.0, columns=tuple(where), rules=rules)

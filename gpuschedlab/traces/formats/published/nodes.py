@@ -18,8 +18,9 @@ FORMS = (("gpu", "model"), ("gpu_capacity_num", "gpu_model"))
 
 def recognises(head: str) -> bool:
     """Whether a file begins as a list of nodes."""
-    names = head.partition("\n")[0].strip().split(",")
-    return any(set(form) <= set(names) for form in FORMS) and bool({"sn", "node_name"} & set(names))
+    header = head.partition("\n")[0].strip()
+    names = set(header.split(","))
+    return any(set(form) <= names for form in FORMS) and bool({"sn", "node_name"} & names)
 
 
 def read(files: Sequence[Path], options: Options) -> Intake:
@@ -37,18 +38,16 @@ def read(files: Sequence[Path], options: Options) -> Intake:
         )
     nodes = table.select(gpu_type=pl.col(form[1]).fill_null("gpu"), gpus=count.cast(pl.Int64))
     nodes = nodes.filter(pl.col("gpus") > 0)
-    cpu = table.height - nodes.height
-    entry = {"rows": cpu, "gpu_hours": 0.0, "share": 0.0, "example": int((count == 0).arg_max()) + 2 if cpu else None}
-    report = Report(
-        "nodes",
-        files[0].name,
-        rows=table.height,
-        left_out={"cpu_only": entry} if cpu else {},
-        beside={"nodes": nodes.height},
-    )
+    cpu_nodes = table.height - nodes.height
+    left_out = {}
+    if cpu_nodes:
+        first = int((count == 0).arg_max())
+        left_out["cpu_only"] = {"rows": cpu_nodes, "gpu_hours": 0.0, "share": 0.0, "example": first + 2}
+    report = Report("nodes", files[0].name, rows=table.height, left_out=left_out, beside={"nodes": nodes.height})
     if nodes.is_empty():
         raise IntakeError(
             f"nodes {files[0].name}: found {table.height:,} nodes without GPUs; expected at least one with.", report
         )
     kinds = nodes.group_by("gpu_type", "gpus", maintain_order=True).len()
-    return Intake(None, Cluster(tuple(Nodes(t, int(n), int(g)) for t, g, n in kinds.rows())), report)
+    cluster = Cluster(tuple(Nodes(gpu_type, int(nodes), int(gpus)) for gpu_type, gpus, nodes in kinds.rows()))
+    return Intake(None, cluster, report)

@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab.traces.logs.devices import whole_or_share
 from gpuschedlab.traces.logs.log_files import headed, tables
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import Raw
+from gpuschedlab.traces.logs.raw import Raw, as_number
 
 NEEDED = ["name", "num_gpu", "gpu_milli", "pod_phase", "creation_time", "deletion_time", "scheduled_time"]
 recognises = headed(*NEEDED[1:])
@@ -20,9 +20,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # gpu_spec lists the types that will do.
     # See README of alibaba/clusterdata, cluster-trace-gpu-v2023; Weng et al., "Beware of Fragmentation", ATC 2023.
     table = tables(files, "openb", NEEDED)
-    count, milli = (pl.col(n).cast(pl.Float64, strict=False) for n in ("num_gpu", "gpu_milli"))
-    end = pl.col("deletion_time").cast(pl.Float64, strict=False)
-    gpus = pl.when(count == 1).then(milli / 1000).otherwise(count)
+    count = as_number("num_gpu")
+    share = as_number("gpu_milli") / 1000
+    end = as_number("deletion_time")
+    gpus = pl.when(count == 1).then(share).otherwise(count)
     where: dict[str, str | pl.Expr] = {
         "job_id": "name",
         "submit": "creation_time",

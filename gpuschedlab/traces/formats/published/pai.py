@@ -10,7 +10,7 @@ from gpuschedlab.traces.logs.devices import whole_or_share
 from gpuschedlab.traces.logs.instants import wall_clock
 from gpuschedlab.traces.logs.log_files import NOTHING, RAW, SECONDS, SURPLUS, find_file, read_texts, readable
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import Raw
+from gpuschedlab.traces.logs.raw import Raw, label
 from gpuschedlab.traces.schema import LINE, LONGEST, Rule, sift
 
 COURSE = ["status", "start_time", "end_time"]
@@ -22,7 +22,8 @@ TAG = ["inst_id", "user", "gpu_type_spec", "group", "workload"]
 STATES = {"Terminated": "completed", "Failed": "failed", "Running": None, "Waiting": None}
 EAST = "Etc/GMT-8"  # the trace's clock is right in UTC+8
 TAGS = {"name": "group", "model": "workload", "gpu_type": "gpu_type_spec"}
-STATUS = Rule("status", f"one of {', '.join(STATES)}", pl.col("status").is_in(list(STATES)).fill_null(False).not_())
+_IS_STATE = pl.col("status").is_in(list(STATES))
+STATUS = Rule("status", f"one of {', '.join(STATES)}", _IS_STATE.fill_null(False).not_())
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
@@ -52,21 +53,24 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         tries = _tries(folder)
         beside["instances"] = int(tries["instances"].sum())
         jobs = jobs.join(tries.drop("instances"), on="job_name", how="left", maintain_order="left")
-    has = set(jobs.columns)
+    status = pl.col("status")
+    start_time = pl.col("start_time")
+    gpus_planned = pl.col("gpus_planned")
+    users = [name for name in ("user", "tag_user") if name in jobs.columns]
     reasons = {  # why a job is none of those that held GPUs for a known time
-        "waiting": pl.col("status") == "Waiting",
-        "cpu_only": pl.col("gpus_planned").fill_null(0.0) == 0,
-        "untimed": pl.col("start_time").is_null() | pl.col("untimed"),
+        "waiting": status == "Waiting",
+        "cpu_only": gpus_planned.fill_null(0.0) == 0,
+        "untimed": start_time.is_null() | pl.col("untimed"),
     }
     where: dict[str, str | pl.Expr] = {
         "job_id": "job_name",
         "submit": "start_time",
         "duration": "duration",
-        "gpus": whole_or_share(pl.col("gpus_planned")),  # 10 x 30 % is 3 GPUs, whatever the floats say
-        "left": pl.coalesce(pl.when(so).then(pl.lit(reason)) for reason, so in reasons.items()),
-        "user": pl.coalesce(n for n in ("user", "tag_user") if n in has),
-        "status": pl.col("status").replace_strict(STATES, return_dtype=pl.String),
-        "clock": wall_clock(pl.col("start_time"), EAST),
+        "gpus": whole_or_share(gpus_planned),  # 10 x 30 % is 3 GPUs, whatever the floats say
+        "left": pl.coalesce(label(holds, reason) for reason, holds in reasons.items()),
+        "user": pl.coalesce(users),
+        "status": status.replace_strict(STATES, return_dtype=pl.String),
+        "clock": wall_clock(start_time, EAST),
     }
     where |= {n: n for n in ("censored", "gpus_planned", "gpu_model", "attempts", "machines")} | TAGS
     bad = pl.concat([bad_jobs, bad_tasks, bad_tags], how="diagonal").drop(LINE, strict=False)
@@ -92,13 +96,19 @@ def _table(folder: Path, name: str, header: list[str], rules: list[Rule], counts
 def _number(name: str, expected: str, *, low: float = 0.0, high: float = LONGEST, where: pl.Expr) -> Rule:
     """Rule that a number must be there in some rows, finite and in [low, high]."""
     value = pl.col(name)
-    return Rule(name, expected, where & (value.is_null() | ~value.is_finite() | (value < low) | (value > high)))
+    no_number = value.is_null() | ~value.is_finite()
+    outside = (value < low) | (value > high)
+    return Rule(name, expected, where & (no_number | outside))
 
 
 def _times(needed: pl.Expr) -> list[Rule]:
-    """Rules of start_time and end_time: there where needed, in range, in order."""
-    rules = [_number(n, SECONDS, where=needed | pl.col(n + RAW).is_not_null()) for n in ("start_time", "end_time")]
-    return [*rules, Rule("end_time", "a time not before start_time", pl.col("end_time") < pl.col("start_time"))]
+    """Rules of start_time and end_time: there if needed, in range, in order."""
+    rules = []
+    for name in ("start_time", "end_time"):
+        says_something = pl.col(name + RAW).is_not_null()
+        rules.append(_number(name, SECONDS, where=needed | says_something))
+    reversed_order = pl.col("end_time") < pl.col("start_time")
+    return [*rules, Rule("end_time", "a time not before start_time", reversed_order)]
 
 
 def _text(name: str) -> Rule:
@@ -106,35 +116,43 @@ def _text(name: str) -> Rule:
 
 
 def _jobs(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    twice = Rule("job_name", "a text that no other row has", pl.col("job_name").is_first_distinct().not_())
+    is_first = pl.col("job_name").is_first_distinct()
+    twice = Rule("job_name", "a text that no other row has", is_first.not_())
     rules = [_text("job_name"), twice, STATUS, *_times(pl.lit(False))]
     return _table(folder, "pai_job_table", JOB, rules, ["start_time", "end_time"])
 
 
 def _tasks(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    asked = pl.col("plan_gpu" + RAW).is_not_null()
+    says_gpus = pl.col("plan_gpu" + RAW).is_not_null()
+    plans_gpus = pl.col("plan_gpu") > 0
+    terminated = pl.col("status") == "Terminated"
     percent = "percent of a GPU, from 0 up"
     rules = [
         _text("job_name"),
         STATUS,
-        _number("plan_gpu", percent, high=100 * MOST_GPUS, where=asked),
-        _number("inst_num", "instances, from 1 up", low=1, high=MOST_GPUS, where=pl.col("plan_gpu") > 0),
-        *_times((pl.col("status") == "Terminated") & (pl.col("plan_gpu") > 0)),
+        _number("plan_gpu", percent, high=100 * MOST_GPUS, where=says_gpus),
+        _number("inst_num", "instances, from 1 up", low=1, high=MOST_GPUS, where=plans_gpus),
+        *_times(terminated & plans_gpus),
     ]
     return _table(folder, "pai_task_table", TASK, rules, ["inst_num", "plan_gpu", "start_time", "end_time"])
 
 
 def _per_job(tasks: pl.DataFrame, last: float) -> pl.DataFrame:
     """Return GPUs, duration (s) and censoring of each job, from its GPU tasks."""
-    running = (pl.col("status") == "Running") & pl.col("start_time").is_not_null() & pl.col("end_time").is_null()
+    start = pl.col("start_time")
+    running = (pl.col("status") == "Running") & start.is_not_null() & pl.col("end_time").is_null()
     tasks = tasks.filter(pl.col("plan_gpu") > 0).with_columns(running=running)
     end = pl.when("running").then(last).otherwise("end_time")
-    return tasks.group_by("job_name", maintain_order=True).agg(
-        gpus_planned=(pl.col("inst_num") * pl.col("plan_gpu")).sum() / 100,
-        duration=end.max() - pl.col("start_time").min(),
+    percent = pl.col("inst_num") * pl.col("plan_gpu")
+    untimed = start.is_null() | end.is_null()
+    gpu_types = pl.col("gpu_type").drop_nulls()
+    by_job = tasks.group_by("job_name", maintain_order=True)
+    return by_job.agg(
+        gpus_planned=percent.sum() / 100,
+        duration=end.max() - start.min(),
         censored=pl.col("running").any(),
-        untimed=(pl.col("start_time").is_null() | end.is_null()).any(),
-        gpu_model=pl.col("gpu_type").drop_nulls().first(),
+        untimed=untimed.any(),
+        gpu_model=gpu_types.first(),
     )
 
 
@@ -156,10 +174,10 @@ def _tries(folder: Path) -> pl.DataFrame:
             expected = f"{len(INSTANCE)}: {', '.join(INSTANCE)}."
             raise TraceError(f"pai {file.name}: found {len(names)} columns; expected {expected}")
         lazy = lazy.rename(dict(zip(names, INSTANCE, strict=True)))
-        each = lazy.group_by("job_name", "task_name", "inst_name").agg(pl.len(), pl.col("machine").unique())
-        jobs = each.group_by("job_name").agg(
-            attempts=pl.col("len").max().cast(pl.Int64),
-            instances=pl.col("len").sum().cast(pl.Int64),
-            machines=pl.col("machine").list.explode().drop_nulls().n_unique().cast(pl.Int64),
-        )
+        instances = lazy.group_by("job_name", "task_name", "inst_name").agg(pl.len(), pl.col("machine").unique())
+        launches = pl.col("len")
+        machines = pl.col("machine").list.explode()
+        counts = {"attempts": launches.max(), "instances": launches.sum(), "machines": machines.drop_nulls().n_unique()}
+        jobs = instances.group_by("job_name").agg(**counts)
+        jobs = jobs.with_columns(pl.col(*counts).cast(pl.Int64))
         return jobs.collect(engine="streaming")

@@ -35,21 +35,20 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     clocks = "start_time and end_time such as 2017-10-07 01:12:09, in order, or None"
     alike = {name: name for name in ("gpus", "duration", "user", "vc", "censored", "attempts", "machines")}
     status = pl.col("status").replace_strict(STATES, default=None, return_dtype=pl.String)
+    untimed_attempts = table.filter(ran)["\0untimed"].sum()
+    misbuilt = pl.col("entry" + RAW).is_not_null()
+    bad_attempt = pl.col("attempt" + RAW).is_not_null()
     return Raw(
         table,
         {"job_id": "jobid", "submit": "submitted_time", "start": "start_time", "status": status, **alike},
         zone=ZONE,
         first_line=1,
-        within={"attempts_without_times": int(table.filter(ran)["\0untimed"].sum())},
+        within={"attempts_without_times": int(untimed_attempts)},
         columns=("user", "vc", "status", "censored", "clock", "attempts", "machines", "started"),
         rules=[
-            Rule(
-                "entry",
-                f"an object with {', '.join(FIELDS)}, its attempts as documented",
-                pl.col("entry" + RAW).is_not_null(),
-            ),
+            Rule("entry", f"an object with {', '.join(FIELDS)}, its attempts as documented", misbuilt),
             one_of("status", STATES),
-            Rule("attempt", clocks, pl.col("attempt" + RAW).is_not_null()),
+            Rule("attempt", clocks, bad_attempt),
         ],
         reasons={
             "never_scheduled": pl.col("attempts") == 0,
@@ -60,7 +59,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _jobs(log: list, zone: str) -> pl.DataFrame:
-    """One row per job; what is not built as documented is kept as text in `entry`."""
+    """One row per job; an entry that is not built as documented is kept as text in `entry`."""
     jobs = []
     attempts = []
     for i, entry in enumerate(log):
@@ -93,31 +92,38 @@ def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str) -> pl.DataFrame:
     both = both.with_columns(end_s=_not_before(both["end"], both["start_s"], zone))
     latest = (both["start_s"].max(), both["end_s"].max(), submit.max())
     snapshot = max((time for time in latest if time is not None), default=0)
-    last = pl.col("job").is_last_distinct()
-    running = last & pl.col("start_s").is_not_null() & pl.col("end").is_null()
-    unread = [(pl.col(n).is_not_null() & pl.col(f"{n}_s").is_null()) for n in ("start", "end")]
-    wrong = unread[0] | unread[1] | (pl.col("end_s") < pl.col("start_s"))
+    start = pl.col("start_s")
+    end = pl.col("end_s")
+    is_last = pl.col("job").is_last_distinct()
+    running = is_last & start.is_not_null() & pl.col("end").is_null()
+    unread_start = pl.col("start").is_not_null() & start.is_null()
+    unread_end = pl.col("end").is_not_null() & end.is_null()
+    wrong = unread_start | unread_end | (end < start)
     period = pl.concat_str("start", pl.lit(" to "), "end", ignore_nulls=True)
-    both = both.with_columns(
-        running=running.fill_null(False),
-        lasted=pl.when(running).then(snapshot).otherwise("end_s") - pl.col("start_s"),
-        bad=pl.when(wrong.fill_null(False)).then(period),
-    )
-    timed = pl.col("lasted").is_not_null()
-    each = both.group_by("job", maintain_order=True).agg(
-        pl.col("start_s").filter(timed).first().alias("start_time"),
-        pl.col("lasted").sum().alias("duration"),
+    until = pl.when(running).then(snapshot).otherwise(end)
+    wrong_period = pl.when(wrong.fill_null(False)).then(period)
+    both = both.with_columns(running=running.fill_null(False), lasted=until - start, bad=wrong_period)
+    lasted = pl.col("lasted")
+    untimed = lasted.is_null()
+    timed_starts = start.filter(lasted.is_not_null())
+    bad_periods = pl.col("bad").drop_nulls()
+    by_job = both.group_by("job", maintain_order=True)
+    sums = by_job.agg(
+        timed_starts.first().alias("start_time"),
+        lasted.sum().alias("duration"),
         pl.col("running").any().alias("censored"),
-        pl.col("bad").drop_nulls().first().alias("attempt"),
-        pl.col("lasted").is_null().sum().alias("\0untimed"),
+        bad_periods.first().alias("attempt"),
+        untimed.sum().alias("\0untimed"),
     )
     none = {"duration": 0.0, "censored": False, "\0untimed": 0}
     numbered = jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
-    joined = numbered.join(each, on="job", how="left", maintain_order="left").drop("job")
+    joined = numbered.join(sums, on="job", how="left", maintain_order="left").drop("job")
     return joined.with_columns(pl.col(n).fill_null(v) for n, v in none.items())
 
 
 def _not_before(times: pl.Series, after: pl.Series, zone: str) -> pl.Series:
     """Elapsed seconds of times that follow others: the later of two that a clock time can mean, if only that fits."""
-    found = instants(times, zone=zone)
-    return found.select(pl.when(pl.col("early") < after).then("late").otherwise("early")).to_series()
+    meanings = instants(times, zone=zone)
+    too_early = pl.col("early") < after
+    fitting = pl.when(too_early).then("late").otherwise("early")
+    return meanings.select(fitting).to_series()

@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab.traces.logs.devices import whole_or_share
 from gpuschedlab.traces.logs.log_files import headed, tables
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import Raw
+from gpuschedlab.traces.logs.raw import Raw, as_number
 
 NEEDED = ["job_name", "gpu_model", "gpu_request", "worker_num", "submit_time", "duration", "job_type"]
 recognises = headed(*NEEDED)
@@ -18,14 +18,15 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     """Jobs: gpu_request GPUs for each of worker_num workers; Spot jobs may be preempted. No start is recorded."""
     # See README of alibaba/clusterdata, cluster-trace-v2026-spot-gpu.
     table = tables(files, "spot", NEEDED)
-    each, workers = (pl.col(n).cast(pl.Float64, strict=False) for n in ("gpu_request", "worker_num"))
+    gpus = as_number("gpu_request") * as_number("worker_num")
+    job_type = pl.col("job_type").str.strip_chars()
     where: dict[str, str | pl.Expr] = {
         "job_id": "job_name",
         "submit": "submit_time",
         "duration": "duration",
-        "gpus": whole_or_share(each * workers),
+        "gpus": whole_or_share(gpus),
         "gpu_types": "gpu_model",
-        "preemptible": pl.col("job_type").str.strip_chars() == "Spot",
+        "preemptible": job_type == "Spot",
         "vc": "organization",
     }
     return Raw(table, where)

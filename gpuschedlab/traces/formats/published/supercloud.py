@@ -9,7 +9,7 @@ import polars as pl
 from gpuschedlab.traces.logs.devices import devices, of_ids
 from gpuschedlab.traces.logs.log_files import headed, tables
 from gpuschedlab.traces.logs.options import Options
-from gpuschedlab.traces.logs.raw import Raw, numeric
+from gpuschedlab.traces.logs.raw import Raw, filled, numeric
 
 NEEDED = ["id_job", "state", "timelimit", "time_submit", "time_start", "time_end", "tres_alloc"]
 #: Slurm's states in the order of their numbers (slurm.h, job_states).
@@ -29,8 +29,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     table = tables(files, "supercloud", NEEDED)
     read_tres = partial(of_ids, ids=dict(options.tres or GPUS))
     fields = [f for f in ("tres_alloc", "tres_req") if f in table.columns]
-    found = devices(table.select(pl.coalesce(fields).fill_null("")).to_series(), read_tres)
-    table = table.with_columns(found["gpus"].alias("\0gpus"), found["gpu_types"].alias("\0gpu_types"))
+    tres = pl.coalesce(fields).fill_null("")
+    tres_of_jobs = table.select(tres).to_series()
+    gpus = devices(tres_of_jobs, read_tres)
+    table = table.with_columns(gpus["gpus"].alias("\0gpus"), gpus["gpu_types"].alias("\0gpu_types"))
+    nodes = numeric("nodes_alloc")
     state = pl.col("state").cast(pl.Int64, strict=False)
     words = dict(enumerate(STATES))
     base = (state % 256).replace_strict(words, default=None, return_dtype=pl.String)  # higher bits are flags
@@ -38,7 +41,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "job_id": "id_job",
         "submit": "time_submit",
         "gpus": "\0gpus",
-        "gpu_types": pl.when(pl.col("\0gpu_types").list.len() > 0).then("\0gpu_types"),
+        "gpu_types": filled("\0gpu_types"),
         "state": pl.coalesce(base, "state"),
         "requested_time": "timelimit",
         "suspended": "time_suspended",
@@ -46,12 +49,15 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "vc": "partition",
         "account": "account",
         "nodelist": "nodelist",
-        "nodes": pl.when(numeric("nodes_alloc") > 1).then(numeric("nodes_alloc")),
+        "nodes": pl.when(nodes > 1).then(nodes),
     }
     for name in ("eligible", "start", "end"):  # 0 stands for no instant
         time = pl.col(f"time_{name}")
-        where[name] = pl.when(time.str.strip_chars() != "0").then(time)
+        is_known = time.str.strip_chars() != "0"
+        where[name] = pl.when(is_known).then(time)
     if {"id_array_job", "id_array_task"} <= set(table.columns):
-        array, task = (pl.col(n).cast(pl.Int64, strict=False) for n in ("id_array_job", "id_array_task"))
-        where["job_id"] = pl.when(array > 0, task != NO_TASK).then(pl.format("{}_{}", array, task)).otherwise("id_job")
+        array = pl.col("id_array_job").cast(pl.Int64, strict=False)
+        task = pl.col("id_array_task").cast(pl.Int64, strict=False)
+        task_id = pl.format("{}_{}", array, task)
+        where["job_id"] = pl.when(array > 0, task != NO_TASK).then(task_id).otherwise("id_job")
     return Raw(table, where, units={"requested_time": 60.0}, repeats="requeue")

@@ -1,4 +1,4 @@
-"""Workloads of the Pollux and Sia artifacts: what a job trains, on how many GPUs."""
+"""Workloads of the Pollux and Sia artifacts: the application of a job, on how many GPUs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

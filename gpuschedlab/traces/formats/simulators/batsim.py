@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.traces.logs.log_files import inside, json_of, number, objects, text
+from gpuschedlab.traces.logs.log_files import inside, json_of, mapping, number, objects, text
 from gpuschedlab.traces.logs.options import Options
 from gpuschedlab.traces.logs.raw import LINE, Raw
 
@@ -31,7 +31,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # See Batsim's documentation, input: workload; versions 4 and 5 spell profiles differently.
     jobs = objects(files, "batsim", "jobs", WHAT)
     data = [json_of(file, "batsim", WHAT) for file in files]
-    profiles = {name: p for one in data for name, p in (inside(one, "profiles") or {}).items()}
+    profiles = {name: p for one in data for name, p in mapping(one, "profiles").items()}
     rows = [_job(i, j, profiles, options.speed) for i, j in enumerate(jobs, 1)]
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     size = number(inside(data[0], "nb_res"))
@@ -63,7 +63,8 @@ def _job(place: int, job: dict, profiles: Mapping, speed: float | None) -> dict:
 
 def _lasts(profile, profiles: Mapping, gpus: float, speed: float | None, depth: int = 0) -> float | None:
     """Seconds of a profile; None if that depends on a platform."""
-    kind = str(inside(profile, "type")).lower().removesuffix("profile").replace("_", "")
+    type_name = str(inside(profile, "type")).lower()
+    kind = type_name.removesuffix("profile").replace("_", "")
     if kind == "delay":
         return number(inside(profile, "delay"))
     if kind in ("composed", "sequential", "sequence") and depth < DEEPEST:

@@ -20,25 +20,34 @@ FORMS = {
 
 def recognises(head: str) -> bool:
     """Whether a file begins as such a trace."""
-    return head.partition("\n")[0].count("\t") + 1 in FORMS and "JobID" not in head[:60]
+    first = head.partition("\n")[0]
+    return first.count("\t") + 1 in FORMS and "JobID" not in head[:60]
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
     """Jobs: the type as model, the steps as target; a duration is steps over the speed of the model on its GPUs."""
     # See Narayanan et al., Gavel, OSDI 2020; scheduler/utils.py of stanford-futuredata/gavel, parse_trace.
     source = f"gavel {files[0].name}"
-    table = lines_of(files, "gavel", "lines of fields separated by tabs").filter(pl.col("line").str.strip_chars() != "")
-    table = table.with_columns(fields=pl.col("line").str.split("\t"))
+    line = pl.col("line")
+    table = lines_of(files, "gavel", "lines of fields separated by tabs")
+    table = table.filter(line.str.strip_chars() != "")
+    table = table.with_columns(fields=line.str.split("\t"))
     size = pl.col("fields").list.len()
     odd = table.filter(size.is_in(list(FORMS)).not_() | (size != size.first()))
     if odd.height or table.is_empty():
-        row, found = (odd[LINE][0], f"{len(odd['fields'][0])} fields") if odd.height else (1, "nothing")
+        row = 1
+        found = "nothing"
+        if odd.height:
+            row = odd[LINE][0]
+            found = f"{len(odd['fields'][0])} fields"
         raise TraceError(
             f"{source}, row {row}: found {found}; expected 10 or 7 fields, separated by tabs, as in all lines."
         )
     form = FORMS[table.select(size.first()).item()]
-    table = table.select(LINE, **{name: pl.col("fields").list.get(i) for name, i in form.items()})
-    table = table.with_columns(pl.int_range(pl.len()).cast(pl.String).alias("job_id"))
+    fields = {name: pl.col("fields").list.get(i) for name, i in form.items()}
+    table = table.select(LINE, **fields)
+    number = pl.int_range(pl.len())
+    table = table.with_columns(job_id=number.cast(pl.String))
     if "duration" not in options.columns:
         table = table.with_columns(duration=_durations(table, options, source))
     slo = pl.col("slo").cast(pl.Float64, strict=False)

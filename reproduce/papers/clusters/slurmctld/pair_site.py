@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuschedlab import Slurm
 from gpuschedlab.papers.clusters.changes import changes_of
-from gpuschedlab.papers.clusters.files.slurm_lines import commands
+from gpuschedlab.papers.clusters.files.sacctmgr_lines import commands
 from gpuschedlab.papers.clusters.playing.eligible import play
 from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.papers.clusters.way_back import WayBack, way_back

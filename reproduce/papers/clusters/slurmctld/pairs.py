@@ -16,8 +16,8 @@ import polars as pl
 
 from gpuschedlab.papers.clusters.changes import changes_of
 from gpuschedlab.papers.clusters.files.description import Description
+from gpuschedlab.papers.clusters.files.sacctmgr_lines import commands
 from gpuschedlab.papers.clusters.files.slurm_files import read_conf
-from gpuschedlab.papers.clusters.files.slurm_lines import commands
 from gpuschedlab.papers.clusters.recipe import Site
 from reproduce.papers.clusters.slurmctld.pair_jobs import CHANGES, CLEAR, Draw, drawn, in_order
 from reproduce.papers.clusters.slurmctld.pair_site import (

@@ -16,8 +16,10 @@ import numpy as np
 from gpuschedlab import Slurm
 from gpuschedlab.papers.clusters.files.conf_lines import numbered_lines
 from gpuschedlab.papers.clusters.files.description import Description, Limit, seconds
-from gpuschedlab.papers.clusters.files.slurm_files import pairs_of, read_conf, rows_of
-from gpuschedlab.papers.clusters.files.slurm_lines import SPANS, ConfChange, commands, conf_with
+from gpuschedlab.papers.clusters.files.sacctmgr_files import rows_of
+from gpuschedlab.papers.clusters.files.sacctmgr_lines import commands
+from gpuschedlab.papers.clusters.files.slurm_files import pairs_of, read_conf
+from gpuschedlab.papers.clusters.files.slurm_lines import SPANS, ConfChange, conf_with
 from gpuschedlab.papers.clusters.recipe import Site
 from reproduce.papers.clusters.random_settings import drawn, words
 from reproduce.papers.clusters.slurmctld.controller import Controller

@@ -1,0 +1,228 @@
+"""Answers of `sacctmgr -P show assoc` and `show qos`: accounts, users, QOS and their limits."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.papers.clusters.files.description import Description, Limit, seconds
+from gpuschedlab.papers.clusters.files.slurm_files import number
+
+
+def rows_of(text: str, source: str, needed: tuple[str, ...], same: Mapping[str, str]) -> Iterator[tuple[str, dict]]:
+    """Yield place and values, by column in lower case, of the rows that `sacctmgr -P` prints; `same`: other names of columns."""
+    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+    names = []
+    if lines:
+        _, header = lines[0]
+        for column in header.lower().split("|"):
+            name = column.strip().replace(" ", "")
+            names.append(same.get(name, name))
+    if lacking := [name for name in needed if name not in names]:
+        raise TraceError(
+            f"slurm {source}, line 1: found the columns {', '.join(names)[:200]}; expected also {', '.join(lacking)}."
+        )
+    for line_number, line in lines[1:]:
+        row = dict(zip(names, line.split("|")))
+        where = f"slurm {source}, line {line_number}"
+        if len(row) < len(names):
+            raise TraceError(f"{where}: found {len(row)} fields; expected {len(names)}, as in its first line.")
+        yield where, row
+
+
+KINDS = {"tres": "gpus", "jobs": "jobs"}
+OF_QOS = {f"max{key}p{owner[0]}": (owner, amount) for owner in ("user", "account") for key, amount in KINDS.items()}
+OF_QOS |= {
+    "grptres": ("qos", "gpus"),
+    "grpjobs": ("qos", "jobs"),
+    "maxtres": ("qos", "size"),
+    "maxwall": ("qos", "wall"),
+}
+"""Columns of `show qos`: whose limit, and of which amount."""
+OF_ASSOC = {"grptres": ("accounts", "gpus"), "grpjobs": ("accounts", "jobs"), "maxjobs": ("member", "jobs")}
+OF_ASSOC |= {"maxtres": ("member", "size"), "maxwall": ("member", "wall")}
+"""Columns of `show assoc`: of an account with those below it, or of each user in it; of a job its GPUs and its time."""
+OVER = {("accounts", "gpus"): ("qos",), ("accounts", "jobs"): ("qos",), ("member", "jobs"): ("user", "account")}
+OVER |= {("member", "size"): ("qos",), ("member", "wall"): ("qos",)}
+"""Owners by whose limits a QOS takes the place of an association's (Slurm's page "Resource Limits")."""
+LONG = {f"max{key}per{owner}": f"max{key}p{owner[0]}" for owner in ("user", "account") for key in KINDS}
+LONG |= {"maxtresperjob": "maxtres", "maxtrespj": "maxtres", "maxwalldurationperjob": "maxwall", "maxwallpj": "maxwall"}
+OF_GPUS = ("gpus", "size")
+"""Amounts that are of GPUs, of all or of one type."""
+IDLE = {"gracetime": "00:00:00", "preemptmode": "cluster", "usagefactor": "1.000000"}
+NO_LIMITS = {"account", "user", "share", "parentname", "cluster"}
+
+
+def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) -> dict[tuple[str, str, str], float]:
+    """Return the amount of each limit of a row by its owner, kind and GPU type; other columns that say something are not modelled."""
+    limits = {}
+    table = "assoc"
+    if known is OF_QOS:
+        table = "qos"
+    for key, value in row.items():
+        text = value.strip()
+        if key not in known:
+            if text and key and text != IDLE.get(key):
+                unknown[f"{table} {key}"] = None
+            continue
+        owner, kind = known[key]
+        if kind == "wall" and text:
+            limits[owner, kind, ""] = seconds(text, f"{where} {key}")
+            continue
+        resource = ""
+        entries = [text]
+        if kind in OF_GPUS:
+            resource = "gres/gpu"
+            entries = text.split(",")
+        for entry in filter(None, entries):
+            tres, _, amount = entry.rpartition("=")
+            name, _, gpu_type = tres.partition(":")
+            if name == resource:
+                limits[owner, kind, gpu_type] = number(amount, f"{where} {key}")
+            elif entry != IDLE.get(key):
+                unknown[" ".join(filter(None, (table, key, tres)))] = None
+    return limits
+
+
+def read_qos(text: str, source: str, site: Description) -> Description:
+    """Return the site with the priorities of QOS, and the GPUs and jobs that they allow, of `sacctmgr -P show qos`."""
+    priorities = []
+    limits = []
+    unknown = {}
+    for where, row in rows_of(text, source, ("name",), LONG):
+        name = row.pop("name").strip()
+        priority = row.pop("priority", "").strip()
+        priorities.append((name, number(priority or "0", f"{where} Priority")))
+        for (owner, kind, gpu_type), amount in limits_in(row, OF_QOS, where, unknown).items():
+            owners = {"qos": (name,)}
+            if owner == "qos":
+                owners = {"names": (name,)}
+            limits.append(Limit(owner, gpu_type=gpu_type, **owners, **{kind: amount}))
+    return replace(
+        site,
+        qos=tuple(priorities),
+        limits=(*site.limits, *limits),
+        unmodelled=(*site.unmodelled, *unknown),
+    )
+
+
+def read_assoc(text: str, source: str, site: Description) -> Description:
+    """Return the site with accounts, users and limits of `sacctmgr -P show assoc`; format=Account,User,ParentName,Share is enough."""
+    same = {"parname": "parentname", "fairshare": "share"}
+    unknown = {}
+    rows = {}
+    limits = {}
+    clusters = set()
+    above: list[tuple[int, str]] = []  # accounts over a line, by indentation, where the answer is a tree
+    for where, row in rows_of(text, source, ("account", "user", "share"), same):
+        clusters.add(row.get("cluster", ""))
+        columns = {key: value for key, value in row.items() if key not in NO_LIMITS}
+        limits_of_row = limits_in(columns, OF_ASSOC, where, unknown)
+        account = row["account"].strip()
+        user = row["user"].strip()
+        share = row["share"].strip()
+        parent = row.get("parentname", "").strip()
+        if not user:
+            depth = len(row["account"]) - len(row["account"].lstrip())
+            above = [(indentation, name) for indentation, name in above if indentation < depth]
+            if not parent and above:
+                parent = above[-1][1]
+            above.append((depth, account))
+        if share.lower() == "parent":
+            unknown["assoc Share=parent"] = None
+            share = "1"
+        shares = number(share, f"{where} Share")
+        rows.setdefault((account, user), (account, user, parent, shares))
+        if not row.get("partition", "").strip():
+            limits.setdefault((account, user), limits_of_row)
+    if len(clusters) > 1:
+        raise TraceError(
+            f"slurm {source}: found the clusters {', '.join(sorted(clusters))}; expected one: show assoc cluster=NAME."
+        )
+    parents = {account: parent for account, user, parent, _ in rows.values() if not user}
+    of_accounts = any("accounts" in key for amounts in limits.values() for key in amounts)
+    if len(parents) > 1 and not any(parents.values()) and of_accounts:
+        unknown["assoc ParentName, without which an account's limits are of its own jobs alone"] = None
+    return replace(
+        site,
+        accounts=tuple(rows.values()),
+        limits=(*site.limits, *_of_associations(limits, parents, site)),
+        unmodelled=(*site.unmodelled, *unknown),
+    )
+
+
+class _Group(NamedTuple):
+    """Limits of associations that are one: those of equal amounts of the same kind."""
+
+    owner: str  # kind of their owners
+    kind: str  # kind of the amount
+    gpu_type: str
+    amount: float
+    over: tuple[str, ...]  # owners by whose limits a QOS takes their place
+    account: str  # of one account with those below it; "": of any
+
+
+def _of_associations(limits: Mapping, parents: Mapping[str, str], site: Description) -> Iterator[Limit]:
+    """Yield limits of associations, those of equal amounts together.
+
+    Jobs of a QOS that has such a limit count, and are not held to them.
+    """
+    lines = _accounts_above(parents)
+    below = {}
+    for account, line in lines.items():
+        for name in line:
+            below.setdefault(name, []).append(account)
+    groups = {}
+    for account, user in limits:
+        for (owner, kind, gpu_type), amount in _with_inherited(limits, account, user, lines).items():
+            over = OVER[owner, kind]
+            if user:
+                group = _Group("member", kind, gpu_type, amount, over, "")
+                names = [f"{account}/{user}"]
+            elif owner != "accounts":  # limits of each user of an account are said of the users
+                continue
+            elif len(below[account]) == 1:
+                group = _Group("account", kind, gpu_type, amount, over, "")
+                names = below[account]
+            else:
+                group = _Group("accounts", kind, gpu_type, amount, over, account)
+                names = below[account]
+            groups.setdefault(group, []).extend(names)
+    for group, names in groups.items():
+        exempt = _with_limits_of_their_own(group, site)
+        if not exempt or {name for name, _ in site.qos} - {*exempt}:
+            amount = {group.kind: group.amount}
+            yield Limit(group.owner, tuple(names), gpu_type=group.gpu_type, exempt=exempt, **amount)
+
+
+def _accounts_above(parents: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return each account with those above it, from itself to the root."""
+    lines = {}
+    for account in parents:
+        line = [account]
+        while (parent := parents.get(line[-1])) and parent not in line:
+            line.append(parent)
+        lines[account] = line
+    return lines
+
+
+def _with_inherited(limits: Mapping, account: str, user: str, lines: Mapping[str, list[str]]) -> dict:
+    """Return the amounts of an association; those of a user include the amounts that its accounts give to each user."""
+    amounts = {}
+    if user:
+        for name in reversed(lines.get(account, ())):
+            of_account = limits.get((name, ""), {})
+            amounts |= {key: amount for key, amount in of_account.items() if key[0] == "member"}
+    return amounts | limits[account, user]
+
+
+def _with_limits_of_their_own(group: _Group, site: Description) -> tuple[str, ...]:
+    """Return the QOS whose own limits take the place of limits of associations; empty if there are none."""
+    exempt = []
+    for limit in site.limits:
+        if limit.of in group.over and limit.gpu_type == group.gpu_type and group.kind in limit.amounts:
+            if limit.of == "qos":
+                exempt += limit.names
+            else:
+                exempt += limit.qos
+    return tuple(exempt)

@@ -1,0 +1,97 @@
+"""The way back: commands of sacctmgr for changed limits."""
+
+from collections.abc import Iterator, Sequence
+
+from gpuschedlab.papers.clusters.files.description import INF, Description, Limit
+from gpuschedlab.papers.clusters.files.sacctmgr_files import OF_ASSOC, OF_QOS
+from gpuschedlab.papers.clusters.files.slurm_lines import dhms
+
+OF_KINDS = {pair: column for column, pair in (*OF_QOS.items(), *OF_ASSOC.items())}
+COLUMNS = {"grptres": "GrpTRES", "grpjobs": "GrpJobs", "maxjobs": "MaxJobs", "maxtres": "MaxTRES", "maxwall": "MaxWall"}
+OF_EACH = {
+    ("user", "gpus"): "MaxTRESPU",
+    ("user", "jobs"): "MaxJobsPU",
+    ("account", "gpus"): "MaxTRESPA",
+    ("account", "jobs"): "MaxJobsPA",
+}
+"""Limits of each user or account in a QOS."""
+
+
+def commands(site: Description, wanted: Sequence[Limit]) -> tuple[list[str], list[str]]:
+    """Return commands of sacctmgr that turn a site's limits into others, and in words limits that it cannot say."""
+    before = _amounts(site.limits, site)
+    after = _amounts(wanted, site)
+    lines = []
+    unsaid = []
+    for key in dict.fromkeys([*before, *after]):
+        if before.get(key) == after.get(key):
+            continue
+        whose, column, gpu_type = key
+        value = after.get(key)
+        if not column:
+            unsaid.append(whose)
+            continue
+        lines.append(f"sacctmgr -i modify {whose} set {column}={_value(column, gpu_type, value)}")
+    return lines, unsaid
+
+
+def _value(column: str, gpu_type: str, value: float | None) -> str:
+    """Value of a column as sacctmgr takes it; -1 takes a limit away."""
+    if value is None:
+        text = "-1"
+    elif column.endswith("Wall"):
+        text = dhms(value)
+    else:
+        text = f"{round(value)}"
+    if "TRES" not in column:
+        return text
+    if gpu_type:
+        return f"gres/gpu:{gpu_type}={text}"
+    return f"gres/gpu={text}"
+
+
+def _amounts(limits: Sequence[Limit], site: Description) -> dict[tuple[str, str, str], float]:
+    """Amounts by the words of sacctmgr for their owner, column and GPU type; those without a column by a sentence."""
+    amounts = {}
+    for limit in limits:
+        for kind, amount in limit.amounts.items():
+            for whose, column in _places(limit, kind, site):
+                key = (whose, column, limit.gpu_type)
+                amounts[key] = min(amount, amounts.get(key, INF))
+        if limit.timed:
+            amounts[f"hours or tiers of {limit.of} {', '.join(limit.names)}", "", ""] = 0.0
+    return amounts
+
+
+def _places(limit: Limit, kind: str, site: Description) -> Iterator[tuple[str, str]]:
+    """Yield the words of sacctmgr for each owner of a limit, and its column there; ("...", "") if it has none."""
+    if limit.of == "qos" and limit.names:
+        column = COLUMNS[OF_KINDS["qos", kind]]
+        for name in limit.names:
+            yield f"qos {name}", column
+        return
+    qos = limit.qos
+    if not qos and not limit.names and len(site.qos) == 1:
+        qos = (site.qos[0][0],)  # the only one: each job has it
+    if (limit.of, kind) in OF_EACH and qos and not limit.names:
+        for name in qos:
+            yield f"qos {name}", OF_EACH[limit.of, kind]
+    elif limit.of in ("account", "accounts") and limit.names and not qos and kind in ("gpus", "jobs"):
+        names = limit.names
+        if limit.of == "accounts":
+            names = limit.names[:1]  # with those below it
+        column = COLUMNS[OF_KINDS["accounts", kind]]
+        for name in names:
+            yield f"account {name}", column
+    elif limit.of == "member" and limit.names and not qos:
+        column = "grptres"
+        if kind != "gpus":
+            column = OF_KINDS["member", kind]
+        for name in limit.names:
+            account, _, user = name.partition("/")
+            yield f"user where name={user} account={account}", COLUMNS[column]
+    else:
+        owners = " ".join([limit.of, *limit.names, *(f"of qos {name}" for name in limit.qos)])
+        if not limit.names:
+            owners = f"each {owners}"
+        yield f"{kind} of {owners}", ""

@@ -1,0 +1,85 @@
+"""GPUs that pods of Kubernetes request: of their containers, by annotation, with types and slices."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gpuschedlab.traces.formats.managers.gpu_shares import annotated, of_cores
+from gpuschedlab.traces.logs.devices import Devices, resource_gpus
+from gpuschedlab.traces.logs.log_files import inside, mapping, number, several, text
+
+PRODUCT = "nvidia.com/gpu.product"
+ACCELERATORS = re.compile("gpu|cuda|ascend|gaudi|tpu|neuron|npu|mlu|dcu|gcu", re.IGNORECASE)
+
+
+class Asked(NamedTuple):
+    """GPUs that a pod requests (0 if none, or if that is not known), their types and slices; and which requests say no known share."""
+
+    devices: Devices
+    unknown: tuple[str, ...] = ()
+
+
+class OfContainer(NamedTuple):
+    """GPUs of a container, the profile of their slices, and a request of memory alone, or ""."""
+
+    gpus: float
+    shape: str | None
+    unknown: str
+
+
+def of_container(container: Mapping) -> OfContainer:
+    """GPUs that a container's limits and requests name; shares of them if they name a part of each."""
+    asked = {}
+    for part in ("limits", "requests"):
+        counts = mapping(container, "resources", part)
+        asked |= {str(name): count for name, count in counts.items()}
+    named = [resource_gpus(name, number(count) or 0.0) for name, count in asked.items()]
+    shape = next((devices.shape for devices in named if devices.shape), None)
+    share = of_cores(asked, sum(devices.gpus for devices in named))
+    return OfContainer(share.gpus or 0.0, shape, share.named)
+
+
+def asked_by(pod: Mapping) -> Asked:
+    """GPUs of a pod, or of a template of pods: its containers' together, or the largest init container's, or a share by annotation."""
+    spec = inside(pod, "spec")
+    own = [of_container(c) for c in several(spec, "containers")]
+    init = [of_container(c) for c in several(spec, "initContainers")]
+    gpus = max(sum(c.gpus for c in own), max((c.gpus for c in init), default=0.0))
+    unknown = [c.unknown for c in [*own, *init] if c.unknown]
+    share = annotated(pod)
+    if share is not None and not gpus:
+        gpus = share.gpus or 0.0
+        unknown += [share.named] * bool(share.named)
+    shape = next((c.shape for c in [*own, *init] if c.shape), None)
+    return Asked(Devices(gpus, types_of(spec), shape), tuple(dict.fromkeys(unknown)))
+
+
+def types_of(spec) -> list[str]:
+    """GPU types that a pod's selector or affinity names."""
+    types = [text(inside(spec, "nodeSelector", PRODUCT))]
+    terms = several(
+        spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"
+    )
+    rules = [
+        rule
+        for term in terms
+        for rule in several(term, "matchExpressions")
+        if rule.get("key") == PRODUCT and rule.get("operator") == "In"
+    ]
+    types += [text(v) for rule in rules for v in (rule.get("values") or [])]
+    return [t for t in types if t]
+
+
+def not_counted(pod: Mapping) -> str | None:
+    """Accelerators of a pod, or of a template, that are no GPUs as far as is known: names of resources, or claims; or None."""
+    asked = asked_by(pod)
+    if asked.unknown:
+        return ", ".join(asked.unknown)
+    if asked.devices.gpus:
+        return None
+    spec = inside(pod, "spec")
+    containers = [*several(spec, "containers"), *several(spec, "initContainers")]
+    resources = [mapping(c, "resources", how) for c in containers for how in ("limits", "requests")]
+    names = sorted({str(n) for each in resources for n in each if number(each[n])})
+    accelerators = [n for n in names if ACCELERATORS.search(n.partition("/")[2])]
+    return ", ".join(accelerators) or ("resource claims" if several(spec, "resourceClaims") else None)
