@@ -49,6 +49,37 @@ def reduced_cost(columns, y, k):
 
 
 @njit
+def _keep_above(point, x0, first, end, threshold, moved):
+    """Keep the columns of `inside`, from `first` to `end`, that are above a threshold; return the new end, and the squares moved."""
+    n = first
+    for s in range(first, end):
+        k = point.inside[s]
+        if point.x[k] > threshold:
+            point.inside[n] = k
+            n += 1
+        else:
+            point.x[k] = 0.0
+            moved += x0[k] * x0[k]
+    return n, moved
+
+
+@njit
+def _first_threshold(top, total, positive, room):
+    """Threshold from which Michelot's iteration rises, by the largest of the values, and the sum and number of the positive ones."""
+    threshold = top - room
+    if total > room:
+        threshold = max(threshold, (total - room) / positive)
+    return threshold
+
+
+@njit
+def _add_column(columns, k, x, activity):
+    """Add column k, x times, to the activity of the coupling rows."""
+    for e in range(columns.ptr[k], columns.ptr[k + 1]):
+        activity[columns.at[e]] += columns.val[e] * x
+
+
+@njit
 def project(groups, columns, x0, tau, y, point):
     """The point of some prices in the groups, and their bound; thresholds by Michelot's iteration (Condat, Math. Program. 158).
 
@@ -57,8 +88,6 @@ def project(groups, columns, x0, tau, y, point):
     begin = groups.begin
     room = groups.room
     equal = groups.equal
-    ptr = columns.ptr
-    c = columns.c
     x = point.x
     inside = point.inside
     tight = point.tight
@@ -83,15 +112,11 @@ def project(groups, columns, x0, tau, y, point):
             top = max(top, z)
             least = min(least, reduced)
         tight[i] = equal[i] or total > room[i]
-        price[i] = least
-        if not equal[i]:
-            price[i] = min(least, 0.0)
+        price[i] = least if equal[i] else min(least, 0.0)
         proved += room[i] * price[i]
         t = 0.0
         if tight[i]:
-            t = top - room[i]
-        if total > room[i]:
-            t = max(t, (total - room[i]) / positive)
+            t = _first_threshold(top, total, positive, room[i])
         for k in range(begin[i], begin[i + 1]):
             if x[k] > t:
                 inside[n] = k
@@ -106,25 +131,14 @@ def project(groups, columns, x0, tau, y, point):
             if above <= (t + 1e-15 * abs(t)) * (n - first):
                 break
             t = above / (n - first)
-            end = n
-            n = first
-            for s in range(first, end):
-                k = inside[s]
-                if x[k] > t:
-                    inside[n] = k
-                    n += 1
-                else:
-                    x[k] = 0.0
-                    moved += x0[k] * x0[k]
+            n, moved = _keep_above(point, x0, first, n, t, moved)
         point.count[i] = n - first
         for s in range(first, n):
             k = inside[s]
-            w = x[k] - t
-            x[k] = w
-            moved += (w - x0[k]) ** 2
-            cost += c[k] * w
-            for e in range(ptr[k], ptr[k + 1]):
-                point.activity[columns.at[e]] += columns.val[e] * w
+            x[k] -= t
+            moved += (x[k] - x0[k]) ** 2
+            cost += columns.c[k] * x[k]
+            _add_column(columns, k, x[k], point.activity)
     return moved, cost, proved
 
 

@@ -118,7 +118,10 @@ class Newton:
             if self.done >= self.most:
                 break
             free = np.flatnonzero((y != 0) | (g != 0))
-            direction = (self._factorised if len(free) <= DENSE else self._conjugate)(free, g[free] / tau)
+            solver = self._conjugate
+            if len(free) <= DENSE:
+                solver = self._factorised
+            direction = solver(free, g[free] / tau)
             for _ in range(REFUSALS):
                 new = y.copy()
                 new[free] += direction(damping)

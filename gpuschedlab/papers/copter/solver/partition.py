@@ -129,5 +129,7 @@ def _parts_that_fit(problem: MultipleChoice, most: int, node: int) -> int:
 def _share(capacity: np.ndarray, parts: int, k: int, node: int) -> np.ndarray:
     """GPUs (T,) of part k: nodes dealt out in turn, the rest of a node to the first part."""
     nodes = capacity // node
-    rest = capacity % node
-    return node * (nodes // parts + (k < nodes % parts)) + (rest if k == 0 else 0)
+    share = node * (nodes // parts + (k < nodes % parts))
+    if k == 0:
+        share += capacity % node
+    return share
