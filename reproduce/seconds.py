@@ -78,7 +78,9 @@ def main():
     before = set(LIST.read_text(encoding="utf-8").split()) if LIST.exists() else set()
     left = chosen(means, before, first_to_a_fault())
     LIST.write_text("".join(f"{name}\n" for name in left), encoding="utf-8")
-    print(f"{len(left)} functions of tests are left to make test ALL=1; {sum(means.values()):.0f} s a case of each of {len(means)}.")
+    print(
+        f"{len(left)} functions of tests are left to make test ALL=1; {sum(means.values()):.0f} s a case of each of {len(means)}."
+    )
 
 
 if __name__ == "__main__":
