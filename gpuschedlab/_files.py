@@ -78,7 +78,10 @@ def parquet(frame: pl.DataFrame, metadata: Mapping[str, str] = {}, **options) ->
 
 
 def _sum_in(raw: bytes) -> tuple[int, int] | None:
-    """Place of the checksum in the bytes of a parquet file: after the key, and two bytes of type and length."""
+    """Place of the checksum in the bytes of a parquet file: after the key, and two bytes of type and length.
+
+    None if there is none.
+    """
     start = raw.rfind(KEY.encode()) + len(KEY) + 2
     return None if start < len(KEY) + 2 else (start, start + 64)
 

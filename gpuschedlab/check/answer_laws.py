@@ -79,7 +79,10 @@ def _each(law: Callable) -> Callable:
 
 @_each
 def gpus_are_held(s, run, cluster) -> str | None:
-    """Jobs hold the GPUs that were answered, or none if the round says that they found no place."""
+    """Jobs hold the GPUs that were answered, or none if the round says that they found no place.
+
+    Return None, or the first breach of this law in words.
+    """
     by_job = _held(run, s.now).group_by("job", maintain_order=True)
     held = dict(by_job.agg(pl.col("gpus").sum()).iter_rows())
     wrong = []
@@ -99,7 +102,10 @@ def gpus_are_held(s, run, cluster) -> str | None:
 
 @_each
 def types_are_held(s, run, cluster) -> str | None:
-    """Jobs hold GPUs of the type that was answered."""
+    """Jobs hold GPUs of the type that was answered.
+
+    Return None, or the first breach of this law in words.
+    """
     names = dict(zip(s.index.tolist(), np.asarray(cluster.gpu_types)[np.asarray(s.answer.gpu_type, int)], strict=True))
     for job, kind in _held(run, s.now).select("job", "gpu_type").iter_rows():
         if job in names and kind != names[job]:
@@ -108,7 +114,10 @@ def types_are_held(s, run, cluster) -> str | None:
 
 @_each
 def named_nodes_are_held(s, run, cluster) -> str | None:
-    """Jobs with named nodes hold just those."""
+    """Jobs with named nodes hold just those.
+
+    Return None, or the first breach of this law in words.
+    """
     if s.answer.nodes is None:
         return None
     rows = np.asarray(s.answer.nodes, float)
@@ -122,7 +131,10 @@ def named_nodes_are_held(s, run, cluster) -> str | None:
 
 @_each
 def partners_share(s, run, cluster) -> str | None:
-    """A job and its partner hold the same GPUs of the same nodes, and others share none."""
+    """A job and its partner hold the same GPUs of the same nodes, and others share none.
+
+    Return None, or the first breach of this law in words.
+    """
     pairs = zip(s.index, s.of("partner", -1), s.of("gpus", 0), strict=True)
     hosts = {int(job): int(s.index[partner]) for job, partner, gpus in pairs if partner >= 0 and gpus > 0}
     held = _held(run, s.now)
@@ -138,14 +150,20 @@ def partners_share(s, run, cluster) -> str | None:
 
 @_each
 def merged_jobs_have_partners(s, run, cluster) -> str | None:
-    """Only a job that names a partner is trained jointly with one."""
+    """Only a job that names a partner is trained jointly with one.
+
+    Return None, or the first breach of this law in words.
+    """
     alone = np.flatnonzero(s.of("merged", False).astype(bool) & (s.of("partner", -1) < 0))
     if len(alone):
         return f"row {s.index[alone[0]]} of .jobs is merged without a partner"
 
 
 def sources_are_named(seen, run, cluster) -> str | None:
-    """A job started from another's result only if an answer said so, and after that job had started."""
+    """A job started from another's result only if an answer said so, and after that job had started.
+
+    Return None, or the first breach of this law in words.
+    """
     named = {(int(j), int(k)) for s in seen for j, k in zip(s.index, s.of("source", -1), strict=True)}
     starts = run.jobs["start"].to_list()
     for job, source in enumerate(run.jobs["source"]):
@@ -156,7 +174,10 @@ def sources_are_named(seen, run, cluster) -> str | None:
 
 
 def profiling_is_named(seen, run, cluster) -> str | None:
-    """A job is profiled only if an answer said so."""
+    """A job is profiled only if an answer said so.
+
+    Return None, or the first breach of this law in words.
+    """
     asked = {int(j) for s in seen for j in s.index[s.of("profiling", False).astype(bool)]}
     profiled = run.allocations.filter("profiling")["job"]
     odd = set(profiled.unique()) - asked
@@ -166,7 +187,10 @@ def profiling_is_named(seen, run, cluster) -> str | None:
 
 @_each
 def delays_are_those_named(s, run, cluster) -> str | None:
-    """A start that an answer named a kind of has a delay of that kind."""
+    """A start that an answer named a kind of has a delay of that kind.
+
+    Return None, or the first breach of this law in words.
+    """
     kinds = {kind: dict(seconds).values() for kind, seconds in run.info["delays"].get("kinds", ())}
     named = dict(zip(s.index.tolist(), s.of("delay", "").tolist(), strict=True))
     starts = run.allocations.filter(pl.col("start") == s.now, pl.col("delay").is_not_null())
@@ -177,7 +201,10 @@ def delays_are_those_named(s, run, cluster) -> str | None:
 
 @_each
 def reserved_gpus_are_logged(s, run, cluster) -> str | None:
-    """`Run.pools` holds the GPUs that were reserved."""
+    """`Run.pools` holds the GPUs that were reserved.
+
+    Return None, or the first breach of this law in words.
+    """
     logged = {}
     for name, kind, gpus in run.pools.filter(pl.col("time") <= s.now).select("name", "gpu_type", "gpus").iter_rows():
         logged[name, kind] = gpus
@@ -192,7 +219,10 @@ def reserved_gpus_are_logged(s, run, cluster) -> str | None:
 
 
 def rounds_are_on_time(seen, run, cluster) -> str | None:
-    """The next round is no later than the instant that an answer requested."""
+    """The next round is no later than the instant that an answer requested.
+
+    Return None, or the first breach of this law in words.
+    """
     grid = run.info["interval"]
     for s, later in pairwise(seen):
         wake = np.inf
@@ -210,7 +240,10 @@ def rounds_are_on_time(seen, run, cluster) -> str | None:
 
 @_each
 def objectives_are_bounded(s, run, cluster) -> str | None:
-    """No answer is worth more than its bound."""
+    """No answer is worth more than its bound.
+
+    Return None, or the first breach of this law in words.
+    """
     objective = float(s.answer.objective)
     bound = float(s.answer.bound)
     if objective > bound + SLACK * max(1.0, abs(bound)):
@@ -219,7 +252,10 @@ def objectives_are_bounded(s, run, cluster) -> str | None:
 
 @_each
 def statuses_are_words(s, run, cluster) -> str | None:
-    """The status is a text; an answer that it calls optimal is as near to its bound as the policy's knob `gap` says."""
+    """The status is a text; an answer that it calls optimal is as near to its bound as the policy's knob `gap` says.
+
+    Return None, or the first breach of this law in words.
+    """
     status = s.answer.status
     objective = float(s.answer.objective)
     bound = float(s.answer.bound)
@@ -231,7 +267,10 @@ def statuses_are_words(s, run, cluster) -> str | None:
 
 @_each
 def solvers_take_time(s, run, cluster) -> str | None:
-    """The solver's seconds are part of the round's."""
+    """The solver's seconds are part of the round's.
+
+    Return None, or the first breach of this law in words.
+    """
     whole = _of_round(run, s.now, "seconds")
     if not (np.isnan(s.answer.seconds) or 0 <= s.answer.seconds <= (np.inf if whole is None else whole) + SLACK):
         return f"the solver took {s.answer.seconds:g} s of a round of {whole:g} s"
@@ -239,7 +278,10 @@ def solvers_take_time(s, run, cluster) -> str | None:
 
 @_each
 def waits_are_worded(s, run, cluster) -> str | None:
-    """There is a text for each job, and an empty one for a job with GPUs."""
+    """There is a text for each job, and an empty one for a job with GPUs.
+
+    Return None, or the first breach of this law in words.
+    """
     if s.why is None:
         return None
     if len(s.why) != len(s.index):

@@ -13,7 +13,10 @@ CLOSE = 1e-9
 
 
 def all_finish(run, cluster) -> str | None:
-    """Every job ends, after it started, after it was submitted."""
+    """Every job ends, after it started, after it was submitted.
+
+    Return None, or the first breach of this law in words.
+    """
     left = run.jobs.filter(pl.col("end").is_null())
     if left.height:
         first = left["job_id"][0]
@@ -26,7 +29,10 @@ def all_finish(run, cluster) -> str | None:
 
 
 def capacity_holds(run, cluster) -> str | None:
-    """No node ever gives more GPUs than it has, or any while it is down."""
+    """No node ever gives more GPUs than it has, or any while it is down.
+
+    Return None, or the first breach of this law in words.
+    """
     held = _at_once(_owned(run), "node")
     size = pl.Series(np.asarray(cluster.node_gpus, float)).gather(held["node"])
     wrong = held.with_columns(size=size).filter(pl.col("taken") > pl.col("size") + 1e-6)
@@ -42,7 +48,10 @@ def capacity_holds(run, cluster) -> str | None:
 
 
 def reserved_gpus_fit(run, cluster) -> str | None:
-    """No more GPUs of a type are reserved and held than nodes of it have that are up."""
+    """No more GPUs of a type are reserved and held than nodes of it have that are up.
+
+    Return None, or the first breach of this law in words.
+    """
     if run.pools.is_empty():
         return None
     types = pl.Series(cluster.gpu_types)
@@ -61,7 +70,10 @@ def reserved_gpus_fit(run, cluster) -> str | None:
 
 
 def bills_add_up(run, cluster) -> str | None:
-    """The bill, at one price or one per type, is of the GPUs that counted jobs held and of those reserved since the first."""
+    """The bill, at one price or one per type, is of the GPUs that counted jobs held and of those reserved since the first.
+
+    Return None, or the first breach of this law in words.
+    """
     counts = run.jobs["submit"] >= 0
     allocations = _owned(run)
     allocations = allocations.filter(counts.gather(allocations["job"]))
@@ -82,7 +94,10 @@ def bills_add_up(run, cluster) -> str | None:
 
 
 def gpu_time_is_conserved(run, cluster) -> str | None:
-    """GPU-time is the same in the allocations, the timeline and the jobs."""
+    """GPU-time is the same in the allocations, the timeline and the jobs.
+
+    Return None, or the first breach of this law in words.
+    """
     rows = _owned(run)
     steps = np.diff(run.timeline["time"].to_numpy())
     allocated = float((rows["gpus"] * (rows["end"] - rows["start"])).sum())
@@ -97,7 +112,10 @@ def gpu_time_is_conserved(run, cluster) -> str | None:
 
 
 def littles_law_holds(run, cluster) -> str | None:
-    """The jobs in the system, over time, add up to their completion times (Little's law on the path)."""
+    """The jobs in the system, over time, add up to their completion times (Little's law on the path).
+
+    Return None, or the first breach of this law in words.
+    """
     steps = np.diff(run.timeline["time"].to_numpy())
     present = (run.timeline["running"] + run.timeline["waiting"]).to_numpy()[:-1]
     inside = float(np.sum(present * steps))
@@ -107,7 +125,10 @@ def littles_law_holds(run, cluster) -> str | None:
 
 
 def times_add_up(run, cluster) -> str | None:
-    """A job waits or runs at each instant of its life, and runs when its allocations say so."""
+    """A job waits or runs at each instant of its life, and runs when its allocations say so.
+
+    Return None, or the first breach of this law in words.
+    """
     stretches = run.allocations.unique(["job", "start", "end"], maintain_order=True)
     length = pl.col("end") - pl.col("start")
     jobs = jobs_with(run, stretches, seconds=length.sum())
@@ -129,7 +150,10 @@ def times_add_up(run, cluster) -> str | None:
 
 
 def nodes_were_asked_for(run, cluster) -> str | None:
-    """No job holds nodes outside its partitions, or, if GPU types bind, of a type that it did not ask for."""
+    """No job holds nodes outside its partitions, or, if GPU types bind, of a type that it did not ask for.
+
+    Return None, or the first breach of this law in words.
+    """
     kinds = [g for g in cluster.groups for _ in range(g.nodes)]
     nodes = pl.DataFrame(
         {"gpu_types": [[g.gpu_type.lower()] for g in kinds], "partitions": [list(g.partitions) for g in kinds]}
@@ -150,7 +174,10 @@ def nodes_were_asked_for(run, cluster) -> str | None:
 
 
 def idle_time_is_left_out(run, cluster) -> str | None:
-    """Utilisation is of the time from the first submission (from 0 with warm jobs) to the last end, and of the GPUs that were up then."""
+    """Utilisation is of the time from the first submission (from 0 with warm jobs) to the last end, and of the GPUs that were up then.
+
+    Return None, or the first breach of this law in words.
+    """
     begin = max(0.0, float(run.jobs["submit"].min()))  # of a warm cluster from 0 on
     submitted = run.jobs.filter(pl.col("submit") >= 0)
     end = float(submitted["end"].max())

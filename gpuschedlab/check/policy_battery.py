@@ -279,7 +279,7 @@ def _slower(policy):
 
 
 def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
-    """Say how two runs differ: jobs, then allocations, then timeline."""
+    """Say how two runs differ: jobs, then allocations, then timeline; None if they do not."""
     for name in ("jobs", "allocations", "timeline"):
         one, other = (getattr(run, name).drop(drop, strict=False) for run in (a, b))
         if one.equals(other):
@@ -304,7 +304,7 @@ def _allocations_until(t: float, run) -> pl.DataFrame:
 
 
 def different_until(t: float, a, b, when: str) -> str | None:
-    """Say how the allocations of two runs differ before time t (s)."""
+    """Say how the allocations of two runs differ before time t (s); None if they do not."""
     one = _allocations_until(t, a)
     other = _allocations_until(t, b)
     for row in range(max(one.height, other.height)):

@@ -315,7 +315,10 @@ def books_add_up(
 
 
 def reservations_are_given_back(run: Run, policies: tuple[tuple[float, Policy], ...]) -> str | None:
-    """A policy that orders jobs reserves nothing, and gives back the GPUs that the policy before it had reserved."""
+    """A policy that orders jobs reserves nothing, and gives back the GPUs that the policy before it had reserved.
+
+    Return None, or the first breach of this law in words.
+    """
     ends = [since for since, _ in policies[1:]] + [math.inf]
     for (since, policy), end in zip(policies, ends, strict=True):
         if not isinstance(policy, Round):

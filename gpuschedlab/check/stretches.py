@@ -82,7 +82,7 @@ class Table:
         return min(known, key=lambda rates: rates[0], default=None)
 
     def _rates_on(self, gpu_type: str, s: Stretch, jobs: float) -> np.ndarray | None:
-        """The same if all cells were of one type."""
+        """The same if all cells were of one type; None if they are not."""
         kind = self.speeds.type_codes([gpu_type])[0]
         counts = [int(gpus + TINY) for _, gpus in s.cells]
         if kind < 0:

@@ -128,7 +128,10 @@ def recipe_in(args) -> Recipe:
 
 
 def named_in(args) -> str | None:
-    """Word of the recipe that is named, by --on, or by a short word such as lpt-medium in the place of a trace."""
+    """Word of the recipe that is named, by --on, or by a short word such as lpt-medium in the place of a trace.
+
+    None if there is none.
+    """
     word = getattr(args, "on", None)
     trace = args.trace
     if word is not None or trace in presets() or ":" in trace or Path(trace).exists():

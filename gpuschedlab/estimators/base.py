@@ -170,7 +170,7 @@ class Estimator(Regressor, Parameters, Knobbed):
         return true
 
     def renewed(self, view) -> np.ndarray | None:
-        """Ask `update`, and check its answer: the door that simulations use.
+        """Ask `update`, and check its answer: the door that simulations use; None if nothing is renewed.
 
         Raises
         ------

@@ -143,7 +143,7 @@ class SchedulingEnv(Environment):
         return Agent(act, self.policy.rows, self.policy.placement, self.policy.actions)
 
     def render(self) -> str | None:
-        """Text: the instant, the queue, and the free GPUs."""
+        """Text: the instant, the queue, and the free GPUs; None without a render mode, or before a reset."""
         if self.render_mode is None or self._simulation is None:
             return None
         info = self._observed()[1]

@@ -146,7 +146,7 @@ class Difference:
 
     @property
     def amount(self) -> Amount | None:
-        """Name of the measure, if it is an amount."""
+        """Name of the measure, if it is an amount; None otherwise."""
         if isinstance(self.measure, Amount):
             return self.measure
         return AMOUNTS.get(self.measure)

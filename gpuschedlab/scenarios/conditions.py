@@ -79,7 +79,10 @@ def days_in(before: str) -> float | None:
 
 
 def with_past(trace: pl.DataFrame, first: float, before: str) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Trace and history: days from the instant `first` on are cut off, or a file has been before."""
+    """Trace and history: days from the instant `first` on are cut off, or a file has been before.
+
+    The history is None without either.
+    """
     days = days_in(before)
     if days:
         return parted(trace, first + days * DAY, f"day {days:g}")

@@ -100,7 +100,7 @@ class OwnFile(Played, Recipe):
         return words | self.came_in | {"estimator": self.estimator or known}
 
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        """Jobs that are played, and those before."""
+        """Jobs that are played, and those before; None if there are none."""
         trace = self._sized(self.log.trace)
         first = trace["submit"].min()
         last = trace["submit"].max()

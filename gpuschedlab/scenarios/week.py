@@ -154,7 +154,7 @@ class Week(Played, Recipe):
         return f"weeks of load {', '.join(f'{load:.2f}' for load in loads)}"
 
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        """Jobs that are played, and those before."""
+        """Jobs that are played, and those before; None if there are none."""
         alone = replace(self, warm=0.0)
         if alone == self._weekly:  # kept: the weeks after it begin with it
             return week_of(alone, seed), None

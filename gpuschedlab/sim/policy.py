@@ -86,7 +86,7 @@ class Policy(Knobbed):
         return bool(value)
 
     def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
-        """Accounts to which jobs are charged, if they are not those of `charged`, each with one share.
+        """Accounts to which jobs are charged, if they are not those of `charged`, each with one share; otherwise None.
 
         Returns
         -------

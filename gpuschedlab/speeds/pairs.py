@@ -23,7 +23,7 @@ def pair_matrix(models: tuple[str, ...], pairs: Mapping[tuple[str, str], float] 
 
 
 def join_pairs(a, b) -> dict[str, np.ndarray | None]:
-    """Matrices of the `Speeds` that holds the models of both; pairs across the two are unknown."""
+    """Matrices of the `Speeds` that holds the models of both; pairs across the two are unknown; None if neither has any."""
     m = len(a.models)
     n = len(b.models)
     joined: dict[str, np.ndarray | None] = dict.fromkeys(PAIRS)

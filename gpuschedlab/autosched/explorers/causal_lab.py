@@ -167,7 +167,7 @@ class CausalLab(BaseExplorer):
         return LabView(world, frame, self.answers, self.truth.values, self.panel.setting, self._progress())
 
     def _curves(self, frame) -> Curves | None:
-        """Return the answer of the rows by the present graph and backend: computed once."""
+        """Return the answer of the rows by the present graph and backend: computed once; None without rows."""
         graph = self.graph
         backend = self.panel.backend.value
         values = self.truth.values

@@ -168,7 +168,7 @@ def own_rule(site: Site) -> str:
 
 
 def replay(site: Site) -> Calibration:
-    """Simulate a site's log by its own rule and by others, and compare the starts with those recorded.
+    """Simulate a site's log by its own rule and by others, and return the comparison with the recorded starts.
 
     The simulation knows requested times, never `started`. The first half of the log fits the delay of a launch.
 

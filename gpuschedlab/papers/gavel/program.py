@@ -233,7 +233,7 @@ def gavel_finish_time(
     isolated = work / np.where(can, alone, 1.0)
 
     def shares(rho: float) -> np.ndarray | None:
-        """X by which no job is worse than rho, if there is one."""
+        """X by which no job is worse than rho, if there is one; None otherwise."""
         spare = np.where(can, rho * isolated - age, 1.0)
         if (spare <= 0).any():
             return None

@@ -155,7 +155,10 @@ def _answer(view, kept, gpu_type, gpus, profiling, **proved) -> Allocation:
 
 
 def _kinds(view, source) -> np.ndarray | None:
-    """Kind of start of each job, of those that the scenario names: pipelined, warm after another, hidden, or cold."""
+    """Kind of start of each job, of those that the scenario names: pipelined, warm after another, hidden, or cold.
+
+    None without such kinds.
+    """
     names = view.start_kinds
     if not names:
         return None

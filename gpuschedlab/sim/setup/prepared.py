@@ -350,7 +350,7 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
 
 
 def _tables(speeds) -> dict:
-    """Arrays of the speed table; a table of pairs that there is none of has no rows."""
+    """Arrays of the speed table by name; without speeds, and for tables of pairs that are not there, arrays without rows."""
     if speeds is None:
         tables = dict.fromkeys(("code", "row"), np.zeros(0, np.int64))
         tables |= {name: np.zeros(0) for name in ("rate", "seg_end")}

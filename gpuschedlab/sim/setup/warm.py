@@ -38,7 +38,7 @@ def validated_warm(warm: pl.DataFrame | None, trace: pl.DataFrame) -> pl.DataFra
 
 
 def parted_played(played: pl.DataFrame) -> dict[str, pl.DataFrame | None]:
-    """Return the parts `trace` and `warm` of a scenario that plays these jobs."""
+    """Return the parts `trace` and `warm` of a scenario that plays these jobs; `warm` is None without jobs before."""
     warm = played.filter(pl.col("submit") < 0)
     if warm.is_empty():
         return {"trace": played, "warm": None}

@@ -91,7 +91,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _zone(header: str) -> str | None:
-    """Time zone of the header, if there is such a zone."""
+    """Time zone of the header, if there is such a zone; None otherwise."""
     found = re.search(r"^;\s*TimeZoneString:\s*(\S+)", header, flags=re.M)
     with contextlib.suppress(TraceError):
         if found:
@@ -101,7 +101,7 @@ def _zone(header: str) -> str | None:
 
 
 def _cluster(header: str) -> Cluster | None:
-    """Cluster that the header states, its processors as GPUs."""
+    """Cluster that the header states, its processors as GPUs; None if it states none."""
     found = {key: int(n) for key, n in re.findall(r"^;\s*(MaxProcs|MaxNodes):\s*(\d+)", header, flags=re.M)}
     procs = found.get("MaxProcs", 0)
     nodes = found.get("MaxNodes", 1) or 1

@@ -175,7 +175,10 @@ NO_VALUES = (2.0**32 - 1, 2.0**32 - 2, 2.0**64 - 1, 2.0**64 - 2)
 
 
 def unit_in(name: str) -> str | None:
-    """Unit that the name of a column ends with: `Hours`, `runtime_min`, `Elapsed (ms)`, `durationSeconds`."""
+    """Unit that the name of a column ends with: `Hours`, `runtime_min`, `Elapsed (ms)`, `durationSeconds`.
+
+    None if it ends with none.
+    """
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
     # A letter alone is no unit, but the name of a column.
     return NAMED.get(words[-1].lower()) if words and len(name.strip()) > 1 else None

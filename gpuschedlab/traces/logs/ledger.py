@@ -247,7 +247,10 @@ class Intake:
 
     @property
     def machines(self) -> Cluster | None:
-        """The log's cluster; if it says none, the nodes that its jobs ran on, or as many as hold the GPUs that were in use at once."""
+        """The log's cluster; if it says none, the nodes that its jobs ran on, or as many as hold the GPUs that were in use at once.
+
+        None if nothing says so.
+        """
         return self.machines_and_source[0]
 
     @cached_property

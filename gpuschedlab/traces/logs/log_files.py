@@ -275,14 +275,14 @@ def several(entry: Any, *path: str) -> list[dict]:
 
 
 def text(value: Any) -> str | None:
-    """Text of a JSON value; JSON can hold halves of characters, which are no text."""
+    """Text of a JSON value; JSON can hold halves of characters, which are no text; None if it is none."""
     if value is None or isinstance(value, (Mapping, list)):
         return None
     return str(value).encode(errors="replace").decode() or None
 
 
 def number(value: Any) -> float | None:
-    """Number of a JSON value: plain, a text, or Slurm's {set, infinite, number}."""
+    """Number of a JSON value: plain, a text, or Slurm's {set, infinite, number}; None if it is none."""
     if isinstance(value, Mapping):
         if value.get("infinite"):
             return float("inf")

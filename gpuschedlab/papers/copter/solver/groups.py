@@ -62,7 +62,7 @@ def typical(*parts) -> float:
 
 
 def grouped(program: Program) -> Grouped:
-    """Find the groups of a program (generalised upper bounds), and scale its coupling rows to one norm.
+    """Return a program as a `Grouped`: its groups (generalised upper bounds), and its coupling rows scaled to one norm.
 
     The row of a group has one positive coefficient, an upper bound, and columns from 0 that no bound of their own holds below it;
     such rows are taken in their order.

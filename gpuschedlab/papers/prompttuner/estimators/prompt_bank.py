@@ -159,7 +159,10 @@ class PromptBank(Parameters):
         return Found(int(scored[best]), float(scores[best]), len(scored), scored)
 
     def insert(self, feature: np.ndarray) -> Inserted:
-        """Add a prompt to the cluster of the nearest medoid; above `most`, drop the one nearest to that medoid."""
+        """Add a prompt to the cluster of the nearest medoid; above `most`, drop the one nearest to that medoid.
+
+        Return the rows of the new prompt, of its cluster and of the dropped prompt, which is None if none is dropped.
+        """
         feature = np.asarray(feature, float).reshape(1, -1)
         to_medoids = cosine_distances(feature, self.features[self.medoids])
         k = int(to_medoids[0].argmin())

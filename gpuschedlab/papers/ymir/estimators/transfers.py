@@ -126,7 +126,7 @@ class Transfers(Around, Estimator):
         return out
 
     def update(self, view) -> np.ndarray | None:
-        """Renew durations as the estimator inside does."""
+        """Renew durations as the estimator inside does; None if it renews none."""
         return self.estimator.update(view)
 
     def factors(self, mode: str, true: np.ndarray, models: tuple[str, ...]) -> np.ndarray:
