@@ -37,7 +37,10 @@ cost, which is left out."""
 
 
 def prompt_speeds(most: int = 8, communication: float = COMMUNICATION) -> Speeds:
-    """Return the `Speeds` of each LLM, in iterations a second: a GPUs, up to `most`, are (1 - communication) a times as fast as one, on any nodes (4.2.2)."""
+    """Return the `Speeds` of each LLM, in iterations a second.
+
+    a GPUs, up to `most`, are (1 - communication) a times as fast as one, on any nodes (4.2.2).
+    """
     rows = []
     for llm, seconds in ITERATION.items():
         for gpus in range(1, most + 1):
