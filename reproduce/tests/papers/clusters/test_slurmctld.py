@@ -40,7 +40,7 @@ TYPED = [name for name in dict.fromkeys(name for name, _ in recorded()) if name.
 @pytest.mark.skipif(bool(recorder.why_not(counted=True)), reason=recorder.why_not(counted=True) or "a Slurm is there")
 def test_a_real_slurm_gives_back_every_printed_value():
     problems = []
-    count = few(3, 50)
+    count = few(3, 12)
     assert checked(count, seed=1, port=PORT, say=problems.append) == count, problems
 
 
