@@ -12,6 +12,8 @@ from gpuschedlab._compiled import njit
 
 EPS = 1e-11
 
+# Machine code gives plain tuples to Python: numba makes a NamedTuple by calling Python code, in which Ctrl-C would end the process.
+
 
 class Configurations(NamedTuple):
     """Configurations that jobs choose from, ordered by (type, GPUs), and the GPUs that there are."""
@@ -49,9 +51,19 @@ class PriceSearch(NamedTuple):
     evaluations: int  # prices tried
 
 
-@njit
-def build_hulls(v, configs):
+def build_hulls(v, configs) -> Hulls:
     """Upper hull of value over GPUs, for each job and type, from (0, 0) upwards."""
+    return Hulls(*_build_hulls(v, configs))
+
+
+def search_prices(v, configs, hulls, warm, gap, most) -> PriceSearch:
+    """Prices at which the Lagrangian bound is least: Dantzig-Wolfe by the simplex method, with smoothed prices."""
+    return PriceSearch(*_search_prices(v, configs, hulls, warm, gap, most))
+
+
+@njit
+def _build_hulls(v, configs):
+    """Fields of the `Hulls` of all jobs and types."""
     n = v.shape[0]
     order = configs.order
     starts = configs.starts
@@ -89,7 +101,7 @@ def build_hulls(v, configs):
                 k = k + 1
                 top = value
             size[i, t] = k
-    return Hulls(hull, slope, size)
+    return hull, slope, size
 
 
 @njit
@@ -207,8 +219,8 @@ def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
 
 
 @njit
-def search_prices(v, configs, hulls, warm, gap, most):
-    """Prices at which the Lagrangian bound is least: Dantzig-Wolfe by the simplex method, with smoothed prices."""
+def _search_prices(v, configs, hulls, warm, gap, most):
+    """Fields of the `PriceSearch` of some jobs."""
     # The master has a row a type and one for convexity; its columns are the answers of `evaluate`. New columns are
     # asked for half-way between the best prices so far and the master's (Wentges, 1997), which makes warm prices worth
     # having.
@@ -251,4 +263,4 @@ def search_prices(v, configs, hulls, warm, gap, most):
         # Half-way again where the answer helps the master; nearer to the master's own prices where it does not.
         weight = 0.5 if gain > EPS * scale else weight * 0.5 if weight > 0.1 else 0.0
     mixed = np.flatnonzero((basis >= types) & (rhs > 1e-9))
-    return PriceSearch(best, bound, relaxed, tried[basis[mixed] - types], rhs[mixed], count - 1)
+    return best, bound, relaxed, tried[basis[mixed] - types], rhs[mixed], count - 1

@@ -42,9 +42,14 @@ class _Ahead(NamedTuple):
     limit: float  # loss from which on a label is of no use
 
 
+def core_choices(v, configs, prices, limit) -> Core:
+    """Return the choices whose loss is below `limit`."""
+    return Core(*_core_choices(v, configs, prices, limit))  # a plain tuple comes from machine code, as in `dual`
+
+
 @njit
-def core_choices(v, configs, prices, limit):
-    """Return the choices whose loss is below `limit`, as a `Core`."""
+def _core_choices(v, configs, prices, limit):
+    """Fields of the `Core` of all jobs."""
     order = configs.order
     gpus = configs.gpus
     type_of = configs.type_of
@@ -73,7 +78,7 @@ def core_choices(v, configs, prices, limit):
         config[at[i] : k] = config[at[i] : k][rank]
         loss[at[i] : k] = loss[at[i] : k][rank]
         at[i + 1] = k
-    return Core(at, config[: at[n]], loss[: at[n]])
+    return at, config[: at[n]], loss[: at[n]]
 
 
 @njit

@@ -41,9 +41,14 @@ Seen = namedtuple("Seen", "seconds order passed free above last hours")
 Now = namedtuple("Now", "free total queue why running since count fitting idle head shadow ahead seats spare holding")
 
 
+def sweep(J, R) -> Seen:
+    """Go through the events of a log, and return the reason of each waiting second."""
+    return Seen(*_swept(J, R))  # a plain tuple comes from machine code, as in `optim.prices.dual`
+
+
 @njit(inline="never")
-def sweep(J, R):
-    """Go through the events of a log, and return the reason of each waiting second (`Seen`)."""
+def _swept(J, R):
+    """Fields of the `Seen` of a log."""
     n = len(J.submit)
     limits = R.most.shape
     classes = R.closed.shape[0]
@@ -75,7 +80,7 @@ def sweep(J, R):
             e += 1
         if e < len(J.time) and count[WAITING]:
             look(J, R, at, seen, now, J.time[e])
-    return seen
+    return seen.seconds, seen.order, seen.passed, seen.free, seen.above, seen.last, seen.hours
 
 
 @njit
