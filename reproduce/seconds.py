@@ -17,7 +17,7 @@ FOLDER = ROOT / "build" / "seconds"
 LIST = ROOT / "tests" / "left_to_all.txt"
 FAULTS = ROOT / "reproduce" / "faults" / "table.csv"
 
-LONG = 1.0
+LONG = 0.5
 """Seconds of the processor that a test of plain `make test` takes at most on average over its cases, unless it is first to a fault."""
 
 
