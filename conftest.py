@@ -71,7 +71,7 @@ FEW = 8
 """Seeds of a test that run otherwise."""
 
 LEFT_TO_ALL = frozenset((TESTS / "left_to_all.txt").read_text(encoding="utf-8").split())
-"""Tests that only `make test ALL=1` runs: over half a second each, and first to catch none of the planted faults (`reproduce/seconds.py`)."""
+"""Tests that only `make test ALL=1` runs: over half a second each, and first to no planted fault (`reproduce/seconds.py`)."""
 
 
 def pytest_collection():
