@@ -55,7 +55,10 @@ def njit(*args, **options):
 
 
 bare = partial(njit, _nrt=False)
-"""`njit()` of a function that allocates nothing: it counts no references to arrays, which may take two thirds of its time."""
+"""`njit()` without counting references to arrays, which may take two thirds of the time.
+
+For functions that return no array. One that allocates, or calls one that does, fails to compile.
+"""
 
 
 def compile_now(function, signature):

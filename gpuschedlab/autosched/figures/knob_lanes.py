@@ -96,10 +96,5 @@ def short(value) -> str:
     return knob_word(value, 3)
 
 
-def titled(axis) -> str:
-    """Name of a coordinate with its unit."""
-    return axis.words + f" ({axis.info.knob.unit})" * bool(axis.info.knob.unit)
-
-
 KnobLanes = Drawing
 plot_knob_lanes = plotter(knob_lanes)

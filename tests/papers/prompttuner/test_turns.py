@@ -119,8 +119,6 @@ def test_gpus_of_a_round_come_from_pools_or_from_the_cold_ones(policy):
             assert job.key == (view.model[row], demand.gpu_type[row])
             assert job.end == pytest.approx(view.now + demand.seconds[row, level])
             assert turn.delay[row] in ("warm", "cold")
-            if job.end <= demand.due[row]:  # in time: on fewer GPUs it would not have been, or the pool had others
-                assert np.isfinite(demand.seconds[row, level])
     assert started > 20
 
 
