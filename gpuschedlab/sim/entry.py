@@ -17,7 +17,7 @@ def scenario_of(
     rng: int | None = None,
     **parts,
 ) -> tuple[Scenario, object]:
-    """Scenario, and the policy to be simulated in it, from either form in which functions take them."""
+    """Return a pair, the `Scenario` and the policy to be simulated in it or None, from either form of the arguments."""
     if rng is not None:
         parts["seed"] = rng
     if not isinstance(trace, Scenario):

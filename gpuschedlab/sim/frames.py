@@ -88,11 +88,11 @@ class Jobs(Part):
 
     @property
     def worth(self) -> tuple[np.ndarray, np.ndarray]:
-        """Deadlines and values (n, F), as `Columns.worth`."""
+        """Return two arrays (n, F), deadlines and values, as `Columns.worth`."""
         return self.trace.worth
 
     def frame(self) -> pl.DataFrame:
-        """`Run.jobs`."""
+        """Return the frame `Run.jobs`."""
         made = {
             name: pl.Series(name, self[name], nan_to_null=name in ORDER[:3]) for name in ORDER if name != "gpu_type"
         }
@@ -122,7 +122,7 @@ class Timeline(Part):
         return self.ticks["largest"].astype(float) if name == "largest_free" else self.ticks[name]
 
     def frame(self) -> pl.DataFrame:
-        """`Run.timeline`."""
+        """Return the frame `Run.timeline`."""
         return pl.DataFrame({name: self[name] for name in self.names})
 
 
@@ -151,7 +151,7 @@ class Allocations(Part):
         return rows["job"].astype(np.int64) if name == "job" else rows[name]
 
     def frame(self) -> pl.DataFrame:
-        """`Run.allocations`."""
+        """Return the frame `Run.allocations`."""
         made = {name: self[name] for name in self.names if name != "gpu_type" and name not in NULLS}
         made["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(self.node_type[self.rows["node"]])
         made |= {name: _null(self.rows[name]) for name in NULLS}
@@ -174,12 +174,15 @@ class Rows(Part):
         return self.columns[name]
 
     def frame(self) -> pl.DataFrame:
-        """`Run.rounds` or `Run.pools`."""
+        """Return the frame `Run.rounds` or `Run.pools`."""
         return pl.DataFrame(self.columns, schema=self.schema)
 
 
 def parts_of(simulation, last: bool = False) -> dict[str, Part | pl.DataFrame]:
-    """The parts of a run of a simulation in its present state; `last`: it does not go on, and gives its logs away."""
+    """Return a dict of the parts of a run in the simulation's present state, by name: each a `Part`, or a frame if one is made.
+
+    With `last` the simulation does not go on, and gives its logs away.
+    """
     timeline = Timeline(simulation, last)
     allocations = Allocations(simulation, last)
     rounds = Rows(simulation.rounds, ROUNDS)
@@ -191,7 +194,7 @@ def parts_of(simulation, last: bool = False) -> dict[str, Part | pl.DataFrame]:
 
 
 def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Cluster, now: float) -> pl.DataFrame:
-    """Reservations until now (s), renewed at rounds, without the GPUs of nodes that fail in between, until they are back."""
+    """Return a frame of reservations until now (s), renewed at rounds, without the GPUs of nodes that fail, until they return."""
     if pools.is_empty() or not cluster.events:
         return pools
     parts = []
@@ -204,7 +207,7 @@ def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Clust
 
 
 def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.DataFrame:
-    """Reservations of one type, anew at each of their rows and of the outages."""
+    """Return a frame of the reservations of one type, anew at each of their rows and of the outages."""
     outages = [e for e in cluster.events if cluster.node_type[e.node] == kind]
     times = {*pools["time"].to_list(), *(t for e in outages for t in (e.start, e.end) if t <= now)}
     asked = {}
@@ -229,7 +232,7 @@ def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.Data
 
 
 def _null(values: np.ndarray) -> pl.Series:
-    """Numbers, null if they are negative."""
+    """Return numbers as a polars Series, null if they are negative."""
     return pl.Series(np.maximum(values, 0)).set(pl.Series(values < 0), None)
 
 
@@ -252,6 +255,6 @@ class Made:
 
 
 def columns_of(run, part: str) -> Mapping[str, np.ndarray]:
-    """Columns of a part of a run, without its frame if that has not been made."""
+    """Return the columns of a part of a run, a mapping from names to arrays, without its frame if that has not been made."""
     held = vars(run)[part]
     return held if isinstance(held, Part) else Columns(held)

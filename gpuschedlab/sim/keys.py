@@ -79,7 +79,7 @@ def _check_key(cls: type, name: str, arguments: tuple[str, ...]):
 
 
 def _fields_read(code) -> list[tuple[str, str]]:
-    """Attributes that are read straight from a local variable: (variable, attribute), in order."""
+    """Return the attributes that are read straight from a local variable: a list of (variable, attribute), in order."""
     found = []
     last = None
     for step in dis.get_instructions(code):
@@ -107,7 +107,7 @@ def _no_knob(cls: type, field: str) -> str:
 
 @cache
 def knob_dtype(cls: type) -> np.dtype:
-    """Record type of a policy's knobs, as compiled keys see them."""
+    """Numpy dtype of a record of a policy's knobs, as compiled keys see them."""
     kinds = {"float": "f8", "int": "i8", "bool": "i8", "choice": "i8"}
     parts = [
         (k.name, "f8", (k.knob.many,)) if k.kind == "floats" else (k.name, kinds[k.kind])
@@ -118,7 +118,7 @@ def knob_dtype(cls: type) -> np.dtype:
 
 
 def knob_record(policy) -> np.ndarray:
-    """(1,) record of a policy's knobs."""
+    """Return an array (1,), the record of a policy's knobs."""
     record = np.zeros(1, knob_dtype(type(policy)))
     for k in knobs_of(policy).values():
         value = getattr(policy, k.name)
@@ -206,7 +206,10 @@ def _compiled_decision(decision):
 
 
 def calls_of(policy) -> tuple[tuple, np.ndarray, object]:
-    """(key, change, gate, standing, planner) of an ordered policy, compiled once per class, its knobs, and its kind of decision."""
+    """Return three things: the compiled functions of an ordered policy, the record of its knobs, and its kind of decision.
+
+    The functions are a tuple (key, change, gate, standing, planner), compiled once per class.
+    """
     # The last two are None where they are never called; a round policy has none of its own.
     policy = policy if isinstance(policy, Ordered) else _InOrder()
     cls = type(policy)

@@ -184,7 +184,7 @@ class Ordered(Policy):
 
     @staticmethod
     def standing(now: float, usage: np.ndarray, tree: np.ndarray, knobs: np.void) -> np.ndarray:
-        """How each account (U,) stands: `job.standing` of keys; abstract, called if `period` is above 0.
+        """Return an array of how each account (U,) stands: `job.standing` of keys; abstract, called if `period` is above 0.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Ordered(Policy):
         raise NotImplementedError
 
     def rule(self) -> np.ndarray:
-        """(1,) RULE record that the engine follows."""
+        """Return an array (1,), the RULE record that the engine follows."""
         rule = super().rule()
         for name, table in (("backfill", BACKFILL), ("moving", MOVING)):
             value = getattr(self, name)

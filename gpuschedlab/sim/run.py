@@ -76,13 +76,13 @@ class Run:
     decisions: pl.DataFrame | None = None
 
     def summary(self) -> dict:
-        """Metrics by name (see `gpuschedlab.metrics.METRICS` for units)."""
+        """Return a dict of metrics by name (see `gpuschedlab.metrics.METRICS` for units)."""
         from gpuschedlab.metrics import summary
 
         return summary(self)
 
     def columns(self, part: str) -> Mapping[str, np.ndarray]:
-        """Columns of `jobs`, `timeline`, `allocations`, `rounds` or `pools` as arrays, nan if there is null.
+        """Return columns of `jobs`, `timeline`, `allocations`, `rounds` or `pools`: a mapping of names to arrays, nan for null.
 
         The frame is not made for it.
         """
@@ -97,7 +97,7 @@ class Run:
         )
 
     def explain(self, job: str | int) -> "Explanation":
-        """Why a job waited, instant by instant, from the log of decisions.
+        """Return the `Explanation` why a job waited, instant by instant, from the log of decisions.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class Run:
 
     @property
     def never_ended(self) -> list[str]:
-        """Names of the jobs that were left when nothing more was to happen; none if the run was stopped before."""
+        """List of the names of the jobs that were left when nothing more was to happen; empty if the run was stopped before."""
         if self.info.get("until", 0.0) is not None:
             return []
         jobs = self.columns("jobs")
@@ -155,7 +155,7 @@ class Run:
 
     @property
     def left(self) -> str:
-        """The same in words: how many, the first of them, and the nodes that are down; "" if there is none."""
+        """The same in a sentence: how many, the first of them, and the nodes that are down; "" if there is none."""
         if not (names := self.never_ended):
             return ""
         jobs = self.columns("jobs")
@@ -189,7 +189,7 @@ class Run:
         return Table(pl.DataFrame({"metric": labels, "value": values}), caption=repr(self))._repr_html_()
 
     def to_parquet(self, folder: str | Path) -> Path:
-        """Store the run in a folder, whole or not at all, with checksums (`sha256sum -c SHA256SUMS` checks them, too).
+        """Store the run in a folder, whole or not at all, with checksums (for `sha256sum -c SHA256SUMS`), and return its path.
 
         Raises
         ------
@@ -248,12 +248,12 @@ for _name in FRAMES:
 
 
 def left_of(runs: dict[str, Run]) -> list[str]:
-    """Rest of each of some runs (`Run.left`), with its name before it."""
+    """Return a list of texts, the rest of each of some runs (`Run.left`) after its name; runs without one are left out."""
     return [f"{name}: {run.left}" for name, run in runs.items() if run.left]
 
 
 def make_run(simulation, last: bool = False) -> Run:
-    """Gather the results of a simulation up to now; `last`: it does not go on, and gives its logs away."""
+    """Gather the results of a simulation up to now in a `Run`; `last`: it does not go on, and gives its logs away."""
     s = simulation
     info = {} if s.decisions is None else {"log": s.decisions.about(s.policy)}
     info |= {
@@ -279,7 +279,7 @@ def make_run(simulation, last: bool = False) -> Run:
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of the packages that a result depends on, those of estimators and solvers among them."""
+    """Return a dict of the versions (text) of packages that a result depends on, those of estimators and solvers among them."""
     found = {}
     for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", "scikit-learn", "xgboost", "highspy", "mip"):
         try:

@@ -155,7 +155,7 @@ class Scenario:
 
     @classmethod
     def of(cls, simulation: "Simulation") -> "Scenario":
-        """Scenario of a simulation; its estimator and policy have learnt already."""
+        """Return the `Scenario` of a simulation; its estimator and policy have learnt already."""
         s = simulation
         from gpuschedlab.sim.setup.warm import parted_played
 
@@ -163,7 +163,7 @@ class Scenario:
         return cls(cluster=s.cluster, speeds=s.speeds, **parts)
 
     def replace(self, **changes) -> "Scenario":
-        """Copy with some parts changed, by the names of the parameters.
+        """Return a copy, a `Scenario`, with some parts changed, by the names of the parameters.
 
         With another `seed` or `until` it has all that follows from the other parts in common with this one.
         """
@@ -177,14 +177,14 @@ class Scenario:
         return made
 
     def _twin(self, trace: pl.DataFrame, ends: dict) -> "Scenario":
-        """Copy with the same trace and other `ENDS`."""
+        """Return a copy, a `Scenario`, with the same trace and other `ENDS`."""
         twin = object.__new__(type(self))
         vars(twin).update(vars(self) | {"trace": trace} | ends)
         twin._check_ends()
         return twin
 
     def part(self, first: int, count: int, pace: float = 1.0) -> "Scenario":
-        """Scenario of `count` jobs from row `first` on, on a clock that begins with the first of them; their gaps are `pace` times as long.
+        """Return a `Scenario` of `count` jobs from row `first` on, on a clock of their own, with gaps `pace` times as long.
 
         Its rows are not checked again: many short intervals are parts of one trace. It begins with an empty cluster, without history;
         the estimator has learnt already. TraceError if there are no such rows, or the pace is not above 0.
@@ -206,23 +206,23 @@ class Scenario:
 
     @property
     def parts(self) -> dict:
-        """All but trace and cluster, by the names of the parameters."""
+        """Dict of all parts but trace and cluster, by the names of the parameters."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.kw_only}
 
     @property
     def estimator_name(self) -> str:
-        """Class of the estimator."""
+        """Name of the estimator's class, a string."""
         return type(self.estimator or Oracle()).__name__
 
     @property
     def played(self) -> pl.DataFrame:
-        """All jobs of a run in order of submission: the warm ones, which do not count, and those of the trace."""
+        """Frame of all jobs of a run in order of submission: the warm ones, which do not count, and those of the trace."""
         if self.warm is None:
             return self.trace
         return self._once("played", self._warm_and_trace)
 
     def _warm_and_trace(self) -> pl.DataFrame:
-        """Return the warm jobs and those of the trace, in the columns of the trace."""
+        """Return a frame of the warm jobs and those of the trace, in the columns of the trace."""
         warm = with_lists(self.warm, self.cluster, self.types)
         return pl.concat([warm, self.trace], how="diagonal").select(self.trace.columns)
 
@@ -233,7 +233,7 @@ class Scenario:
 
     @property
     def known(self) -> pl.DataFrame | None:
-        """The part of the history that is known when the trace begins (`gpuschedlab.traces.known_at`); None without one.
+        """Frame of the history that is known when the trace begins (`gpuschedlab.traces.known_at`); None without a history.
 
         All that learns from the history or plays it reads it here: estimators and policies learn from the jobs that have ended,
         `past` plays the others as far as they can have run, tuners take their durations for unknown.
@@ -251,7 +251,7 @@ class Scenario:
 
     @property
     def past(self) -> "Scenario":
-        """The known part of the history in the place of the trace, on a clock that begins with it.
+        """`Scenario` with the known part of the history in the place of the trace, on a clock that begins with it.
 
         A job that has not ended when the trace begins is as long as it can have run until then. To leave it out would take
         away its load, and the longest jobs first.
@@ -268,17 +268,17 @@ class Scenario:
 
     @property
     def lessons(self) -> pl.DataFrame | None:
-        """Jobs of the history that have ended when the trace begins; None if there are none."""
+        """Frame of the jobs of the history that have ended when the trace begins; None if there are none."""
         ended = None if self.known is None else self.known.filter(~pl.col("censored"))
         return None if ended is None or ended.is_empty() else ended
 
     @property
     def knowledge(self) -> Estimator:
-        """The estimator, ready to predict: it has learnt from the `lessons` if there are any."""
+        """`Estimator`, ready to predict: it has learnt from the `lessons` if there are any."""
         return self._once("knowledge", self._learnt)
 
     def _learnt(self) -> Estimator:
-        """The estimator, or a copy that has learnt from the `lessons`."""
+        """Return the `Estimator`, or a copy that has learnt from the `lessons`."""
         estimator = self.estimator or Oracle()
         if hasattr(estimator, "history_") or self.lessons is None:
             return estimator
@@ -286,7 +286,7 @@ class Scenario:
 
     @property
     def prepared(self) -> "Prepared":
-        """The common part of all simulations in it.
+        """The common part of all simulations in it, as `Prepared`.
 
         Raises
         ------
@@ -308,7 +308,7 @@ class Scenario:
         remember(self.trace, canonical_order(self.trace.columns))
 
     def fitted(self, policy: Policy) -> Policy:
-        """The policy, ready to run: one that can learn (`fit`) has learnt from the `lessons` if there are any."""
+        """Return the `Policy`, ready to run: one that can learn (`fit`) has learnt from the `lessons` if there are any."""
         learns = isinstance(policy, Policy) and hasattr(policy, "fit") and self.lessons is not None
         return policy.fit(self.lessons) if learns else policy
 
@@ -316,13 +316,13 @@ class Scenario:
         self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None, usage: pl.DataFrame | None = None,
         log: bool | str = False,
     ) -> "Simulation":  # fmt: skip
-        """Simulation of a policy at its beginning; `start`, `initial`, `usage` and `log` as for `Simulation`."""
+        """Return the `Simulation` of a policy at its beginning; `start`, `initial`, `usage` and `log` as for `Simulation`."""
         from gpuschedlab.sim.simulation import Simulation
 
         return Simulation(self, policy, start=start, initial=initial, usage=usage, log=log)
 
     def view(self, policy: Round, now: float = 0.0, **arrays) -> "View":
-        """View of a round policy at an instant, from arrays instead of a simulation: to try its answers one by one.
+        """Return the `View` of a round policy at an instant, from arrays and no simulation: to try its answers one by one.
 
         Parameters
         ----------
@@ -359,11 +359,11 @@ class Scenario:
         return view
 
     def run(self, policy: Policy, *, log: bool | str = False) -> Run:
-        """Simulate a policy, until nothing is left to happen or `until`; with a `log`, the run explains each wait, or those of one job."""
+        """Return the `Run` of a policy, until no event is left or `until`; with a `log` it explains each wait, or one job's."""
         return self.simulation(policy, log=log).run(self.until, last=True)
 
     def summary(self) -> dict:
-        """Its parts, by name; `load`: GPU-time requested over that of the cluster from the first job to the last."""
+        """Return a dict of its parts; `load`: GPU-time requested over that of the cluster from the first job to the last."""
         submit = self.trace["submit"]
         span = float(submit.max() - submit.min()) if self.trace.height else 0.0
         asked = float((self.trace["gpus"] * self.trace["duration"]).sum())

@@ -128,7 +128,7 @@ class Simulation:
         return float(self.state.scalar["now"][0])
 
     def run(self, until: float | None = None, last: bool = False) -> Run:
-        """Go on until an instant (s), or until nothing is left to happen; `last` as in `result`.
+        """Go on until an instant (s), or until nothing is left to happen, and return the `Run`; `last` as in `result`.
 
         Interrupted (Ctrl-C), the simulation stops at a whole event and can be continued.
         """
@@ -164,7 +164,7 @@ class Simulation:
         return consult
 
     def ask(self, until: float = np.inf) -> "View | None":
-        """Go on to the next round of a round policy, and return the view to decide on; None: there is none until then.
+        """Go on to the next round of a round policy, and return the `View` to decide on; None: there is none until then.
 
         Until `answer` decides in the policy's place, the round stays due. An environment for learning agents is made of
         the two.
@@ -190,7 +190,7 @@ class Simulation:
         self.over = False
 
     def _to_round(self, until: float, most: float, watch: bool) -> bool:
-        """Go on until a round is due (True), an instant (s), or the logs hold `most` rows; `watch` as in `go`."""
+        """Go on until a round is due (return True), an instant (s), or the logs hold `most` rows; `watch` as in `go`."""
         while not self.over:
             before = self.now
             counts = counts_of(self.state)
@@ -214,7 +214,7 @@ class Simulation:
         return False
 
     def result(self, last: bool = False) -> Run:
-        """The results so far; `last`: the simulation does not go on, and gives its logs away instead of copies."""
+        """Return the `Run` so far; `last`: the simulation does not go on, and gives its logs away instead of copies."""
         refresh_active(self.state)
         state = self.state
         if len(state.stretches) - state.scalar["stretches"][0] < 2 * len(state.entry):
@@ -232,13 +232,13 @@ class Simulation:
                 state.body[name][runs] = values
 
     def copy(self) -> "Simulation":
-        """Snapshot: an independent simulation at the same instant."""
+        """Return a snapshot: an independent `Simulation` at the same instant."""
         twin = self._fork()
         twin.state = self.state.copy()
         return twin
 
     def under(self, policy: Policy) -> "Simulation":
-        """Snapshot that continues under another policy: a `copy` and its `switch`, at the cost of one."""
+        """Return a new `Simulation` that continues under another policy: a `copy` and its `switch`, at the cost of one."""
         twin = self._fork()
         twin.switch(policy)  # in a state of its own
         return twin
@@ -278,7 +278,7 @@ class Simulation:
         self.raise_fault()
 
     def snapshot(self) -> "Snapshot":
-        """All jobs as they are now, the truth included."""
+        """Return all jobs as they are now, the truth included, as a `Snapshot`."""
         from gpuschedlab.sim.snapshot import take_snapshot
 
         return take_snapshot(self)
@@ -294,7 +294,7 @@ class Simulation:
         return int(self.state.scalar["done"][0]) == len(self.state.job)
 
     def unfinished(self) -> pl.DataFrame:
-        """Jobs in the system now, in the form of `initial`."""
+        """Return a frame of the jobs in the system now, in the form of `initial`."""
         from gpuschedlab.sim.setup import continuation
 
         return continuation.unfinished(self)

@@ -39,7 +39,7 @@ class Snapshot:
 
 
 def take_snapshot(simulation) -> Snapshot:
-    """Copy the present state of a simulation."""
+    """Copy the present state of a simulation into a `Snapshot`."""
     state = simulation.state
     refresh_active(state)
     job = state.job

@@ -10,12 +10,12 @@ PATIENCE = 7 * 86_400.0
 
 
 def counts_of(state: State) -> tuple[int, int]:
-    """Jobs that have come, and that have ended."""
+    """Return two numbers, a tuple: the jobs that have come, and those that have ended."""
     return int(state.scalar["arrived"][0]), int(state.scalar["done"][0])
 
 
 def waiting_of(state: State) -> list[np.ndarray]:
-    """Rows of the jobs that wait, class by class."""
+    """Return a list of arrays, one per class: the rows of its jobs that wait."""
     classes = state.cls[state.cls["count"] > 0]
     bounds = zip(classes["first"].tolist(), classes["count"].tolist(), strict=True)
     return [state.heap[first : first + count] for first, count in bounds]

@@ -60,14 +60,14 @@ class Decisions:
         self.notes = {"": 0}
 
     def copy(self) -> "Decisions":
-        """Log of its own, the same so far."""
+        """Return a log of its own, `Decisions` that are the same so far."""
         twin = copy(self)
         for name in ("parts", "last", "seen", "notes"):
             setattr(twin, name, getattr(self, name).copy())
         return twin
 
     def about(self, policy) -> dict:
-        """How the policy decides, as `Run.info["log"]` keeps it."""
+        """Return a dict of how the policy decides, as `Run.info["log"]` keeps it."""
         if policy.rule()["rounds"][0] == 1:
             return {"kind": "round", "placement": policy.placement}
         says = (type(policy).key.__doc__ or "").strip().partition("\n")[0].rstrip(".")
@@ -141,9 +141,11 @@ class Decisions:
         self._keep(state, jobs, rows)
 
     def _near(self, simulation, jobs) -> tuple[np.ndarray, int | None]:
-        """Of waiting jobs those that say why the one job waits: itself, the first of its queue, those with a promise; its place.
+        """Return an array of the waiting jobs that say why the one job waits, and its place in the queue, as a pair.
 
-        The place is None if a round decides, or if the one job does not wait.
+        They are the job itself, the first of its queue, and those with a promise.
+
+        They are the job itself, the first of its queue, and those with a promise.
         """
         state = simulation.state
         job = self.one
@@ -227,7 +229,7 @@ class Decisions:
             rows["note"] = [self.notes.setdefault(note_of_job[job], len(self.notes)) for job in jobs.tolist()]
 
     def frame(self) -> pl.DataFrame:
-        """The log as a frame (`Run.decisions`)."""
+        """Return the log as a frame (`Run.decisions`)."""
         rows = np.frombuffer(b"".join(part.tobytes() for part in self.parts), ROW)
         columns = {name: rows[name] for name in ROW.names}
         for name, texts in (("reason", REASONS), ("began", BEGINNINGS), ("note", [*self.notes])):
@@ -243,7 +245,7 @@ class Decisions:
 
 
 def _blank(instant: float, jobs: np.ndarray) -> np.ndarray:
-    """Rows of an instant that say nothing of their jobs yet."""
+    """Return an array of rows of an instant, one per job, that say nothing of their jobs yet."""
     rows = np.full(len(jobs), BLANK)
     rows["time"] = instant
     rows["job"] = jobs
@@ -306,7 +308,7 @@ def _planned(state, jobs, rows):
 
 
 def _keys(simulation, jobs, drift: bool) -> np.ndarray:
-    """Keys of jobs, those that the gate holds back behind all others; computed anew if they drift."""
+    """Return an array of the keys of jobs, those that the gate holds back behind all others; computed anew if they drift."""
     body = simulation.state.body
     if not drift:
         return body["key"][jobs]

@@ -32,7 +32,7 @@ class Explanation:
     reasons: pl.DataFrame
 
     def summary(self) -> dict[str, float]:
-        """Seconds waited in all (`waited`), and for each reason."""
+        """Return a dict of seconds waited in all (`waited`), and for each reason."""
         spent = {"waited": float((self.steps["end"] - self.steps["start"]).sum())}
         for start, end, reason in self.reasons.select("start", "end", "reason").iter_rows():
             spent[reason] = spent.get(reason, 0.0) + end - start
@@ -63,7 +63,7 @@ class Explanation:
 
 
 def explain(run, job: str | int) -> Explanation:
-    """Explain the waits of a job of a run; see `Run.explain`."""
+    """Explain the waits of a job of a run in an `Explanation`; see `Run.explain`."""
     if run.decisions is None:
         raise RunError(
             "explain: found a run without a log of decisions; expected one. Run the policy again with "
@@ -87,7 +87,7 @@ def explain(run, job: str | int) -> Explanation:
 
 
 def row_of(names: pl.Series, job: str) -> int:
-    """Row of a job by its name, among the names of all."""
+    """Return the row of a job (int) by its name, among the names of all; raise TraceError if none has it."""
     names = names.cast(pl.Utf8)
     rows = (names == job).arg_true()
     if len(rows):
@@ -103,7 +103,7 @@ def row_of(names: pl.Series, job: str) -> int:
 
 
 def waits_of(run, row: int) -> np.ndarray:
-    """(k, 2) start and end (s) of a job's waits, those of no time among them."""
+    """Return an array (k, 2) of the start and end (s) of a job's waits, those of no time among them."""
     allocations = run.allocations.filter(pl.col("job") == row).select("start", "end").unique().sort("start")
     gpus_from = allocations["start"].to_numpy()
     gpus_until = allocations["end"].to_numpy()
@@ -116,7 +116,10 @@ def waits_of(run, row: int) -> np.ndarray:
 
 
 def steps_of(run, row: int) -> tuple[pl.DataFrame, list[int]]:
-    """Rows of a job's waits, each with its end and `blocker` by name; and the borders of those of one reason and one blocker."""
+    """Return a frame of a job's waits, each with its end and `blocker` by name, and a list of borders.
+
+    The borders are those of rows of one reason and one blocker.
+    """
     mine = run.decisions.filter(pl.col("job") == row)
     over = run.jobs["end"][row]
     if over is None:
@@ -155,7 +158,7 @@ class Context:
         self.running = run.timeline["running"].to_numpy()
 
     def group(self, steps: pl.DataFrame) -> dict:
-        """Facts about steps of one reason: ranges are (least, most)."""
+        """Return a dict of facts about steps of one reason: ranges are (least, most)."""
         first = steps.row(0, named=True)
         start = steps["start"][0]
         end = steps["end"][-1]
@@ -181,7 +184,10 @@ class Context:
         return ranges | facts_of_job | self._of_cluster(start, end)
 
     def _of_cluster(self, start: float, end: float) -> dict:
-        """GPUs that were down at most, and ranges of GPUs in use and running jobs between two instants; 0 without a timeline."""
+        """Return a dict of the GPUs that were down at most, and of the ranges (least, most) of GPUs in use and of running jobs.
+
+        All are taken between two instants (s), and are 0 without a timeline.
+        """
         if not len(self.times):
             return {"down": 0.0, "used": (0.0, 0.0), "running": (0, 0)}
         first = np.searchsorted(self.times, start, "right") - 1
@@ -192,7 +198,7 @@ class Context:
         return {"down": down, "used": (used.min(), used.max()), "running": (running.min(), running.max())}
 
     def about(self, steps: pl.DataFrame) -> str:
-        """Head line: the request of the job, under which policy, and how long it waited."""
+        """Return the head line, a text: the request of the job, under which policy, and how long it waited."""
         job = self.job
         waits = int(steps["began"].count())
         waited = float((steps["end"] - steps["start"]).sum())

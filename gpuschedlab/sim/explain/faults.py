@@ -13,7 +13,7 @@ NUMBERS = {
 
 
 def fault_of(simulation) -> SpeedError | PolicyError:
-    """Fault of the job that the engine blames."""
+    """Return the error of the job that the engine blames: a `SpeedError` if the table lacks a speed, else a `PolicyError`."""
     scalar = simulation.state.scalar[0]
     j = int(scalar["culprit"])
     fault = int(scalar["fault"])

@@ -11,7 +11,7 @@ from gpuschedlab.sim.explain.wording import span as extent
 
 
 def story(run, job: str | int) -> str:
-    """Tell why a job waited; see `Run.story`."""
+    """Tell why a job waited, in a text; see `Run.story`."""
     row = explanation.row_of(run.jobs["job_id"], str(job))
     mine = run.jobs.row(row, named=True)
     first = run.info.get("log", {}).get("first") or "jobs that go before it"
@@ -68,14 +68,14 @@ def _length(wait: list[float]) -> float:
 
 
 def _demand(gpus: float) -> str:
-    """A number of GPUs, with the verb that follows."""
+    """Write a number of GPUs, with the verb that follows, as text."""
     if gpus == 1:
         return f"{extent((gpus, gpus), 'GPU')} was"
     return f"{extent((gpus, gpus), 'GPU')} were"
 
 
 def _stops(preemptions: int) -> str:
-    """How often a job was stopped; empty if it never was."""
+    """Write how often a job was stopped, as text; empty if it never was."""
     if preemptions == 0:
         return ""
     if preemptions == 1:
@@ -84,7 +84,7 @@ def _stops(preemptions: int) -> str:
 
 
 def _free(least: float, most: float, noun: str = "") -> str:
-    """A range of free GPUs, with the verb that follows."""
+    """Write a range of free GPUs, with the verb that follows, as text."""
     verb = "are"
     if least == most == 1:
         verb = "is"
@@ -92,7 +92,7 @@ def _free(least: float, most: float, noun: str = "") -> str:
 
 
 def _behind(run, reasons: pl.DataFrame, main: dict, free: str) -> str:
-    """Which jobs it waits behind, as none may pass."""
+    """Write which jobs it waits behind, as none may pass, as text."""
     needs = run.jobs["gpus"][explanation.row_of(run.jobs["job_id"], main["blocker"])]
     jobs = reasons["blocker"].n_unique()
     which = f"job {main['blocker']}"

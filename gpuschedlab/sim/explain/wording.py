@@ -4,14 +4,14 @@ BEGAN = {"preempted": "preempted; ", "failed": "its node failed; ", "profiled": 
 
 
 def hours(seconds: float, digits: int = 0) -> str:
-    """Write a time in hours, to two decimals or to so many digits."""
+    """Write a time in hours as text, to two decimals or to so many digits."""
     if digits:
         return f"{seconds / 3600:.{digits}g} h"
     return f"{seconds / 3600:.2f} h"
 
 
 def lasting(seconds: float) -> str:
-    """Write how long something lasted, in the unit that reads best."""
+    """Write how long something lasted as text, in the unit that reads best."""
     if seconds < 120:
         return f"{seconds:.3g} s"
     if seconds < 7200:
@@ -20,7 +20,7 @@ def lasting(seconds: float) -> str:
 
 
 def span(least_most: tuple[float, float], noun: str = "") -> str:
-    """Write a range of numbers, or the one number that it is, and the noun that is counted."""
+    """Write a range of numbers as text, or the one number that it is, and the noun that is counted."""
     low, high = least_most
     number = f"{low:g}"
     if low != high:
@@ -33,12 +33,12 @@ def span(least_most: tuple[float, float], noun: str = "") -> str:
 
 
 def phrase(facts: dict) -> str:
-    """Say why a job waited, from the facts about some steps of one reason."""
+    """Say why a job waited, as text, from the facts about some steps of one reason."""
     return BEGAN.get(facts["began"], "") + PHRASES[facts["reason"]](facts) + _beside(facts)
 
 
 def _beside(facts: dict) -> str:
-    """Other facts of then: jobs before it, running ones that may not be preempted, nodes that were down; empty if nothing did."""
+    """Write other facts of then, as text: jobs before it, running ones that may not be preempted, nodes that were down; or ""."""
     parts = []
     if facts["gated"]:
         parts.append("the policy's gate held it back")
@@ -67,14 +67,14 @@ def _beside(facts: dict) -> str:
 
 
 def _instant(before: str, seconds: float | None) -> str:
-    """An instant after some words, such as "until"; empty if there is none."""
+    """Write an instant after some words, such as "until"; "" if there is none."""
     if seconds is None:
         return ""
     return f"{before} {hours(seconds)}"
 
 
 def _before(facts: dict) -> str:
-    """Waiting jobs that go before it, beside the one that it waits behind; empty if there is none."""
+    """Write the waiting jobs that go before it, beside the one that it waits behind; an empty text if there is none."""
     least, most = facts["place"]
     if not most:
         return ""
@@ -86,7 +86,7 @@ def _before(facts: dict) -> str:
 
 
 def _needs(facts: dict) -> str:
-    """GPUs that are needed, those that were free, and how many were missing where the placement rule allows."""
+    """Write the GPUs that are needed, those that were free, and how many were missing as the placement rule allows, as text."""
     needs = facts["needs"]
     _, free = facts["free"]
     least, most = facts["missing"]

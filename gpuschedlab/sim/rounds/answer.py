@@ -50,7 +50,7 @@ class Check:
         self.when = f"at t={view.now:g} s"
 
     def checked(self) -> Checked:
-        """Check the fields one by one."""
+        """Check the fields one by one and return them as `Checked`; raise the policy's error if one is wrong."""
         if not isinstance(self.answer, Allocation):
             raise self._error(f"found {type(self.answer).__name__}; expected an Allocation.")
         given = self.answer
@@ -99,7 +99,7 @@ class Check:
             )
 
     def _demands(self, out) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Check GPUs, types, partners and capacity; the positions (n,) of hosts, and the reservations."""
+        """Check GPUs, types, partners and capacity; return an array (n,) of positions of hosts, and a dict of reservations."""
         given = self.answer
         host = out["host"]
         gpus = self._numbers("gpus")
@@ -148,7 +148,7 @@ class Check:
         return self._numbers(field) != 0
 
     def _whole(self, field: str, low: int, high: int, used=True) -> np.ndarray:
-        """Whole numbers between two bounds, wherever they are used."""
+        """Return the array of a field's whole numbers, which must lie between two bounds wherever they are used."""
         values = self._numbers(field)
         whole = (values >= low) & (values <= high) & (values == np.floor(values))
         self._demand(whole | ~np.asarray(used), field, values, f"{low} to {high}, a whole number")
@@ -221,7 +221,7 @@ class Check:
             )
 
     def _cells(self, out, host) -> np.ndarray:
-        """Rows of nodes by job and node; `out` gets the rows of each job."""
+        """Return an array of rows of nodes by job and node; `out` gets the rows of each job."""
         if self.answer.nodes is None or len(self.answer.nodes) == 0:
             return np.zeros(0, CELL)
         rows = self._array("nodes", self.answer.nodes)

@@ -22,7 +22,7 @@ def decide(simulation):
 
 
 def view_now(simulation) -> View:
-    """View of the policy now, once the estimator has renewed its estimates."""
+    """Return the `View` of the policy now, once the estimator has renewed its estimates."""
     s = simulation
     index = refresh_active(simulation.state)
     known = {"memory": s.memory, "reserved": s.reserved, "learnt": s.learnt}
@@ -44,7 +44,7 @@ def _learn(learnt: np.ndarray, view: View):
 
 
 def _answer(simulation, view: View) -> Allocation:
-    """The policy's answer; its name and the time are added to its own exceptions."""
+    """Return the policy's answer, an `Allocation`; its name and the time are added to its own exceptions."""
     try:
         return simulation.policy.allocate(view)
     except LabError:
@@ -72,7 +72,7 @@ def put_into_force(simulation, view: View, answer: Allocation, seconds: float):
 
 
 def reserve(simulation, reserved: dict[str, np.ndarray]) -> bool:
-    """Log the reservations from now on, GPUs (T,) by name, in the place of earlier ones; whether that changes anything."""
+    """Log the reservations from now on, GPUs (T,) by name, in the place of earlier ones; return whether that changes anything."""
     s = simulation
     before = len(simulation.pools)
     none = np.zeros(len(simulation.cluster.gpu_types))

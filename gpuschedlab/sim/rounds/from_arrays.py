@@ -12,7 +12,10 @@ from gpuschedlab.sim.setup.prepared import Prepared
 
 
 def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple[State, np.ndarray]:
-    """State at an instant, and the rows (n,) of the jobs submitted by then; they wait, unless arrays say otherwise."""
+    """Return a pair: the `State` at an instant, and an array (n,) of the rows of the jobs submitted by then.
+
+    The jobs wait, unless arrays say otherwise.
+    """
     state = build_state(prepared, policy)
     index = np.arange(np.searchsorted(state.job["submit"], now, "right"))
     state.scalar["now"] = now

@@ -102,7 +102,7 @@ class View(OfJobs):
         nodes: np.ndarray | None = None,
         memory: object = None,
     ) -> "View":
-        """View of a part: some of the jobs, and some of the GPUs.
+        """Return the `View` of a part: some of the jobs, and some of the GPUs.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class View(OfJobs):
         return part
 
     def codes(self, column: str) -> np.ndarray:
-        """Small integers (n,) for the values of any text column of the trace, in order of name; -1 if it is null.
+        """Return an array (n,) of small integers for the values of any text column of the trace, in order of name; -1 for null.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class View(OfJobs):
         return self._prepared.codes(column)[self.index]
 
     def usage(self, column: str) -> np.ndarray:
-        """Decayed usage (n,) of all that have the same value in a text column as each job (GPU-s); 0 if it is null.
+        """Return an array (n,): decayed usage (GPU-s) of all that have the job's value in a text column; 0 if that is null.
 
         Usage is charged to the policy's accounts (`Policy.charged`, `half_life`).
 
@@ -160,11 +160,11 @@ class View(OfJobs):
         return by_value[codes[self.index]]  # the last entry, which no account has, is that of jobs without a value
 
     def texts(self, column: str) -> np.ndarray:
-        """Values (n,) of a text column of the trace, "" if it is null or the trace has no such column; KeyError as `codes`."""
+        """Return an array (n,) of a text column of the trace, "" for null or if it has no such column; KeyError as `codes`."""
         return self._prepared.texts(column)[self.index]
 
     def declared(self, column: str, default: float) -> np.ndarray:
-        """Numbers (n,) that the owners of jobs declare, of a column of `DECLARED`; `default` if there is none.
+        """Return an array (n,) of numbers that owners of jobs declare, of a column of `DECLARED`; `default` if there is none.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class View(OfJobs):
         return self._prepared.declared(column, default)[self.index]
 
     def start_seconds(self, kind: str = "", jobs: np.ndarray | None = None) -> np.ndarray:
-        """Seconds (k,) before progress if a job starts now: at a start of a kind, or "" as every start.
+        """Return an array (k,) of seconds before progress if jobs start now: at a start of a kind, or "" as every start.
 
         Parameters
         ----------
@@ -195,30 +195,30 @@ class View(OfJobs):
         return self._prepared.start_seconds(kind, rows)
 
     def job_id(self, i: int) -> str:
-        """Name of the job at a position."""
+        """Return the name of the job at a position, a string."""
         return self._prepared.trace.frame["job_id"][int(self.index[i])]
 
     def model_name(self, i: int) -> str | None:
-        """Name of its model; None without one."""
+        """Return the name of its model, a string; None without one."""
         return self._prepared.models[int(self.index[i])]
 
     def has_run(self, rows: np.ndarray) -> np.ndarray:
-        """Whether jobs, by their rows in the trace, have been started."""
+        """Return an array of bools, of the shape of `rows`: whether each job, by its row in the trace, has been started."""
         return (self._state.job["state"][rows] != UNSEEN) & (self._state.job["starts"][rows] > 0)
 
     @cached_property
     def up(self) -> np.ndarray:
-        """(N,) bool, nodes that are up."""
+        """Array (N,) of bools: nodes that are up."""
         return self._state.nodes["down"] == 0
 
     @cached_property
     def free(self) -> np.ndarray:
-        """(N,) free GPUs of each node that is up."""
+        """Array (N,) of the free GPUs of each node that is up."""
         return np.where(self.up, self._state.nodes["free"] / SLOTS, 0.0)
 
     @cached_property
     def capacity(self) -> np.ndarray:
-        """(T,) GPUs up now of each type."""
+        """Array (T,) of the GPUs up now of each type."""
         size = self._state.nodes["size"] * self.up
         return np.bincount(self._state.nodes["type"], weights=size, minlength=len(self.cluster.gpu_types)) / SLOTS
 
@@ -239,7 +239,7 @@ class View(OfJobs):
 
     @cached_property
     def metric(self) -> np.ndarray:
-        """(n,) metric that its training shows now, nan if no curve is known."""
+        """Array (n,) of the metric that its training shows now, nan if no curve is known."""
         return metric_shown(self, self._state, np.inf)
 
     def metric_after(self, count: float) -> np.ndarray:
@@ -253,7 +253,7 @@ class View(OfJobs):
         return metric_shown(self, self._state, count)
 
     def factors(self, mode: str) -> np.ndarray | None:
-        """Speed factors by pair of models (M, M), as far as the estimator knows them; None if no pair is known.
+        """Array (M, M) of speed factors by pair of models, as far as the estimator knows them; None if no pair is known.
 
         Parameters
         ----------

@@ -48,39 +48,39 @@ class OfJobs:
 
     @cached_property
     def age(self) -> np.ndarray:
-        """(n,) seconds since submission."""
+        """Array (n,) of seconds since submission."""
         return self.now - self.submit
 
     @cached_property
     def elastic(self) -> np.ndarray:
-        """(n,) bool, runs on other numbers of GPUs than it requests."""
+        """Array (n,) of bools: runs on other numbers of GPUs than it requests."""
         return self.model >= 0 if self.speeds is None else (self.model >= 0) & ~self.speeds.relative[self.model]
 
     @cached_property
     def running(self) -> np.ndarray:
-        """(n,) bool, holding GPUs now."""
+        """Array (n,) of bools: holding GPUs now."""
         return self._state.job["state"][self.index] == RUNNING
 
     @cached_property
     def restarts(self) -> np.ndarray:
-        """(n,) starts after the first."""
+        """Array (n,) of starts after the first."""
         return np.maximum(self._state.job["starts"][self.index] - 1, 0)
 
     @cached_property
     def restart(self) -> np.ndarray:
-        """(n,) seconds of delay at a restart."""
+        """Array (n,) of seconds of delay at a restart."""
         return self._state.body["restart"][self.index] + self._state.body["switch"][self.index]
 
     @cached_property
     def partner(self) -> np.ndarray:
-        """(n,) position of the job that it shares GPUs with, -1: none."""
+        """Array (n,) of the position of the job that it shares GPUs with, -1: none."""
         place = np.full(len(self._state.job) + 1, -1)  # the last entry means no partner
         place[self.index] = np.arange(len(self))
         return place[self._state.body["partner"][self.index]]
 
     @cached_property
     def nodes(self) -> np.ndarray:
-        """(m, 3) rows (job, node, GPUs) of running jobs, in order; without jobs that share another's GPUs."""
+        """Array (m, 3) of rows (job, node, GPUs) of running jobs, in order; without jobs that share another's GPUs."""
         head = np.where(self.running, self._state.body["head"][self.index], -1)
         entry = self._state.entry
         at = np.flatnonzero(head >= 0)
@@ -96,7 +96,7 @@ class OfJobs:
 
 
 def metric_shown(view, state: State, count: float) -> np.ndarray:
-    """Metric (n,) that jobs showed at their progress, or at an earlier measurement; nan: no curve, or not yet."""
+    """Return an array (n,) of the metric that jobs showed at their progress, or a measurement before; nan: none yet."""
     shown = np.full(len(view), np.nan)
     curves = None if view.speeds is None else view.speeds.curves
     if curves is None:

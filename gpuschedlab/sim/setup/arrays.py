@@ -51,7 +51,7 @@ def _classes(prepared: Prepared, job, rule):
 
 
 def _once_each(codes: tuple[np.ndarray, ...], function) -> list[np.ndarray]:
-    """Result of a function for each array; arrays that are the same object are computed once."""
+    """Return a list of a function's result for each array; arrays that are the same object are computed once."""
     results = {}
     for code in codes:
         if id(code) not in results:
@@ -81,7 +81,7 @@ def _classed(prepared: Prepared, job, body, rule):
 
 
 def build_state(prepared: Prepared, policy, ready=None) -> State:
-    """Make the arrays of a simulation at its beginning, which is 0 or the first submission of a warm job; `ready` as in `arrange`."""
+    """Make the `State` of a simulation at its beginning: 0, or the first submission of a warm job; `ready` as in `arrange`."""
     job = filled(NEW_JOB, prepared.trace.frame.height, prepared.job)
     body = filled(NEW_BODY, len(job), prepared.body)
     ruled = arrange(prepared, job, body, policy, ready)
@@ -125,12 +125,12 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
 
 
 def _smallest(prepared: Prepared) -> int:
-    """Slots of the smallest job, at most those of a GPU."""
+    """Return the number of slots of the smallest job, at most those of a GPU."""
     return min(SLOTS, int(prepared.body["slots"].min(initial=SLOTS)))
 
 
 def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready=None) -> dict:
-    """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes."""
+    """Make a dict of the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes."""
     # `ready`: the nodes that a profiler may take now, in order; None: all.
     cluster = prepared.cluster
     checkpoint = prepared.delays.checkpoint
@@ -247,7 +247,10 @@ def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
 
 
 def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str, np.ndarray]:
-    """Ledger of a policy's accounts, nothing used yet, and their tree; accounts and points are put into jobs, which have none yet."""
+    """Return a dict of two arrays: the `ledger` of a policy's accounts, nothing used yet, and their `tree`.
+
+    Accounts and points are put into jobs, which have none yet.
+    """
     trace = prepared.trace.frame
     accounts = policy.accounts(trace)
     if accounts is None:
@@ -266,7 +269,7 @@ def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str
 
 
 def _charged_accounts(trace: pl.DataFrame, columns) -> tuple:
-    """Account (n,) of each job, and their tree as `Ordered.accounts` returns it.
+    """Return a pair: the account (n,) of each job, an array, and their tree as `Ordered.accounts` returns it.
 
     Jobs that are alike in all columns that are charged have an account, and each account one share. Without such columns no job has one.
     """
@@ -282,7 +285,7 @@ def _charged_accounts(trace: pl.DataFrame, columns) -> tuple:
 
 
 def open_quotas(prepared, policy) -> dict[str, np.ndarray]:
-    """Quotas of a policy, and the claims of jobs on them."""
+    """Return a dict of two arrays: the quotas of a policy, and the claims of jobs on them."""
     trace = prepared.trace.frame
     no_quotas = (np.zeros((trace.height, 0), CLAIM), np.zeros(0))
     claims, most = policy.quotas(trace, prepared.cluster) or no_quotas
@@ -316,6 +319,6 @@ def charge_past(state: State):
 
 
 def _sums(account: np.ndarray, values: np.ndarray, accounts: int) -> np.ndarray:
-    """Sum of values (n,) in each account; those of account -1 are in none."""
+    """Return an array of the sums of values (n,) in each account; those of account -1 are in none."""
     has_account = account >= 0
     return np.bincount(account[has_account], values[has_account], accounts)

@@ -15,7 +15,7 @@ PAST = ("executed", "attained", "progress", "contention", "waiting_since", "star
 
 
 def unfinished(simulation) -> pl.DataFrame:
-    """Jobs submitted and not done, with the service that they have received."""
+    """Return a frame of the jobs submitted and not done, with the service that they have received."""
     index = refresh_active(simulation.state)
     job = simulation.state.job[index]
     values = {name: job[name] for name in PAST}
@@ -154,7 +154,7 @@ def charge_before(simulation):
 
 
 def _accounts_of(simulation, past: pl.DataFrame) -> np.ndarray:
-    """Account (k,) of each job of the past; -1 for those of which no job of the trace has the account."""
+    """Return an array of the account (k,) of each job of the past; -1 if no job of the trace has the account."""
     policy = simulation.policy
     tree = policy.accounts(past)
     if tree is not None:

@@ -15,7 +15,7 @@ from gpuschedlab.errors import ClusterError, TraceError
 
 
 def with_lists(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> pl.DataFrame:
-    """The trace with types and partitions of jobs as lists, in columns `gpu_types` and `partitions`; null: anything will do."""
+    """Return the trace (frame) with lists of each job's types and partitions, `gpu_types` and `partitions`; null: any will do."""
     if types not in (None, "requested"):
         raise TraceError(f"types: found {types!r}; expected None (jobs run on any), or 'requested'.")
     bound = {}
@@ -36,12 +36,12 @@ def with_lists(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> pl.D
 
 
 def partitions_of(cluster: Cluster) -> set[str]:
-    """Partitions of a cluster."""
+    """Return the set of the names of a cluster's partitions."""
     return {name for group in cluster.groups for name in group.partitions}
 
 
 def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> np.ndarray | None:
-    """Place (n, T) of each type of nodes among those that a job asks for, from 1; 0: it may not have them. None: all are alike.
+    """Return an array (n, T): the turn of each type of nodes for a job, from 1; 0: it may not have them. None: all are alike.
 
     -1: nodes of its partition whose GPU type it does not ask for.
     """
@@ -67,7 +67,7 @@ def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> 
 
 
 def _turns(cluster: Cluster, request: dict[str, str]) -> list[int]:
-    """Place of each type of nodes for one request."""
+    """Return a list of ints, the turn of each type of nodes for one request: 0 or less if the job may not run there."""
     wanted_types = request.get("gpu_types", "").lower().split("\0")
     wanted_partitions = set(request.get("partitions", "").split("\0"))
     partitions = {group.kind: set(group.partitions) for group in cluster.groups}
@@ -86,7 +86,7 @@ def _turns(cluster: Cluster, request: dict[str, str]) -> list[int]:
 
 
 def _lacking(requests: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterError:
-    """Error that counts the requests that no node meets, the commonest first."""
+    """Return the `ClusterError` that counts the requests that no node meets, the commonest first."""
     from gpuschedlab.sim.setup.unknown_names import commonest
 
     columns = requests.columns
@@ -158,7 +158,7 @@ def can_ever(groups: tuple[Nodes, ...], placing: Placing, types: tuple[str, ...]
 
 
 def able_to_run(empty: EmptyCluster, requests: Requests) -> np.ndarray:
-    """Whether jobs (n,) could ever be placed on an empty cluster."""
+    """Return an array (n,) of bools: whether jobs could ever be placed on an empty cluster."""
     cluster = empty.cluster
     T = len(cluster.gpu_types)
     nodes = requests.nodes
@@ -182,7 +182,7 @@ def check_eligible(empty: EmptyCluster, requests: Requests, trace: Mapping):
 
 
 def _never(empty: EmptyCluster, requests: Requests, trace: Mapping, rows: np.ndarray) -> ClusterError:
-    """Error that names the largest of the jobs (rows) that could never run."""
+    """Return the `ClusterError` that names the largest of the jobs (rows) that could never run."""
     cluster = empty.cluster
     spared = empty.placing.spared
     i = int(rows[np.argmax(requests.slots[rows])])
@@ -210,7 +210,7 @@ def _never(empty: EmptyCluster, requests: Requests, trace: Mapping, rows: np.nda
 
 
 def _nodes(count: int) -> str:
-    """A number of nodes in words."""
+    """Write a number of nodes in words."""
     if count == 1:
         return "1 node"
     return f"{count} nodes"

@@ -54,7 +54,10 @@ def part_of(scenario, first: int, count: int, pace: float):
 
 
 def _prepared_part(whole: Prepared, part, rows: slice) -> Prepared:
-    """Cut the arrays of a part out of those of the whole; fields that depend on the clock, or on which jobs there are, are made anew."""
+    """Return the `Prepared` of a part, its arrays cut out of those of the whole.
+
+    Fields that depend on the clock, or on which jobs there are, are made anew.
+    """
     trace = part.trace.clone()
     job = {name: values[rows] for name, values in whole.job.items()}
     body = {name: values[rows] for name, values in whole.body.items()}
@@ -86,7 +89,7 @@ def _prepared_part(whole: Prepared, part, rows: slice) -> Prepared:
 
 
 def _renumbered(codes: np.ndarray) -> np.ndarray:
-    """Codes (n,) of a part of the jobs, as if no other job had a name: from 0 up, without gaps, -1 if there is none."""
+    """Return an array of codes (n,) of a part of the jobs, as if no other had a name: from 0 up, without gaps, -1 for none."""
     names = np.unique(codes[codes >= 0])
     renumbered = np.searchsorted(names, codes).astype(np.int32)
     renumbered[codes < 0] = -1

@@ -68,7 +68,7 @@ class Prepared:
     cache: dict = field(default_factory=dict)
 
     def demands(self, sharing: bool) -> Demands:
-        """Return the demands of jobs by slots, usable types, nodes, and, if jobs share GPUs, model."""
+        """The jobs' `Demands`: by slots, usable types, nodes, and, if jobs share GPUs, model."""
         key = ("demands", sharing)
         if key not in self.cache:
             knows = self.body["knows"].astype(np.int64)
@@ -89,7 +89,7 @@ class Prepared:
 
     @cached_property
     def asked(self) -> np.ndarray:
-        """Nodes (n,) that each job asks for, 0: any number."""
+        """Array (n,) of the nodes that each job asks for, 0: any number."""
         return _column(self.trace.frame, "nodes", 0).astype(np.int64)
 
     def codes(self, column: str) -> np.ndarray:
@@ -128,12 +128,12 @@ class Prepared:
 
     @cached_property
     def models(self) -> pl.Series:
-        """Model of each job, null without one."""
+        """Polars Series of the model of each job (text), null without one."""
         return self.trace.frame.get_column("model", default=pl.Series([None] * self.trace.frame.height, dtype=pl.Utf8))
 
     @cached_property
     def _before(self) -> dict[str, np.ndarray]:
-        """Seconds (n,) before progress of each job at a start of each kind, nan if it says nothing of the model."""
+        """Dict of arrays (n,): seconds before progress of each job at a start of each kind, nan if the model's are not known."""
         return dict(zip(self.delays.names, self.delays.table(self.models), strict=True))
 
     def start_seconds(self, kind: str, rows: np.ndarray) -> np.ndarray:
@@ -145,7 +145,10 @@ class Prepared:
 
 
 def distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (n,) from 0 up that differ, ascending, and which of them each is (n,); as `numpy.unique`, which sorts them all."""
+    """Return a tuple of two arrays: the numbers from 0 up that differ, ascending, and which of them each is (n,).
+
+    The same as `numpy.unique`, which sorts them all.
+    """
     most = int(numbers.max(initial=0))
     if most > 4 * len(numbers):
         return np.unique(numbers, return_inverse=True)
@@ -164,7 +167,7 @@ def _check_known(column: str) -> None:
 
 
 def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
-    """Seconds (n,) for which each job may run from a start of it, inf: for as long as it likes."""
+    """Return an array (n,) of the seconds for which each job may run from a start of it, inf: for as long as it likes."""
     if isinstance(limits, int | float) and not isinstance(limits, bool) and limits > 0:
         return constant(float(limits), trace.height)
     if limits not in (None, "requested", "none"):
@@ -185,7 +188,7 @@ def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
 
 
 def prepare(scenario) -> Prepared:
-    """Make the arrays that simulations of a scenario have in common; its estimator predicts each job."""
+    """Make the arrays that simulations of a scenario have in common, a `Prepared`; its estimator predicts each job."""
     trace = scenario.played.clone()  # which nobody else can change in place
     speeds = scenario.speeds
     cluster = scenario.cluster
@@ -211,7 +214,7 @@ def prepare(scenario) -> Prepared:
 
 
 def _events(cluster: Cluster) -> dict[str, np.ndarray]:
-    """Windows of a cluster, and instants at which its nodes fail (1) or come back (-1), each in order."""
+    """Return a dict of arrays: windows of a cluster, and instants at which nodes fail (1) or come back (-1), each in order."""
     outages = [(event.start, 1, event.node) for event in cluster.events]
     outages += [(event.end, -1, event.node) for event in cluster.events if np.isfinite(event.end)]
     in_order = [(time, node, change) for time, change, node in sorted(outages)]
@@ -220,7 +223,7 @@ def _events(cluster: Cluster) -> dict[str, np.ndarray]:
 
 
 def estimates_of(scenario, trace: pl.DataFrame) -> np.ndarray:
-    """Duration (n,) that the estimator of a scenario expects of each job, by the columns known at submission."""
+    """Return an array (n,) of the duration that a scenario's estimator expects of each job, by columns known at submission."""
     known_columns = trace[[name for name in trace.columns if name not in RECORDED]]
     if "jobs" in trace.columns:  # where a row represents several jobs, one of them
         known_columns = known_columns.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0))
@@ -228,19 +231,19 @@ def estimates_of(scenario, trace: pl.DataFrame) -> np.ndarray:
 
 
 def _column(trace: pl.DataFrame, name: str, default) -> np.ndarray:
-    """Column (n,) with a default for nulls; if there is none, the default takes no memory, and cannot be written to."""
+    """Return a column, an array (n,), with a default for nulls; if it is not there, an array that cannot be written to."""
     if name in trace.columns:
         return trace[name].fill_null(default).to_numpy()
     return constant(default, trace.height)
 
 
 def constant(value, rows: int) -> np.ndarray:
-    """Array (rows,) of one value, which takes the memory of one."""
+    """Return an array (rows,) of one value, which takes the memory of one."""
     return np.broadcast_to(np.asarray(value), rows)
 
 
 def text_codes(trace: pl.DataFrame, name: str) -> np.ndarray:
-    """Small integers for the values of a text column, in order of name; -1 for null or no column."""
+    """Return an array (n,) of small integers for the values of a text column, in order of name; -1 for null or no column."""
     if name not in trace.columns:
         return np.full(trace.height, -1, np.int32)
     names = pl.Enum(trace[name].drop_nulls().unique().sort())
@@ -248,7 +251,7 @@ def text_codes(trace: pl.DataFrame, name: str) -> np.ndarray:
 
 
 def model_codes(trace: pl.DataFrame, speeds) -> np.ndarray:
-    """(n,) index of each job's model in the speed table, -1 without one."""
+    """Return an array (n,) of the index of each job's model in the speed table, -1 without one."""
     if speeds is None or "model" not in trace.columns:
         return np.full(trace.height, -1, np.int32)
     code_of_name = {name: i for i, name in enumerate(speeds.models)}
@@ -256,7 +259,7 @@ def model_codes(trace: pl.DataFrame, speeds) -> np.ndarray:
 
 
 def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_map) -> np.ndarray:
-    """(n,) speed on twice the least number of nodes, relative to the least; 1 if either is unknown."""
+    """Return an array (n,) of speeds on twice the least number of nodes, relative to the least; 1 if either is unknown."""
     if speeds is None or len(type_map) == 0 or type_map[0] < 0:
         return constant(1.0, len(model))
     models, model_row = np.unique(model, return_inverse=True)
@@ -272,7 +275,10 @@ def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_
 
 
 def known_types(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
-    """GPU types (K, T) on which jobs have a speed on the GPUs that they request (`Speeds.usable`), and the row of each job (n,)."""
+    """Return a tuple of two arrays: the GPU types (K, T) on which jobs have a speed, and the row of each job (n,).
+
+    A speed is known for the GPUs that a job requests (`Speeds.usable`).
+    """
     if speeds is None:
         return np.ones((1, len(type_map)), np.int8), constant(np.int32(0), len(body["slots"]))
     gpus_of_job = body["slots"] / SLOTS / body["jobs"]  # as the engine looks speeds up
@@ -285,7 +291,10 @@ def known_types(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
 
 
 def allowed_types(known: np.ndarray, body: dict, turns: np.ndarray | None) -> np.ndarray:
-    """Types (K, T) on which jobs may run, of those (L, T) that know their models; `body["knows"]` is changed to its rows."""
+    """Return an array (K, T) of the types on which jobs may run, of those (L, T) that know their models.
+
+    `body["knows"]` is changed to its rows.
+    """
     if turns is None:
         return known
     allowed, body["knows"] = _rows(known[body["knows"]] * turns)
@@ -293,7 +302,7 @@ def allowed_types(known: np.ndarray, body: dict, turns: np.ndarray | None) -> np
 
 
 def _rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (K, T) of a table that differ, and which of them each is (n,)."""
+    """Return a tuple of two arrays: the rows (K, T) of a table that differ, and which of them each is (n,)."""
     from gpuschedlab.cluster.distinct_rows import distinct_rows
 
     distinct = distinct_rows(table)
@@ -301,7 +310,7 @@ def _rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _work(trace: pl.DataFrame, speeds, model: np.ndarray) -> np.ndarray:
-    """(n,) true work: duration, or target, or the model's whole progress."""
+    """Return an array (n,) of true work: duration, or target, or the model's whole progress."""
     duration = trace["duration"].to_numpy()
     if speeds is None:
         return duration
@@ -350,7 +359,7 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
 
 
 def _tables(speeds) -> dict:
-    """Arrays of the speed table by name; without speeds, and for tables of pairs that are not there, arrays without rows."""
+    """Return a dict of the speed table's arrays; they have no rows without speeds, and for tables of pairs that are not there."""
     if speeds is None:
         tables = dict.fromkeys(("code", "row"), np.zeros(0, np.int64))
         tables |= {name: np.zeros(0) for name in ("rate", "seg_end")}

@@ -18,7 +18,7 @@ NAMED = 10
 
 
 def commonest(counts: Iterable[tuple[str, int]]) -> str:
-    """The first of some names with their counts, and how many more there are."""
+    """Write the first of some names with their counts, and how many more there are, as text."""
     named = [f"{name} ({count})" for name, count in counts]
     first = ", ".join(named[:NAMED])
     if len(named) > NAMED:

@@ -7,7 +7,7 @@ from gpuschedlab.traces import validate
 
 
 def validated_warm(warm: pl.DataFrame | None, trace: pl.DataFrame) -> pl.DataFrame | None:
-    """Return warm jobs with the columns of a trace, or None if there are none.
+    """Return a frame of warm jobs with the columns of a trace, or None if there are none.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def validated_warm(warm: pl.DataFrame | None, trace: pl.DataFrame) -> pl.DataFra
 
 
 def parted_played(played: pl.DataFrame) -> dict[str, pl.DataFrame | None]:
-    """Return the parts `trace` and `warm` of a scenario that plays these jobs; `warm` is None without jobs before."""
+    """Return a dict of a scenario's parts `trace` and `warm` (frames) that play these jobs; `warm` is None if it has none."""
     warm = played.filter(pl.col("submit") < 0)
     if warm.is_empty():
         return {"trace": played, "warm": None}

@@ -141,7 +141,7 @@ class State:
             self.table[PLACE["knobs"], 0] = knobs.ctypes.data
 
     def replace(self, **arrays) -> "State":
-        """State with some arrays exchanged and the others shared."""
+        """Return a `State` with some arrays exchanged and the others shared."""
         twin = object.__new__(State)
         twin.__dict__.update(self.__dict__)
         twin.table = self.table.copy()
@@ -150,7 +150,7 @@ class State:
         return twin
 
     def copy(self) -> "State":
-        """State of its own, which shares the arrays that never change."""
+        """Return a `State` of its own, which shares the arrays that never change."""
         arrays = {name: copied(getattr(self, name)) for name in CHANGING}
         return self.replace(**arrays, **{name: spare(getattr(self, name), self.scalar[name][0]) for name in LOGS})
 
@@ -238,12 +238,12 @@ def _attribute(context, builder, kind, value, name):
 
 
 def _bytes(array: np.ndarray) -> np.ndarray:
-    """The same rows without fields, which numpy would copy one by one, ten times as slowly."""
+    """Return the same array without fields, which numpy would copy one by one, ten times as slowly."""
     return array.view(f"V{array.dtype.itemsize}") if array.dtype.names else array
 
 
 def copied(array: np.ndarray) -> np.ndarray:
-    """Copy of an array, with fields or without."""
+    """Return a copy of an array, with fields or without."""
     return _bytes(array).copy().view(array.dtype)
 
 
@@ -260,7 +260,7 @@ LAZY = 32 << 20
 
 
 def long_array(rows: int, dtype: np.dtype) -> np.ndarray:
-    """Array (rows,) that is filled from its beginning: zeros if it is long, of which only the used part takes memory."""
+    """Return an array (rows,) that is filled from its beginning: zeros if it is long, whose used part alone takes memory."""
     # Numpy would ask the system for huge pages, each of which is found and cleared whole when its first byte is touched.
     size = rows * dtype.itemsize
     if size < LAZY:
@@ -269,7 +269,7 @@ def long_array(rows: int, dtype: np.dtype) -> np.ndarray:
 
 
 def _memory(rows: int, dtype: np.dtype) -> np.ndarray:
-    """Memory for a log (rows,) and its growth; for a long one twice as much, which costs nothing until it is used."""
+    """Return an array, the memory for a log (rows,) and its growth; for a long one twice as much, free until it is used."""
     room = RESERVED * rows
     if room * dtype.itemsize >= LAZY:
         return long_array(2 * room, dtype)
@@ -277,26 +277,26 @@ def _memory(rows: int, dtype: np.dtype) -> np.ndarray:
 
 
 def _cleared(memory: np.ndarray, begin: int, end: int) -> np.ndarray:
-    """First rows of a log's memory, of which those from `begin` on, never used before, hold zeros."""
+    """Return the first `end` rows of a log's memory, an array; those from `begin` on, never used before, hold zeros."""
     if memory.nbytes < LAZY:
         memory.view(np.uint8)[begin * memory.itemsize : end * memory.itemsize] = 0
     return memory[:end]
 
 
 def new_log(rows: int, dtype: np.dtype) -> np.ndarray:
-    """Log (rows,) of zeros, which `longer` makes longer in place."""
+    """Return a log, an array (rows,) of zeros, which `longer` makes longer in place."""
     return _cleared(_memory(rows, dtype), 0, rows)
 
 
 def spare(log: np.ndarray, used: int) -> np.ndarray:
-    """Copy of a log's first rows, with the same room."""
+    """Return a copy of a log's first `used` rows, an array with the same room."""
     made = new_log(len(log), log.dtype)
     _bytes(made)[:used] = _bytes(log)[:used]
     return made
 
 
 def longer(log: np.ndarray) -> np.ndarray:
-    """The log with twice its room; copied if its memory does not suffice."""
+    """Return the log as an array with twice its room; it is copied if its memory does not suffice."""
     rows = len(log)
     memory = log.base
     if not (isinstance(memory, np.ndarray) and memory.dtype == log.dtype and len(memory) >= 2 * rows):
@@ -310,13 +310,13 @@ BLOCK = 2048
 
 
 def blocks(rows: int) -> Iterator[slice]:
-    """Slices of rows, from the first to the last."""
+    """Yield slices of rows, from the first to the last."""
     for begin in range(0, rows, BLOCK):
         yield slice(begin, min(begin + BLOCK, rows))
 
 
 def filled(template: np.ndarray, rows: int, columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Records (rows,) like a template, but for the fields that have a column."""
+    """Return an array of records (rows,) like a template, but for the fields that have a column."""
     records = long_array(rows, template.dtype)
     fields = {name: records[name] for name in columns}
     for block in blocks(rows):
@@ -327,7 +327,10 @@ def filled(template: np.ndarray, rows: int, columns: Mapping[str, np.ndarray]) -
 
 
 def fields_of(records: np.ndarray, names: Iterable[str], rare: Collection[str] = ()) -> dict[str, np.ndarray]:
-    """Copies of some fields of records, by name; of `rare` ones zeros are not written, so that columns of zeros take no memory."""
+    """Return copies of some fields of records, a dict of arrays (rows,) by name.
+
+    Zeros of the `rare` fields are not written, so that columns of zeros take no memory.
+    """
     fields = {name: records[name] for name in names}
     columns = {name: np.zeros(len(records), field.dtype) for name, field in fields.items()}
     for block in blocks(len(records)):
