@@ -42,7 +42,7 @@ class Nodes:
 
     @property
     def kind(self) -> str:
-        """GPU type, and the partitions, by which schedulers tell nodes apart."""
+        """Name made of the GPU type and the partitions, by which schedulers tell nodes apart."""
         return self.gpu_type + "@" * bool(self.partitions) + "+".join(self.partitions)
 
     def __post_init__(self):
@@ -60,7 +60,7 @@ class Nodes:
 
 
 def bare(kind: str) -> str:
-    """GPU type of a kind of nodes (`Nodes.kind`)."""
+    """Return the name of the GPU type of a kind of nodes (`Nodes.kind`)."""
     return kind.partition("@")[0]
 
 
@@ -136,7 +136,7 @@ class Cluster:
 
     @classmethod
     def homogeneous(cls, nodes: int = 70, gpus_per_node: int = 8, gpu_type: str = "v100") -> "Cluster":
-        """Make a cluster of one group."""
+        """Make a `Cluster` of one group."""
         return cls((Nodes(gpu_type, nodes, gpus_per_node),))
 
     @classmethod
@@ -156,32 +156,32 @@ class Cluster:
 
     @cached_property
     def gpu_types(self) -> tuple[str, ...]:
-        """GPU types in order of first appearance; nodes of other partitions are of another type to a scheduler (`Nodes.kind`)."""
+        """Tuple of GPU types in order of first appearance; nodes of other partitions are of another type (`Nodes.kind`)."""
         return tuple(dict.fromkeys(g.kind for g in self.groups))
 
     @cached_property
     def node_type(self) -> np.ndarray:
-        """(N,) index into `gpu_types` of each node."""
+        """Array (N,): index into `gpu_types` of each node."""
         return np.repeat([self.gpu_types.index(g.kind) for g in self.groups], [g.nodes for g in self.groups])
 
     @cached_property
     def node_gpus(self) -> np.ndarray:
-        """(N,) GPUs of each node."""
+        """Array (N,) of the GPUs of each node."""
         return np.repeat([g.gpus_per_node for g in self.groups], [g.nodes for g in self.groups])
 
     @cached_property
     def capacity(self) -> np.ndarray:
-        """(T,) GPUs of each type, all nodes up."""
+        """Array (T,) of the GPUs of each type, all nodes up."""
         return np.bincount(self.node_type, weights=self.node_gpus, minlength=len(self.gpu_types)).astype(int)
 
     @cached_property
     def largest_nodes(self) -> tuple[np.ndarray, ...]:
-        """For each GPU type, the GPUs of its largest node, of its two largest, and so on: 1 to all of its nodes."""
+        """Tuple of arrays, one per GPU type: the GPUs of its largest node, of its two largest, and so on to all of its nodes."""
         own = (self.node_gpus[self.node_type == t] for t in range(len(self.gpu_types)))
         return tuple(np.cumsum(np.sort(gpus)[::-1]) for gpus in own)
 
     def fewest_nodes(self, kind: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-        """Fewest nodes of GPU types, by index, that hold so many GPUs when they are empty; at least 1.
+        """Return an array of the fewest nodes of GPU types, by index, that hold so many GPUs when they are empty; at least 1.
 
         Beyond the GPUs of a type, as many as if it had more nodes like its largest.
 
@@ -200,16 +200,16 @@ class Cluster:
 
     @property
     def total_nodes(self) -> int:
-        """Nodes, up or down."""
+        """Number of nodes, up or down."""
         return sum(g.nodes for g in self.groups)
 
     @property
     def total_gpus(self) -> int:
-        """GPUs, up or down."""
+        """Number of GPUs, up or down."""
         return sum(g.nodes * g.gpus_per_node for g in self.groups)
 
     def with_failures(self, mtbf: float, mttr: float, until: float, rng: int | np.random.Generator = 0) -> "Cluster":
-        """Add random outages: exponential times between failures and to repair, each node by itself.
+        """Return a `Cluster` with random outages: exponential times between failures and to repair, each node by itself.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ class Distinct(NamedTuple):
 
 
 def distinct_rows(table) -> Distinct:
-    """Return the result of `np.unique(table, axis=0)`, without its loss of interrupts.
+    """Return the result of `np.unique(table, axis=0)`, without its loss of interrupts, as `Distinct`.
 
     numpy compares rows as records, and an interrupt that comes within such a comparison is turned into "Cannot compare
     structured arrays": the run then fails in the place of being stopped.

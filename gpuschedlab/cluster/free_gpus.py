@@ -36,22 +36,22 @@ class FreeGpus:
 
     @property
     def free(self) -> np.ndarray:
-        """(N,) free GPUs of each node that is up."""
+        """Array (N,) of the free GPUs of each node that is up."""
         return np.where(self.nodes["down"] == 0, self.nodes["free"] / SLOTS, 0.0)
 
     def fits(self, gpus: np.ndarray, usable: np.ndarray | None = None) -> np.ndarray:
-        """Whether each of some demands (k,), in GPUs, could be placed now if it came alone."""
+        """Return an array (k,) of bools: whether each of some demands, in GPUs, could be placed now if it came alone."""
         usable = np.ones((len(gpus), len(self.index.sizes)), bool) if usable is None else usable
         return _fits(self.index, _slots_of(gpus), usable, self.rule, self._node, self._slots)
 
     def take(self, gpus: float, usable: np.ndarray | None = None) -> np.ndarray:
-        """Place one demand and hold its GPUs, on the first GPU type that has room."""
+        """Place one demand on the first GPU type that has room, hold its GPUs, and return an array (k, 2) of nodes and GPUs."""
         usable = np.ones(len(self.index.sizes), bool) if usable is None else usable
         k = _take(self.index, int(_slots_of(gpus)), usable, self.rule, self._node, self._slots)
         return np.column_stack([self._node[:k].astype(float), self._slots[:k] / SLOTS])
 
     def hold(self, rows: np.ndarray) -> bool:
-        """Hold GPUs on nodes that are named, if they are up and free; whether they are."""
+        """Hold GPUs on nodes that are named, if they are up and free; return whether they are."""
         return _hold(self.index, np.ascontiguousarray(rows, float))
 
 

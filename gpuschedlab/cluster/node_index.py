@@ -61,7 +61,7 @@ class NodeIndex(NamedTuple):
 
 
 def index_nodes(nodes: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Index of the nodes by pool: those that are up by level, and all by size."""
+    """Return an index of the nodes by pool, a tuple of three arrays: those that are up by level, and all by size."""
     count = np.zeros((pools, LEVELS + 1), np.int32)
     member = np.zeros((pools * LEVELS, -(-len(nodes) // WORD)), np.uint64)
     sizes = np.zeros((pools, LEVELS), np.int32)
