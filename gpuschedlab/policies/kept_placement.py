@@ -16,7 +16,10 @@ def repacked(
     fresh: Callable[[], FreeGpus],
     find: Callable[[FreeGpus, int], np.ndarray],
 ) -> tuple[np.ndarray, list]:
-    """Place jobs, given by position in their order: first who stays where it is, then the others; if one finds no place, all anew."""
+    """Return a tuple: an array of the cells of jobs that are placed, and a list of those that found no place.
+
+    Jobs are given by position in their order. First come those that stay, then the others; if one finds no place, all anew.
+    """
     # Anew, only who is `pinned` (n,) is sure to stay; another one goes where it was if it is its turn and that is still free. Who may
     # stay is in `same` (n,). `fresh` makes what is free before any is placed, and `find` takes nodes of it for a job, as
     # `FreeGpus.take`. Returned are rows as of `Allocation.nodes`, and the jobs without a place.

@@ -7,13 +7,13 @@ from gpuschedlab.speeds.elapsed import seconds_to, segment_end
 
 
 def long_enough(kept: np.ndarray, index: np.ndarray, new: float = 0) -> np.ndarray:
-    """Array by the rows of jobs in the trace that is long enough for these ones; `new`: entries of jobs not seen before."""
+    """Return an array by the rows of jobs in the trace, long enough for these ones; `new`: entries of jobs not seen yet."""
     more = int(index.max()) + 1 - len(kept)
     return np.append(kept, np.full(max(more, len(kept)), new, kept.dtype)) if more > 0 else kept
 
 
 def on_types(cluster, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Types, nodes and GPUs (C,) of numbers of GPUs, type by type, on the fewest nodes."""
+    """Return three arrays (C,), a tuple: types, nodes and GPUs of numbers of GPUs, type by type, on the fewest nodes."""
     types = len(cluster.gpu_types)
     kind = np.repeat(np.arange(types), len(counts))
     gpus = np.tile(counts, types)
@@ -21,7 +21,7 @@ def on_types(cluster, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def configurations(view, *also: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`on_types` for all numbers of GPUs that jobs ask for or the speed table has, and some more of jobs with a table."""
+    """Return the tuple of `on_types` for all numbers of GPUs that jobs ask for or the speed table has, and for `also`."""
     counts = np.ceil(view.gpus).astype(np.int64)
     if view.speeds is not None:
         known = view.speeds.code[view.speeds.code >= 0] & ANY
@@ -32,7 +32,10 @@ def configurations(view, *also: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def requested(view) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Types, nodes and GPUs (C,) of all numbers of GPUs that jobs ask for, number by number, on the fewest nodes."""
+    """Return three arrays (C,), a tuple: types, nodes and GPUs of all numbers of GPUs that jobs ask for, number by number.
+
+    They are on the fewest nodes.
+    """
     cluster = view.cluster
     T = len(view.capacity)
     whole = np.unique(np.ceil(view.gpus)).astype(np.int64)
@@ -42,7 +45,7 @@ def requested(view) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def requested_rates(view) -> np.ndarray:
-    """Progress a second (n, T) on the GPUs asked for, on the fewest nodes of each type; nan if impossible."""
+    """Return an array (n, T) of progress a second on the GPUs asked for, on the fewest nodes of each type; nan if impossible."""
     configurations = requested(view)
     whole, which = np.unique(np.ceil(view.gpus), return_inverse=True)
     table = view.rates(*configurations).reshape(len(which), len(whole), len(view.capacity))
@@ -51,13 +54,13 @@ def requested_rates(view) -> np.ndarray:
 
 
 def work_left(view) -> np.ndarray:
-    """Work (n,) that is left by the estimate of the duration on the GPUs asked for, in the unit of progress."""
+    """Return an array (n,) of the work left by the estimated duration on the GPUs asked for, in the unit of progress."""
     configurations = requested(view)
     return remaining_work(view, view.rates(*configurations), *configurations)
 
 
 def remaining_work(view, rate, types, nodes, gpus, whole_epochs: bool = False) -> np.ndarray:
-    """Work (n,) that is left by the estimate of the duration, at the present rates; 1 if the estimate has passed."""
+    """Return an array (n,) of the work that is left by the estimated duration, at the present rates; 1 if it has passed."""
     # The rates (n, C) are those of configurations (C,), nan where a job cannot run. The estimate is held to be of the number of
     # GPUs nearest to what is asked for, on the first type that has it. `whole_epochs`: the present segment of the speed table
     # counts as done.

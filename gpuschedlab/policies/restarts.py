@@ -4,7 +4,7 @@ import numpy as np
 
 
 def restart_factor(age: np.ndarray, restarts: np.ndarray, restart: np.ndarray | float) -> np.ndarray:
-    """Share of goodput left if restarts go on at their past pace: max(T - N S, 0) / (T + S) (equation 3.3).
+    """Return the share (n,) of goodput left if restarts go on at their past pace: max(T - N S, 0) / (T + S) (equation 3.3).
 
     Parameters
     ----------

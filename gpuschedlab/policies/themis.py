@@ -113,7 +113,7 @@ class ThemisRounds(Round):
     goals: ClassVar = ("fair",)
 
     def allocate(self, view) -> Allocation:
-        """Order the jobs by fairness, and serve them."""
+        """Order the jobs by fairness, serve them, and return the `Allocation`."""
         n = len(view.index)
         T = len(view.capacity)
         if n == 0:

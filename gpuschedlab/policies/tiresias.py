@@ -24,7 +24,7 @@ def _ascends(thresholds: tuple) -> bool:
 
 
 def _ascending(k: dict) -> dict:
-    """Sort the thresholds; too many are dropped, missing ones added tenfold above or below, or in the widest gap."""
+    """Return a dict of the sorted thresholds; too many are dropped, missing ones added tenfold apart, or in the widest gap."""
     kept = sorted(set(k["thresholds"]))[: k["queues"] - 1] or [3250.0][: k["queues"] - 1]
     while len(kept) < k["queues"] - 1:
         if kept[-1] <= 1e7:
@@ -39,7 +39,7 @@ def _ascending(k: dict) -> dict:
 
 
 def gittins_ranks(services: np.ndarray) -> tuple[float, ...]:
-    """Rank the Gittins index at each point of the grid of attained service, 0 for the highest."""
+    """Return a tuple of the rank of the Gittins index at each point of the grid of attained service, 0 for the highest."""
     # The index of a job with attained service a is the largest, over quanta d, of P(S - a <= d | S > a) / E[min(S - a,
     # d) | S > a] (section 3.3), with S drawn from `services` (m,), the total service (GPU-s) of jobs of the past.
     size = np.quantile(np.asarray(services, float), np.linspace(0, 1, min(len(services), 512)))
@@ -110,7 +110,7 @@ class Tiresias(Ordered):
         return self.pack_limit
 
     def fit(self, history: pl.DataFrame) -> "Tiresias":
-        """Copy with a Gittins index over the services (gpus x duration) of an earlier trace."""
+        """Return a copy, `Tiresias`, with a Gittins index over the services (gpus x duration) of an earlier trace."""
         services = history["gpus"] * history["duration"]
         return replace(self, ranks=gittins_ranks(services.to_numpy()))
 

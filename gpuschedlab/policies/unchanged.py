@@ -16,7 +16,7 @@ class Inputs:
 
     @classmethod
     def of(cls, view, *names: str) -> "Inputs":
-        """Keep these attributes of a view, and how long its rates last."""
+        """Return `Inputs` that keep these attributes of a view, and how long its rates last."""
         known = view.speeds is not None
         ends = view.speeds.segment_ends(view.model, view.progress) if known else np.full(len(view.index), np.inf)
         return cls({name: getattr(view, name) for name in names}, ends)
