@@ -87,7 +87,7 @@ class History(Estimator):
         return estimate
 
     def _narrow(self, estimate: np.ndarray, found: pl.DataFrame, prior: float, widest: bool) -> np.ndarray:
-        """Move from the wider group's estimate (s) towards that of the narrower one."""
+        """Return an array of estimates (s) moved from the wider group's towards that of the narrower one."""
         count = found["count"].to_numpy().astype(float)
         weight = np.where(count > 0, count / np.maximum(count + (0.0 if widest else prior), 1e-300), 0.0)
         mean = found["mean" if self.statistic == "mean" else "log_mean"].fill_null(0.0).to_numpy()
@@ -96,7 +96,7 @@ class History(Estimator):
         return np.exp(weight * mean + (1 - weight) * np.log(estimate))
 
     def _priors(self, jobs: pl.DataFrame) -> dict[tuple[str, ...], float]:
-        """Choose each level's prior, from the widest, by the mean absolute error of the logarithm."""
+        """Return a dict of each level's prior, chosen from the widest level on, by the mean absolute error of the logarithm."""
         if self.prior is not None or jobs.height < FEW:
             return dict.fromkeys(LEVELS, 1.0 if self.prior is None else float(self.prior))
         cut = 2 * jobs.height // 3

@@ -71,7 +71,7 @@ class Noisy(Around, Estimator):
 
 
 def normal_of(ids: pl.Series, seed: int) -> np.ndarray:
-    """Draw one standard normal number for each id, the same for the same id and seed wherever it stands."""
+    """Return an array of one standard normal number for each id, the same for the same id and seed wherever it stands."""
     # The id's bytes (UTF-8) go through the 64-bit FNV-1a hash and two rounds of splitmix64, whose top 53 bits
     # are the two uniform numbers of the Box-Muller transform.
     text = np.array(ids.cast(pl.String).cast(pl.Binary).to_list(), dtype=np.bytes_)
@@ -88,7 +88,7 @@ def normal_of(ids: pl.Series, seed: int) -> np.ndarray:
 
 
 def _splitmix(x: np.ndarray) -> np.ndarray:
-    """One output of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, figure 17) for each state."""
+    """Return an array of one output of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, figure 17) for each state."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

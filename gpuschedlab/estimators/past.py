@@ -14,7 +14,7 @@ LEVELS = (("user", "name"), ("user", "kin"), ("user", "gpus"), ("user",), ("gpus
 
 
 def with_kin(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Add column `kin`, the name in lower case with every run of digits as one `#`."""
+    """Return the frame with column `kin`, the name in lower case with every run of digits as one `#`."""
     # "bert_lr0.1_seed3" and "bert_lr0.5_seed7" are kin. Columns `user` and `name` are added, all null, where they are
     # missing.
     labels = [pl.col(c) if c in jobs.columns else pl.lit(None).alias(c) for c in ("user", "name")]
@@ -23,7 +23,10 @@ def with_kin(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.DataFrame]:
-    """Follow each group's durations from one finished job of a history (after `with_kin`) to the next."""
+    """Return a dict of frames by level, which follow each group's durations from one finished job of a history to the next.
+
+    The history has gone through `with_kin`.
+    """
     # In the groups of like names recent jobs count more: after a group's k-th job finished, its mean counts the job
     # before with weight 2^(-1/half_life), the one before that with the square of it, and so on. In the wider groups all
     # count alike.
@@ -43,7 +46,7 @@ def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.D
 
 
 def recall(past: pl.DataFrame, keys: Sequence[str], jobs: pl.DataFrame, at: str | None = None) -> pl.DataFrame:
-    """Look up each job's group in its past."""
+    """Look up each job's group in its past, and return a frame with one row per job."""
     columns = ["count", "mean", "log_mean", "last"]
     asked = jobs.with_row_index("row").select("row", *keys, **({"known": pl.col(at)} if at else {}))
     if at:

@@ -14,7 +14,7 @@ DEFAULT = Knob(1.0, 1e8, log=True, unit="s", help="of a job without a limit, or 
 
 
 def requests(jobs: pl.DataFrame, default: float) -> np.ndarray:
-    """Requested time (s) of each job, `default` if there is none, or no limit."""
+    """Return an array of the requested time (s) of each job, `default` if there is none, or no limit."""
     if "requested_time" not in jobs.columns:
         return np.full(jobs.height, float(default))
     asked = jobs["requested_time"].cast(pl.Float64).fill_null(np.inf).to_numpy()

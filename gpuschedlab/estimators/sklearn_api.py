@@ -15,7 +15,7 @@ class Parameters:
     """Makes the arguments of a class its parameters: each is an attribute of the same name, `**options` a mapping of them."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Arguments that make it again, by name; with `deep` those of an estimator inside as well, as `estimator__error`."""
+        """Return a dict of the arguments that make it again; with `deep` also an inner estimator's (`estimator__error`)."""
         found = {}
         for name, argument in inspect.signature(type(self)).parameters.items():
             value = getattr(self, name)
@@ -24,7 +24,10 @@ class Parameters:
         return found | {f"{name}__{inner}": value for name, own in inside.items() for inner, value in own.items()}
 
     def set_params(self, **params) -> Self:
-        """Change arguments of this very object, which `with_knobs` copies; one inside is replaced by a changed copy."""
+        """Change arguments of this very object and return it; an estimator inside is replaced by a changed copy.
+
+        `with_knobs` copies.
+        """
         found = self.get_params(deep=False)
         inside = {}
         for name, value in params.items():
@@ -78,7 +81,7 @@ class Regressor:
         return float(1 - missed / spread) if spread else float(missed == 0)
 
     def _labelled(self, X: pl.DataFrame, y, what: str = "X") -> pl.DataFrame:
-        """X with y (n,) as its column of the truth, which it has already if y is None."""
+        """Return the frame X with y (n,) as its column of the truth, which it has already if y is None."""
         self._demand(X, (self._target,) if y is None else (), what)
         if y is None:
             return X
