@@ -21,7 +21,7 @@ def arrays_from_frame(
     relative: bool,
     pairs: dict[str, dict[tuple[str, str], float] | None],
 ) -> dict:
-    """Turn a long frame into the fields of `Speeds`; see `Speeds.from_frame`."""
+    """Turn a long frame into a dict of the fields of `Speeds`; see `Speeds.from_frame`."""
     frame = _checked(frame)
     found = frame["gpu_type"].unique(maintain_order=True).to_list()
     types = tuple(gpu_types) if gpu_types is not None else tuple(found)
@@ -60,7 +60,7 @@ def arrays_from_frame(
 
 
 def join_speeds(a, b) -> dict:
-    """Fields of the `Speeds` that holds the models of both; see `Speeds.join`."""
+    """Return a dict of the fields of the `Speeds` that holds the models of both; see `Speeds.join`."""
     if both := set(a.models) & set(b.models):
         raise SpeedError(f"Speeds.join: found {min(both)!r} in both; expected different models. Rename one.")
     if a.rounding != b.rounding:
@@ -87,7 +87,7 @@ def join_speeds(a, b) -> dict:
 
 
 def retyped(speeds, index: np.ndarray) -> tuple[np.ndarray, dict]:
-    """Codes of all entries, and the shapes, when type t is called index[t] instead."""
+    """Return a pair when type t is called index[t] instead: an array of the codes of all entries, and a dict of the shapes."""
     code = speeds.code.copy()
     plain = code >= 0
     code[plain] += (index[code[plain] >> 40] - (code[plain] >> 40)) << 40
@@ -102,7 +102,10 @@ def retyped(speeds, index: np.ndarray) -> tuple[np.ndarray, dict]:
 
 
 def decode(code: np.ndarray, shapes: dict[int, tuple[int, str]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, list]:
-    """Type, nodes, GPUs (ANY: any number) and placement of configurations (E,) by their codes; the reverse of `_codes`."""
+    """Return a tuple (type, nodes, GPUs, placement), three arrays (E,) and a list, of configurations by their codes.
+
+    GPUs are ANY for any number. This is the reverse of `_codes`.
+    """
     kinds = code >> 40
     nodes = code >> 20 & ANY
     gpus = code & ANY
@@ -116,7 +119,7 @@ def decode(code: np.ndarray, shapes: dict[int, tuple[int, str]]) -> tuple[np.nda
 
 
 def listed(speeds, kinds, nodes, gpus, places) -> pl.DataFrame:
-    """One row a configuration, as `Speeds.configurations`, from its codes (`decode`)."""
+    """Return a frame with one row a configuration, as `Speeds.configurations`, from its codes (`decode`)."""
     columns = {
         "model": np.repeat(np.array(speeds.models, dtype=object), np.diff(speeds.first)).astype(str),
         "gpu_type": np.array(speeds.gpu_types, dtype=object)[kinds].astype(str),
@@ -129,7 +132,7 @@ def listed(speeds, kinds, nodes, gpus, places) -> pl.DataFrame:
 
 
 def summarise(speeds, kinds) -> pl.DataFrame:
-    """One row a model, as `Speeds.summary`, from the types of its entries (`decode`)."""
+    """Return a frame with one row a model, as `Speeds.summary`, from the types of its entries (`decode`)."""
     segments = np.diff(speeds.seg_first)
     own = [slice(*span) for span in pairwise(speeds.first)]
     rates = [speeds.rate[speeds.row[span][:, None] + np.arange(s)] for span, s in zip(own, segments, strict=True)]

@@ -19,7 +19,7 @@ def need_columns(frame, who, columns, *optional):
 
 
 def typed(frame: pl.DataFrame, who: str, kinds: Mapping[str, tuple], defaults: Mapping[str, object]) -> pl.DataFrame:
-    """Frame with columns of some types, {expected: (type, *names)}; those that it lacks hold their defaults."""
+    """Return a frame with columns of some types, {expected: (type, *names)}; those that it lacks hold their defaults."""
     frame = frame.with_columns(pl.lit(v).alias(c) for c, v in defaults.items() if c not in frame.columns)
     try:
         return frame.select(pl.col(*names).cast(kind) for kind, *names in kinds.values())

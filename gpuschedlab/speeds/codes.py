@@ -23,7 +23,7 @@ class RateRows(NamedTuple):
 
     @classmethod
     def of(cls, speeds) -> "RateRows":
-        """Return the rows of a `Speeds`."""
+        """Return the `RateRows` of a `Speeds`."""
         return cls(speeds.first, speeds.code, speeds.row)
 
 
@@ -37,7 +37,7 @@ class RateTable(NamedTuple):
 
     @classmethod
     def of(cls, speeds) -> "RateTable":
-        """Return the table of a `Speeds`."""
+        """Return the `RateTable` of a `Speeds`."""
         return cls(RateRows.of(speeds), speeds.rate, speeds.seg_first, speeds.seg_end)
 
 

@@ -56,7 +56,7 @@ class Curves:
 
     @classmethod
     def from_frame(cls, frame: pl.DataFrame, models: Iterable[str] | None = None) -> "Curves":
-        """Build from a long frame: one row per measurement, in any order.
+        """Build `Curves` from a long frame: one row per measurement, in any order.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class Curves:
 
     @classmethod
     def join(cls, a: "Curves", b: "Curves") -> "Curves":
-        """Put the curves of different models together.
+        """Put the curves of different models together into one `Curves`.
 
         Raises
         ------
@@ -99,11 +99,11 @@ class Curves:
         return cls.from_frame(pl.concat([a.frame(), b.frame()]), dict.fromkeys(a.models + b.models))
 
     def under(self, models: Iterable[str]) -> "Curves":
-        """Return the same curves with the models in another order, or among more."""
+        """Return the same `Curves` with the models in another order, or among more."""
         return self if self.models == tuple(models) else self.from_frame(self.frame(), models)
 
     def frame(self) -> pl.DataFrame:
-        """All points as the long frame of `from_frame`: `mode, model, other, progress, metric`."""
+        """Return all points as the long frame of `from_frame`: `mode, model, other, progress, metric`."""
         lengths = np.diff(self.first)
         names = pl.Series(self.models, dtype=pl.Utf8)
         mode, model, other = (pl.Series(np.repeat(a, lengths)) for a in (self.mode, self.model, self.other))
@@ -118,7 +118,7 @@ class Curves:
         )
 
     def at(self, model, progress) -> np.ndarray:
-        """Metric that each job trained alone shows.
+        """Return an array (n,) of the metric that each job trained alone shows.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class Curves:
         return self.at_pair("own", model, np.full(np.shape(model), -1), progress)
 
     def at_pair(self, mode: str, model, other, progress) -> np.ndarray:
-        """Metric that each job shows in a pair; as `at`.
+        """Return an array (n,) of the metric that each job shows in a pair; as `at`.
 
         Parameters
         ----------
@@ -169,7 +169,9 @@ class Curves:
         return out
 
     def measured(self, mode: str, model, other, count: float) -> np.ndarray:
-        """Progress (n,) at the so-manieth measurement of each curve, linear between two; inf beyond the last, nan without a curve.
+        """Return an array (n,): progress at a numbered measurement of each curve, linear between two.
+
+        inf beyond the last, nan without a curve.
 
         Parameters
         ----------
@@ -206,7 +208,7 @@ class Curves:
 
 
 def _checked(frame: pl.DataFrame) -> pl.DataFrame:
-    """Frame with all columns in canonical types, or SpeedError."""
+    """Return the frame with all columns in canonical types, or raise SpeedError."""
     need_columns(frame, "Curves", ("model", "progress", "metric"), "mode", "other")
     kinds = {"texts": (pl.Utf8, "mode", "model", "other"), "numbers": (pl.Float64, "progress", "metric")}
     frame = typed(frame, "Curves", kinds, {"mode": None, "other": None}).with_columns(pl.col("mode").fill_null("own"))

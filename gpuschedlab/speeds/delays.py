@@ -69,11 +69,11 @@ class Delays:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The K kinds, sorted: the rows of `table`."""
+        """Tuple of the names of the K kinds, sorted: the rows of `table`."""
         return tuple(kind for kind, _ in self.kinds)
 
     def table(self, models: Iterable[str | None]) -> np.ndarray:
-        """Seconds before progress of each job at a start of each kind.
+        """Return an array (K, n) of the seconds before progress of each job at a start of each kind.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class Delays:
         return np.array(rows).reshape(len(self.kinds), len(models))
 
     def seconds(self, kind: str, models: Iterable[str | None]) -> np.ndarray:
-        """Seconds (n,) before progress of each job at a start of one kind.
+        """Return an array (n,) of the seconds before progress of each job at a start of one kind.
 
         Raises
         ------
@@ -123,7 +123,7 @@ class Delays:
 
 
 def _named(pairs, of: str = "") -> dict:
-    """Mapping, or the pairs of one, as a dict."""
+    """Return a mapping, or the pairs of one, as a dict."""
     try:
         return dict(pairs)
     except (TypeError, ValueError) as error:

@@ -8,7 +8,7 @@ from gpuschedlab.speeds.table import Speeds
 
 
 def seconds_to(speeds: Speeds, model, progress, types, nodes, gpus) -> np.ndarray:
-    """Seconds (n,) from the start to some progress (inf: the end of the table), each job in a configuration of its own throughout."""
+    """Return an array (n,) of seconds from the start to some progress (inf: the table's end), each job in one configuration."""
     # Arguments as of `Speeds.rates`, but for a configuration (n,) of each job; nan without a model, or if it has no such one.
     model, types, nodes, gpus = (np.asarray(a, np.int64) for a in (model, types, nodes, gpus))
     progress = np.asarray(progress, np.float64)
@@ -40,7 +40,7 @@ def _seconds_to(table, model, progress, types, nodes, gpus):
 
 
 def segment_end(speeds: Speeds, model, progress) -> np.ndarray:
-    """Progress (n,) at which the present segment (epoch) of each job ends, nan without a model; at an end itself, that of the next."""
+    """Return an array (n,): progress at which each job's segment (epoch) ends, nan without a model; at an end, the next one's."""
     # A rounding error must not leave a job in an epoch that it has finished.
     progress = np.asarray(progress, np.float64) * (1 + 1e-9)
     at = segments_at(speeds.seg_first, speeds.seg_end, np.asarray(model, np.int64), progress)

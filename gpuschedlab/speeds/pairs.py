@@ -11,7 +11,7 @@ PAIRS = ("sharing", "merged", "transfer")
 
 
 def pair_matrix(models: tuple[str, ...], pairs: Mapping[tuple[str, str], float] | None) -> np.ndarray | None:
-    """Factors by pair of names as a matrix, nan if there is none; None without pairs."""
+    """Return factors by pair of names as an array (M, M), nan if there is none; None without pairs."""
     if not pairs:
         return None
     index = {name: i for i, name in enumerate(models)}
@@ -23,7 +23,10 @@ def pair_matrix(models: tuple[str, ...], pairs: Mapping[tuple[str, str], float] 
 
 
 def join_pairs(a, b) -> dict[str, np.ndarray | None]:
-    """Matrices of the `Speeds` that holds the models of both; pairs across the two are unknown; None if neither has any."""
+    """Return a dict of the matrices of the `Speeds` that holds the models of both; a matrix is None if neither has any.
+
+    Pairs across the two are unknown.
+    """
     m = len(a.models)
     n = len(b.models)
     joined: dict[str, np.ndarray | None] = dict.fromkeys(PAIRS)

@@ -18,7 +18,7 @@ class Places(dict):
         return new
 
     def of(self, speeds, *configurations: np.ndarray) -> np.ndarray:
-        """Places (M, C) of types, nodes and GPUs, as `Speeds.places`."""
+        """Return an array (M, C) of the places of types, nodes and GPUs, as `Speeds.places`."""
         if self.get(key := _key(configurations)) is None:
             self._keep(key, find_places(speeds, *configurations))
         return self[key]
@@ -36,7 +36,7 @@ def _key(arrays) -> bytes:
 
 
 def find_places(speeds, types, nodes, gpus) -> np.ndarray:
-    """Where the rates of each model (M, C) in each configuration begin, -1 for none; as `codes.find_row` looks them up."""
+    """Return an array (M, C): where each model's rates in each configuration begin, -1 for none; as `codes.find_row` finds it."""
     any_ = np.full(len(types), ANY)
     keys = [config_codes(types, n, g) for n, g in ((nodes, gpus), (any_, gpus), (any_, any_))]
     out = np.full((len(speeds.models), len(types)), -1, np.int64)

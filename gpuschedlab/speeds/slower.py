@@ -9,7 +9,7 @@ from gpuschedlab.speeds.table import Speeds
 
 
 def scaled_type(speeds: Speeds, gpu_type: str, factor: float, name: str | None = None) -> Speeds:
-    """Return speeds that are `factor` times the present ones on a GPU type.
+    """Return `Speeds` that are `factor` times the present ones on a GPU type.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def placement_speeds(
     nodes: int = 64,
     gpus: int = MOST_GPUS,
 ) -> Speeds:
-    """Make relative speeds from a table of placement slowdowns, for all that alike nodes can give.
+    """Make relative `Speeds` from a table of placement slowdowns, for all that alike nodes can give.
 
     The speed is a function of the GPUs and of the spread x = nodes / fewest nodes: 1 at x = 1, linear in log2
     x between measured points, linear in log2 GPUs between measured numbers of GPUs, held beyond the range that was
@@ -68,7 +68,7 @@ def placement_speeds(
 
 
 def default_speeds(cluster: Cluster) -> Speeds:
-    """Relative speeds of the models of generated traces on a cluster: placement, GPU type, and sharing.
+    """Return relative `Speeds` of the models of generated traces on a cluster: placement, GPU type, and sharing.
 
     `data/models/models.csv` holds the figures (see data/README.md): resnet18, resnet50, transformer, lm,
     recommendation and cyclegan from Gavel's measurements, alexnet, vgg16, resnet101, mobilenet_v2 and
@@ -109,7 +109,7 @@ def _default(groups, capacity):
 
 
 def _relative_speeds(table, kind: str) -> dict[tuple[str, str], float]:
-    """Measured speeds of one kind: {(model, value of the column of that name): relative speed}."""
+    """Return a dict of the measured speeds of one kind: {(model, value of the column of that name): relative speed}."""
     rows = table.filter(kind=kind).select("model", kind, "relative_speed")
     return {(model, value): speed for model, value, speed in rows.iter_rows()}
 
@@ -171,7 +171,7 @@ def _relative(spread, by_type, shapes, gpus, sharing):
 
 
 def _grid(gpus_per_node: int, nodes: int, gpus: int) -> tuple[np.ndarray, np.ndarray]:
-    """All (nodes, GPUs) in use that alike nodes can give, in order of code: nodes ascend, then GPUs."""
+    """Return a tuple of two arrays: nodes and GPUs in use that alike nodes can give, in order of code: nodes first."""
     n, g = (a.ravel() for a in np.mgrid[1 : nodes + 1, 1 : gpus + 1])
     fits = (g >= n) & (g <= n * gpus_per_node)
     return n[fits], g[fits]

@@ -125,7 +125,7 @@ class Speeds:
         curves: "Curves | None" = None,
         rounding: float = 0.0,
     ) -> "Speeds":
-        """Build from a long frame: one row a model, configuration and progress segment.
+        """Build `Speeds` from a long frame: one row a model, configuration and progress segment.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Speeds:
 
     @classmethod
     def join(cls, a: "Speeds", b: "Speeds") -> "Speeds":
-        """Put two tables together; their models' names must differ.
+        """Put two tables together into one `Speeds`; their models' names must differ.
 
         Factors of pairs across the two are unknown (nan).
 
@@ -166,22 +166,22 @@ class Speeds:
         return cls(**join_speeds(a, b))
 
     def model_codes(self, names: Iterable[str | None]) -> np.ndarray:
-        """Indices (n,) of models by name; -1 if there is none."""
+        """Return an array (n,) of the indices of models by name; -1 if there is none."""
         wanted = pl.Series("name", names, dtype=pl.Utf8)
         return index_of(wanted, self.models).fill_null(-1).to_numpy()
 
     def type_codes(self, gpu_types: Iterable[str]) -> np.ndarray:
-        """Indices (T,) into `gpu_types` of a cluster's types, whatever their partitions; -1 if there is none."""
+        """Return an array (T,) of indices into `gpu_types` of a cluster's types, whatever their partitions; -1 for none."""
         index = {name: t for t, name in enumerate(self.gpu_types)}
         return np.array([index.get(bare(name), -1) for name in gpu_types], np.int64)
 
     @property
     def total(self) -> np.ndarray:
-        """(M,) progress at which each model's training ends (inf: it is up to the job)."""
+        """Array (M,) of the progress at which each model's training ends (inf: it is up to the job)."""
         return self.seg_end[self.seg_first[1:] - 1]
 
     def rates(self, model, progress, types, nodes, gpus) -> np.ndarray:
-        """Progress a second of each job in each configuration.
+        """Return an array (n, C) of the progress a second of each job in each configuration.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class Speeds:
         return out
 
     def places(self, types, nodes, gpus) -> np.ndarray:
-        """Where in `rate` the first segment of each model under each configuration (C,) is (M, C); -1 if there is none.
+        """Return an array (M, C): where in `rate` the first segment of each model under each configuration (C,) is; -1 for none.
 
         Kept for the configurations asked for lately: a policy asks for the same ones round after round. Types index
         `gpu_types`, -1 for a type that is not there.
@@ -226,12 +226,14 @@ class Speeds:
         return self._places.of(self, *(np.ascontiguousarray(a, np.int64) for a in (types, nodes, gpus)))
 
     def types_of(self, model: int) -> set[str]:
-        """Names of the GPU types on which a model (an index) is known."""
+        """Return a set of the names of the GPU types on which a model (an index) is known."""
         kinds = self._decoded[0][self.first[model] : self.first[model + 1]]
         return {self.gpu_types[k] for k in np.unique(kinds)}
 
     def usable(self, model: np.ndarray, gpus: np.ndarray, types: np.ndarray) -> np.ndarray:
-        """On which GPU types jobs have a speed on so many GPUs (n,), on whatever nodes; model and types as of `places`.
+        """Return an array (n, T) of bools: GPU types on which jobs have a speed on so many GPUs (n,), on whatever nodes.
+
+        Model and types are as of `places`.
 
         Returns
         -------
@@ -252,18 +254,18 @@ class Speeds:
 
     @cached_property
     def _decoded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str | None]]:
-        """Type, nodes, GPUs (ANY: any number) and placement of each configuration."""
+        """Tuple of the type, nodes, GPUs (ANY: any number) of each configuration, arrays, and of its placement, a list."""
         return decode(self.code, self.shapes)
 
     @cached_property
     def _demands(self) -> np.ndarray:
-        """Model, type and GPUs of each configuration as one number."""
+        """Array of the model, type and GPUs of each configuration as one number."""
         kind, _, gpus, _ = self._decoded
         model = np.repeat(np.arange(len(self.models)), np.diff(self.first))
         return ((model * len(self.gpu_types) + kind) << 20) + gpus
 
     def segment_ends(self, model, progress) -> np.ndarray:
-        """Progress (n,) up to which the rates of each job stay as they are; inf in the last segment, and without a model (-1).
+        """Return an array (n,): progress up to which each job's rates hold; inf in the last segment, or without a model (-1).
 
         Examples
         --------
@@ -277,7 +279,7 @@ class Speeds:
         return np.where((at < 0) | (at == self.seg_first[model + 1] - 1), np.inf, self.seg_end[at])
 
     def configurations(self, model: str | None = None) -> pl.DataFrame:
-        """List the known rates, one row a configuration.
+        """Return a frame of the known rates, one row a configuration.
 
         Columns `model, gpu_type, n_nodes, n_gpus, placement, rate` (that of the first segment); nodes and GPUs are null where
         they stand for any number.
@@ -293,7 +295,7 @@ class Speeds:
         return frame if model is None else frame.filter(model=model)
 
     def summary(self) -> pl.DataFrame:
-        """One row a model: GPU types, configurations, segments, total progress, slowest and fastest rate."""
+        """Return a frame with one row a model: GPU types, configurations, segments, total progress, slowest and fastest rate."""
         return summarise(self, self._decoded[0])
 
     def __repr__(self):
