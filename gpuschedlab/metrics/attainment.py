@@ -17,7 +17,7 @@ class _Judged(NamedTuple):
 
 
 def _judge(run, censored: bool) -> _Judged:
-    """Judge the SLO jobs of a run."""
+    """Judge the SLO jobs of a run, as `_Judged`."""
     run = reading(run)
     jobs = run["jobs"]
     deadlines, reward = jobs.worth
@@ -41,14 +41,14 @@ def _judge(run, censored: bool) -> _Judged:
 
 
 def has_deadline(run, censored: bool = False) -> np.ndarray:
-    """(n,) whether a job counts, has a deadline and is not best-effort."""
+    """Return an array (n,) of bools: whether a job counts, has a deadline and is not best-effort."""
     eligible = np.zeros(len(reading(run)["jobs"]["end"]), bool)
     eligible[_judge(run, censored).rows] = True
     return eligible
 
 
 def late(run, censored: bool = False) -> np.ndarray:
-    """(n,) 1 if a job ended after its first deadline, 0 if it did not, nan if that is not known or it has none."""
+    """Return an array (n,): 1 if a job ended after its first deadline, 0 if not, nan if that is not known or it has none."""
     slo = _judge(run, censored)
     out = np.full(len(reading(run)["jobs"]["end"]), np.nan)
     out[slo.rows[slo.known[0]]] = ~slo.met[slo.known[0], 0]

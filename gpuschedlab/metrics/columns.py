@@ -39,7 +39,7 @@ class Columns(Mapping):
 
     @cached_property
     def worth(self) -> tuple[np.ndarray, np.ndarray]:
-        """Deadlines and values (n, F) of jobs: `gpuschedlab.traces.value_table`."""
+        """Deadlines and values of jobs, two arrays (n, F): `gpuschedlab.traces.value_table`."""
         return value_table(self.frame)
 
 
@@ -52,7 +52,7 @@ class Reading:
         self._parts: dict[str, Mapping] = {}
 
     def __getitem__(self, part: str) -> Mapping[str, np.ndarray]:
-        """Columns of a part, such as `jobs`."""
+        """Return the columns of a part, such as `jobs`, a mapping of names to arrays."""
         if part not in self._parts:
             if hasattr(self.run, "columns"):
                 self._parts[part] = self.run.columns(part)
@@ -71,12 +71,12 @@ class Reading:
 
     @cached_property
     def counted(self) -> np.ndarray:
-        """(n,) whether a job counts, as `counted` says."""
+        """Array (n,) of bools: whether a job counts, as `counted` says."""
         return counted(self["jobs"])
 
     @cached_property
     def window(self) -> tuple[float, float]:
-        """First and last instant (s) of the time that metrics are of, which is that with jobs."""
+        """First and last instant (s), a tuple, of the time that metrics are of, which is that with jobs."""
         # It begins with the first submission, or with a run that starts among jobs, and ends with the last job, or when the
         # run stopped while jobs were left. What a policy does before and after, such as a last round or warm pools, has no
         # part in it.
@@ -94,7 +94,7 @@ class Reading:
 
     @cached_property
     def cluster(self) -> Cluster:
-        """Its cluster, from `info`: a Cluster, or its words and, under "events", outages (node, start, end)."""
+        """`Cluster` of `info`, which has a Cluster, or its words and, under "events", outages (node, start, end)."""
         cluster = self.info.get("cluster")
         if isinstance(cluster, str):
             outages = self.info.get("events") or ()
@@ -108,14 +108,14 @@ class Reading:
 
 
 def reading(run) -> Reading:
-    """A run as metrics read it, unless it is one already."""
+    """Return a run as metrics read it, a `Reading`, unless it is one already."""
     if isinstance(run, Reading):
         return run
     return Reading(run)
 
 
 def jobs_of(given) -> Mapping[str, np.ndarray]:
-    """Columns of jobs: of a run, of its `jobs` frame, or as they are."""
+    """Return the columns of jobs, a mapping of names to arrays: of a run, of its `jobs` frame, or as they are."""
     if isinstance(given, pl.DataFrame):
         jobs = Columns(given)
     elif isinstance(given, Mapping):
@@ -131,14 +131,17 @@ def jobs_of(given) -> Mapping[str, np.ndarray]:
 
 
 def counted(jobs: Mapping[str, np.ndarray]) -> np.ndarray:
-    """(n,) whether a job counts: it was submitted at 0 or later. Those before only warm the cluster (`Scenario.warm`)."""
+    """Return an array (n,) of bools: whether a job counts, as it was submitted at 0 or later.
+
+    Those before only warm the cluster (`Scenario.warm`).
+    """
     if "submit" not in jobs:
         return np.ones(len(next(iter(jobs.values()))), bool)
     return ~(jobs["submit"] < 0)
 
 
 def known(given, censored: bool) -> np.ndarray:
-    """(n,) whether a job counts and has a known completion time, as `gpuschedlab.metrics.measured` says."""
+    """Return an array (n,) of bools: whether a job counts and has a known completion time; see `gpuschedlab.metrics.measured`."""
     jobs = jobs_of(given)
     ended = counted(jobs) & ~np.isnan(jobs["end"])
     if censored or "censored" not in jobs:
@@ -147,14 +150,14 @@ def known(given, censored: bool) -> np.ndarray:
 
 
 def known_jobs(given, censored: bool, *names: str) -> list[np.ndarray]:
-    """Columns (k,) of the jobs with a known completion time."""
+    """Return a list of columns (k,), in the order of `names`, of the jobs with a known completion time."""
     jobs = jobs_of(given)
     rows = known(given, censored)
     return [jobs[name][rows] for name in names]
 
 
 def shown(value: object) -> str:
-    """Value in an error message, cut if it is long."""
+    """Write a value for an error message, cut if it is long, as text."""
     return repr(value)[:80]
 
 

@@ -20,7 +20,7 @@ SECONDS = {name: seconds for seconds, name in SCALES}
 
 
 def in_words(frame: pl.DataFrame) -> Table:
-    """Return a table in which columns that are metrics have their labels and units; others stay as they are."""
+    """Return a `Table` in which columns that are metrics have their labels and units; others stay as they are."""
     names = {name: METRICS[name].label for name in frame.columns if name in METRICS}
     units = {name: METRICS[name].unit for name in names}
     units |= {name: "%" for name in names if name in SHARES}
@@ -36,7 +36,7 @@ class Column(NamedTuple):
 
 
 def column(name: str, values: list) -> Column:
-    """Values of a metric: times each in its own unit (`duration`), GPU-time in GPU-h, shares in %; - for None."""
+    """Write values of a metric as a `Column`: times each in its own unit (`duration`), GPU-h, shares in %; - for None."""
     metric = METRICS[name]
     if name in SHARES:
         return Column(metric.label, "%", [_percent(v) for v in values])
@@ -83,7 +83,7 @@ def _formatted(value, factor: float = 1.0) -> str:
 
 
 def _with_unit(cell: str, unit: str) -> str:
-    """A cell with its unit, if it has a value."""
+    """Write a cell with its unit, if it has a value, as text."""
     if cell == "-" or not unit:
         return cell
     return f"{cell} {unit}"
@@ -119,7 +119,7 @@ class MetricTable:
             yield label, [_with_unit(cell, unit) for cell in cells]
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
-        """Return heads, and the cells of each column."""
+        """Return a tuple: the list of heads, and a list of the cells of each column."""
         columns = [list(map(str, self.frame.to_series(0)))]
         heads = [self.frame.columns[0]]
         for label, cells in self._columns():
@@ -138,7 +138,7 @@ class MetricTable:
 
 
 def span(seconds: float, unit: str = "", figures: int = 2) -> str:
-    """Write a time in two or more figures, in a unit or in that of which there is one; days from four of them on."""
+    """Write a time as text in two or more figures, in `unit` or in one of which there is one; days from four of them on."""
     if seconds != seconds:
         return "none"
     if unit:
@@ -158,7 +158,7 @@ def span(seconds: float, unit: str = "", figures: int = 2) -> str:
 
 
 def round_span(seconds: float) -> float:
-    """Return the longest time that is 1, 2 or 5 times a power of ten in its unit, and not longer than that given; 0 for 0.
+    """Return the longest time (s) that is 1, 2 or 5 times a power of ten in its unit, and not above the given one; 0 for 0.
 
     Examples
     --------
@@ -176,18 +176,18 @@ def round_span(seconds: float) -> float:
 
 
 def round_words(seconds: float) -> str:
-    """Write a time of `round_span`."""
+    """Write a time of `round_span` as text."""
     scale, unit = _largest_unit(seconds)
     return f"{seconds / scale:g} {unit}"
 
 
 def _largest_unit(seconds: float) -> tuple[float, str]:
-    """Seconds and name of the largest unit of which a time has one or more; seconds if it has none."""
+    """Return the seconds and name, a tuple, of the largest unit of which a time has one or more; seconds if it has none."""
     return next((unit for unit in SCALES[::-1] if seconds >= unit[0]), SCALES[0])
 
 
 def _unit(seconds: float) -> tuple[float, str]:
-    """Seconds and name of the unit in which a time is written."""
+    """Return the seconds and name, a tuple, of the unit in which a time is written."""
     scale, name = _largest_unit(seconds)
     if name == "d" and seconds < 4 * scale:
         return SCALES[-2]
@@ -195,7 +195,10 @@ def _unit(seconds: float) -> tuple[float, str]:
 
 
 def two_spans(one: float, other: float) -> tuple[str, ...]:
-    """Write two times in one unit, unless that leaves less than 0.95 of it; in three figures if two do not tell them apart by 3 %."""
+    """Return two times as texts, a tuple, in one unit unless that leaves less than 0.95 of it.
+
+    Each has three figures if two do not tell them apart by 3 %.
+    """
     longer = max(one, other)
     shorter = min(one, other)
     scale, unit = _unit(longer)
@@ -208,7 +211,7 @@ def two_spans(one: float, other: float) -> tuple[str, ...]:
 
 
 def percent(share: float) -> str:
-    """Write a share in percent: two figures, one below 1 %."""
+    """Write a share in percent as text: two figures, one below 1 %."""
     if 0 < share < 0.001:
         return "under 0.1 %"
     if 0 < share < 0.0995:
@@ -217,7 +220,7 @@ def percent(share: float) -> str:
 
 
 def times_of(ratio: float) -> str:
-    """Write how much sooner a ratio of times is: whole times, halves below 2.75, and percent below 1.95."""
+    """Write how much sooner a ratio of times is, as text: whole times, halves below 2.75, and percent below 1.95."""
     if ratio < 1.95:
         return f"{100 * (1 - 1 / ratio):.0f} %"
     if ratio < 2.75:
@@ -226,7 +229,7 @@ def times_of(ratio: float) -> str:
 
 
 def count(number: int) -> str:
-    """Write a number of jobs."""
+    """Write a number of jobs as text."""
     if number == 1:
         return "1 job"
     return f"{number:,} jobs"

@@ -42,7 +42,7 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
 
 
 def elastic_jobs(run) -> int:
-    """Jobs of a run whose times its speed table says, and not their durations; 0 for a bare frame of jobs."""
+    """Number of jobs of a run whose times its speed table says, and not their durations; 0 for a bare frame of jobs."""
     return getattr(run, "info", {}).get("elastic", 0)
 
 
@@ -64,7 +64,7 @@ def unfair_fraction(rho: np.ndarray) -> float:
 
 
 def average_jobs(run, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Time-average number of unfinished jobs (running and waiting) over each interval [start, end], (k,)."""
+    """Return an array (k,) of the time-average number of unfinished jobs (running, waiting) over each interval [start, end]."""
     line = line_of(run, "running", "waiting")
     time = line["time"]
     jobs = (line["running"] + line["waiting"]).astype(float)
@@ -125,7 +125,7 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
 
 
 def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: np.ndarray) -> np.ndarray:
-    """Time (k, T) of each job alone on its share of each type: inf if it cannot run, `rigid` without a table."""
+    """Return an array (k, T), time of each job alone on its share of each type: inf if it cannot run, `rigid` without a table."""
     from gpuschedlab.speeds.codes import ANY  # compiled module: loaded only when speeds are in use
 
     alone = rigid.copy()
@@ -155,7 +155,7 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
 
 
 def _work(jobs: pl.DataFrame, speeds, m: int) -> np.ndarray:
-    """Work (k,) of each job in the unit of model m's table."""
+    """Return an array (k,) of the work of each job in the unit of model m's table."""
     if speeds.relative[m]:
         return jobs["duration"].to_numpy()
     last = float(speeds.seg_end[speeds.seg_first[m + 1] - 1])
@@ -165,7 +165,7 @@ def _work(jobs: pl.DataFrame, speeds, m: int) -> np.ndarray:
 
 
 def _seconds(speeds, m: int, entries: np.ndarray, work: np.ndarray) -> np.ndarray:
-    """Seconds (k, C) that amounts of work (k,) take in each configuration of model m, segment by segment."""
+    """Return an array (k, C) of seconds that amounts of work (k,) take in each configuration of model m, segment by segment."""
     ends = speeds.seg_end[speeds.seg_first[m] : speeds.seg_first[m + 1]]
     rate = speeds.rate[speeds.row[entries][:, None] + np.arange(len(ends))]
     begins = np.concatenate([[0.0], ends[:-1]])

@@ -28,7 +28,10 @@ FILLED = 20
 
 
 def half_width(values: np.ndarray, many: int = 0, level: float = LEVEL) -> np.ndarray:
-    """Half the width of Student's interval of the mean of values (n, ...); of one `behind` the best of so `many` (95 %) if given."""
+    """Return half the width of Student's interval of the mean of values (n, ...), an array (...) or one number.
+
+    Of one `behind` the best of so `many` (95 %) if given.
+    """
     n = len(values)
     if many < 3:
         constant = stdtrit(n - 1, (1 + level) / 2)
@@ -38,7 +41,7 @@ def half_width(values: np.ndarray, many: int = 0, level: float = LEVEL) -> np.nd
 
 
 def mean_interval(values: np.ndarray, many: int = 0) -> tuple[float, float]:
-    """Mean of values (n,), and the half width of its interval (`half_width`); nan for fewer than two values."""
+    """Return a tuple: the mean of values (n,) and the half width of its interval (`half_width`); nan for fewer than two."""
     if not len(values):
         return np.nan, np.nan
     mean = float(np.mean(values))
@@ -77,7 +80,7 @@ class MedianInterval(NamedTuple):
 
 
 def median_interval(values: np.ndarray, level: float = LEVEL) -> MedianInterval:
-    """Interval of the median of a continuous distribution from draws of it, by interpolated order statistics.
+    """Return the `MedianInterval` of a continuous distribution from draws of it, by interpolated order statistics.
 
     The pair of the d-th smallest and d-th largest of n values holds the median with probability g(d) = 1 - 2 P(B < d), where B is
     binomial (n, 1/2), whatever the distribution. Between the narrowest pair that reaches the level and the next one inward, both
@@ -138,7 +141,7 @@ def median_interval(values: np.ndarray, level: float = LEVEL) -> MedianInterval:
 
 @cache
 def _depth_of(count: int, level: float) -> tuple[int, float]:
-    """Depth of the narrowest pair of order statistics that reaches a level, and how far its ends go towards the next pair."""
+    """Return the depth of the narrowest pair of order statistics that reaches a level, and how far its ends go to the next."""
     depths = np.arange(1, count // 2 + 2)
     reached = 1 - 2 * bdtr(depths - 1, count, 0.5)
     last = int(np.flatnonzero(reached >= level)[-1])
@@ -173,7 +176,7 @@ def _autocorrelation_time(values: np.ndarray) -> float:
 
 
 def _sums(values: np.ndarray, blocks: int) -> np.ndarray:
-    """Sums of stretches of as many values each, one more or less."""
+    """Return an array of sums of stretches of as many values each, one more or less."""
     borders = np.linspace(0, len(values), min(blocks, len(values)) + 1).astype(int)
     return np.add.reduceat(values, borders[:-1])
 
@@ -193,13 +196,16 @@ def _times(*series: np.ndarray, carry: tuple[np.ndarray, ...]) -> float:
 
 
 def _half(without: np.ndarray, times: float, level: float = LEVEL) -> np.ndarray:
-    """Half a width from the values (5, ...) with each block left out (the jackknife)."""
+    """Return half a width from the values (5, ...) with each block left out (the jackknife), an array (...) or one number."""
     student = stdtrit(BLOCKS - 1, 1 - INNER * (1 - level) / 2)
     return student * without.std(axis=0) * np.sqrt((BLOCKS - 1) * (1 + WIDER / times))
 
 
 def ratio_interval(first: np.ndarray, second: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Ends for the sum of `first` over that of `second`, both (n,) above or at 0, in order of time; nan if too short to tell."""
+    """Return ends (low, high), a tuple, for the sum of `first` over that of `second`; nan if it is too short to tell.
+
+    Both are (n,), 0 or above, in order of time.
+    """
     times = _times(first, second, carry=(first, second))
     if np.isnan(times):
         return np.nan, np.nan
@@ -207,7 +213,7 @@ def ratio_interval(first: np.ndarray, second: np.ndarray, level: float = LEVEL) 
 
 
 def _ratio(first: np.ndarray, second: np.ndarray, times: float, level: float) -> tuple[float, float]:
-    """Ends of the ratio in logarithms."""
+    """Return the ends (low, high) of the ratio, whose interval is in logarithms, as a tuple."""
     sums = _sums(first, BLOCKS)
     sums_of_second = _sums(second, BLOCKS)
     total = sums.sum()
@@ -220,7 +226,7 @@ def _ratio(first: np.ndarray, second: np.ndarray, times: float, level: float) ->
 
 
 def difference_interval(one: np.ndarray, two: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Ends for the mean of `two` - `one`, both (n,) above or at 0, in order of time; nan if too short to tell.
+    """Return ends (low, high), a tuple, for the mean of `two` - `one`, both (n,) in order of time; nan if too short to tell.
 
     If all blocks agree on the sign and it is clear, by the difference or by the ratio, the difference is taken in logarithms: a
     few bad weeks carry much of it, so that it may be far larger than measured, and less smaller.
@@ -245,7 +251,7 @@ def difference_interval(one: np.ndarray, two: np.ndarray, level: float = LEVEL) 
 
 
 def verdict(low: float, high: float, words: tuple[str, str], center: float = 0.0) -> str:
-    """The first word if an interval lies below a value, the second if above, "undecided" if it holds it, or `SHORT`."""
+    """Return the first word if an interval lies below a value, the second if above, "undecided" if it holds it, or `SHORT`."""
     if np.isnan(low):
         return SHORT
     if high < center:
@@ -270,7 +276,7 @@ class PairedRatio(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Return "better" or "worse" of the second schedule, "same", "undecided" where the interval holds 1, or "too short to tell".
+        """Word for the second schedule: "better", "worse", "same", "undecided" if the interval holds 1, or "too short to tell".
 
         Examples
         --------

@@ -69,12 +69,12 @@ class Weeks:
 
     @cached_property
     def ratios(self) -> np.ndarray:
-        """(n,) how many times sooner a job is done under the first policy than under the second, week by week."""
+        """Array (n,): how many times sooner a job is done under the first policy than under the second, week by week."""
         return np.asarray(self.before, float) / np.asarray(self.now, float)
 
     @cached_property
     def interval(self) -> MedianInterval:
-        """Interval of the median of all such weeks; nan for fewer than six."""
+        """`MedianInterval` of the median of all such weeks; nan for fewer than six."""
         return median_interval(self.ratios)
 
     @property
@@ -89,13 +89,13 @@ class Weeks:
 
     @cached_property
     def growing(self) -> tuple[str, ...]:
-        """Names of the policies whose queue grows without end."""
+        """Names of the policies whose queue grows without end, a tuple."""
         pairs = zip(self.names, zip(*self.queues, strict=True), strict=True)
         return tuple(name for name, queues in pairs if grows_without_end(queues))
 
     @property
     def kind(self) -> str:
-        """Answer of the weeks.
+        """Answer of the weeks, one word.
 
         "grows" (the queue of a policy has no end, so that no ratio holds), "same" (equal in each), "few" (fewer than six), "none" (the
         interval lies within 3 % of 1), "sooner", "later", "small" (the interval says which, and the middle lies within 3 %), or "open" (the
@@ -145,7 +145,7 @@ class Weeks:
         return f"{start} {who} is done {self._amounts(kind == 'later')}."
 
     def _amounts(self, later: bool) -> str:
-        """The middle week, its interval, the range, and the number of this week."""
+        """Write the middle week, its interval, the range, and the number of this week, as text."""
         ratios = self.ratios
         direction = "sooner"
         if later:
@@ -163,7 +163,7 @@ class Weeks:
 
     @property
     def _marked(self) -> list[str]:
-        """Names of both policies, as HTML."""
+        """List of the names of both policies, as HTML."""
         return [f'<b class="{role}">{escape(name)}</b>' for role, name in zip(("now", "ref"), self.names, strict=True)]
 
     def _of_growth(self, start: str) -> str:
@@ -204,11 +204,11 @@ class Weeks:
     __str__ = text.fget
 
     def called(self, words: Mapping[str, str]) -> "Weeks":
-        """Return the same with other names of the policies, if `words` has some."""
+        """Return the same `Weeks` with other names of the policies, if `words` has some."""
         return replace(self, names=tuple(words.get(name, name) for name in self.names))
 
     def summary(self) -> dict:
-        """Return the findings as plain values, for JSON."""
+        """Return a dict of the findings as plain values, for JSON."""
         middle = self.interval
         values = {"now": self.names[0], "before": self.names[1], "measure": self.measure, "kind": self.kind}
         values |= {"weeks": len(self.seeds), "seeds": list(self.seeds), "ratios": self.ratios.tolist()}
@@ -220,7 +220,7 @@ class Weeks:
 
 
 def _known(value: float) -> float | None:
-    """The value, or None if it is nan."""
+    """Return the value, or None if it is nan."""
     if np.isnan(value):
         return None
     return value
@@ -232,7 +232,7 @@ def enough(interval: MedianInterval) -> bool:
 
 
 def times(ratio: float) -> str:
-    """Write a ratio: one decimal from 1.95 on, two below, none from 99.5 on."""
+    """Write a ratio as text: one decimal from 1.95 on, two below, none from 99.5 on."""
     if ratio >= 99.5:
         return f"{ratio:,.0f}"
     if ratio >= 1.95:
@@ -241,7 +241,7 @@ def times(ratio: float) -> str:
 
 
 def ranges(seeds: tuple[int, ...]) -> str:
-    """Write seeds in ascending order, those that follow one another as a range.
+    """Write seeds in ascending order as text, those that follow one another as a range.
 
     Examples
     --------

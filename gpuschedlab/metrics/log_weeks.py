@@ -11,7 +11,7 @@ WEEK = 7 * DAY
 
 
 def weeks_of(now, before, censored: bool = False) -> np.ndarray:
-    """Return ratios (weeks,) of the mean time to finish before to that now, of the jobs submitted in each whole week.
+    """Return an array (weeks,) of ratios of mean time to finish before to that now, of jobs submitted in each whole week.
 
     Jobs count that ended under both, `censored` as in `metrics.measured`. Weeks of fewer than 30 such jobs are left
     out; a log of less than two weeks has none.
@@ -36,7 +36,7 @@ def weeks_of(now, before, censored: bool = False) -> np.ndarray:
 
 
 def log_in_words(ratios: np.ndarray) -> str:
-    """Write in how many weeks of a log jobs end sooner, and the smallest and largest ratio; "" without weeks.
+    """Write as text in how many weeks of a log jobs end sooner, and the smallest and largest ratio; "" without weeks.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class Queue(NamedTuple):
 
 
 def queue_of(run) -> Queue:
-    """Measure the queue of a run.
+    """Measure the `Queue` of a run.
 
     Examples
     --------

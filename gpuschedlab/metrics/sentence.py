@@ -119,7 +119,7 @@ class Difference:
 
     @property
     def html(self) -> str:
-        """Both sentences, each a paragraph."""
+        """Both sentences as HTML, each a paragraph."""
         first = f'<p class="sentence">{self.main}</p>'
         if not self.rest:
             return first
@@ -146,24 +146,24 @@ class Difference:
 
     @property
     def amount(self) -> Amount | None:
-        """Name of the measure, if it is an amount; None otherwise."""
+        """`Amount` that the measure is, None if it is none."""
         if isinstance(self.measure, Amount):
             return self.measure
         return AMOUNTS.get(self.measure)
 
     @property
     def _marked(self) -> list[str]:
-        """Names of both, as HTML."""
+        """List of the names of both, as HTML."""
         return [f'<b class="{role}">{escape(name)}</b>' for role, name in zip(ROLES, self.names)]
 
     @property
     def _figures(self) -> list[str]:
-        """Values of both, as HTML."""
+        """List of the values of both, as HTML."""
         return [f'<b class="{role}">{text}</b>' for role, text in zip(ROLES, self._amounts())]
 
     @property
     def _direction(self) -> str:
-        """The kind, or of a difference that may be chance the direction on these jobs."""
+        """The word of `kind`; of a difference that may be chance, the direction on these jobs: "less" or "more"."""
         if self.kind != "short":
             return self.kind
         if self.now < self.before:
@@ -189,7 +189,7 @@ class Difference:
         return f"{under.capitalize()} {x}"
 
     def _amounts(self) -> tuple[str, ...]:
-        """Both values as they are read."""
+        """Return both values as they are read, a tuple of texts."""
         if self.measure == "jct" or (self.amount and not self.amount.form):
             return two_spans(self.now, self.before)
         if self.amount:
@@ -230,7 +230,7 @@ def _of_times(d: Difference) -> str:
 
 
 def _average(d: Difference) -> str:
-    """Whose average it is."""
+    """Say in words whose average it is."""
     if d.of:
         return f"average of the {count(d.jobs)} {d.of}"
     return AVERAGE
@@ -266,7 +266,7 @@ def _of_shares(d: Difference) -> str:
 
 
 def _beside_before(d: Difference, noun: str, statement: str, much: str) -> str:
-    """A statement of now beside the value of before, which differs by so `much`."""
+    """Write a statement of now beside the value of before, which differs by so `much`, as text."""
     statement = f"{d._beginning} {statement}"
     if d.kind == "alone":
         return f"{statement}."
@@ -285,7 +285,7 @@ def _beside_before(d: Difference, noun: str, statement: str, much: str) -> str:
 
 
 def _ends(d: Difference) -> str:
-    """Which jobs end sooner, and which later; or wait less, and longer."""
+    """Say in a text which jobs end sooner, and which later; or wait less, and longer."""
     verb, _, more = TIMES[d.measure]
     gain = _gain(d)
     over = _over(d.later)
@@ -299,7 +299,7 @@ def _ends(d: Difference) -> str:
 
 
 def _gain(d: Difference) -> str:
-    """Which jobs end sooner, or wait less."""
+    """Say in a sentence which jobs end sooner, or wait less."""
     verb, less, _ = TIMES[d.measure]
     moved = d.sooner
     over = _over(moved)
@@ -310,7 +310,7 @@ def _gain(d: Difference) -> str:
 
 
 def _gainers(d: Difference, verb: str) -> str:
-    """How many jobs end, or wait."""
+    """Say in words how many jobs end, or wait."""
     number = len(d.sooner.rows)
     if number == d.jobs == 1:
         return f"The only job {verb}s"
@@ -326,14 +326,14 @@ def _gainers(d: Difference, verb: str) -> str:
 
 
 def _over(moved: Moved) -> str:
-    """By how much jobs move at least: "over 1 min "; "" if all that move count."""
+    """Say in words by how much jobs move at least: "over 1 min "; "" if all that move count."""
     if moved.over:
         return f"over {round_words(moved.over)} "
     return ""
 
 
 def _becomes(d: Difference) -> str:
-    """Which jobs are late, or treated unfairly, under one of the two only."""
+    """Say in a text which jobs are late, or treated unfairly, under one of the two only."""
     _, state, _ = SHARES[d.measure]
     x, y = d._marked
     number = len(d.sooner.rows)
@@ -349,7 +349,7 @@ def _becomes(d: Difference) -> str:
 
 
 def _payers(d: Difference) -> str:
-    """How many jobs pay."""
+    """Say in words how many jobs pay, as HTML."""
     number = len(d.later.rows)
     pay = "pay"
     if number == 1:
@@ -358,7 +358,7 @@ def _payers(d: Difference) -> str:
 
 
 def _fall(moved: Moved, words: str, none: str) -> str:
-    """On which jobs a change falls."""
+    """Say in words on which jobs a change falls; `none` if it falls on no group."""
     if moved.group is None:
         return none
     name, share, jobs = moved.group
@@ -368,7 +368,7 @@ def _fall(moved: Moved, words: str, none: str) -> str:
 
 
 def head(found, *words: str) -> str:
-    """HTML of comparisons at the head of a screen: the first sentence large, then who pays, the others, and further words."""
+    """Return HTML of comparisons at a screen's head: the first sentence large, then who pays, the others, and further words."""
     first = ""
     sentences = []
     for number, difference in enumerate(found):

@@ -79,13 +79,13 @@ FIRST = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "util
 
 
 def _fairness(rho: np.ndarray) -> dict:
-    """Metrics of finish-time fairness."""
+    """Return a dict of the metrics of finish-time fairness."""
     spread = times.spread(rho)
     return {"rho_mean": spread.mean, "rho_worst": spread.max, "unfair_fraction": fairness.unfair_fraction(rho)}
 
 
 def summary(run, *, censored: bool = False, prices: float | dict[str, float] | None = None, speeds=None) -> dict:
-    """All metrics of a run, by the names in `METRICS` and in their units.
+    """Return a dict of all metrics of a run, by the names in `METRICS` and in their units.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
 
 
 def _of_times(measured: dict[str, np.ndarray]) -> dict:
-    """Metrics of the times of the measured jobs, by their columns (k,)."""
+    """Return a dict of the metrics of times of the measured jobs, by their columns (k,)."""
     values = {"bounded_slowdown_mean": times.mean_of(times.bounded_slowdown(measured, censored=True))}
     for function in (times.jct, times.queueing, times.slowdown):
         spread = times.spread(function(measured, True))
@@ -153,7 +153,7 @@ def _of_times(measured: dict[str, np.ndarray]) -> dict:
 
 
 def _of_use(run) -> dict:
-    """Metrics of the use of the cluster."""
+    """Return a dict of the metrics of the use of the cluster."""
     spent = usage.gpu_time(run)
     kept_alive = usage.kept_alive(run)
     return {

@@ -127,7 +127,7 @@ def bounded_slowdown(run, threshold: float = 10.0, censored: bool = False) -> np
 
 
 def spread(values: np.ndarray) -> Spread:
-    """Reduce values (k,) to their mean and tails.
+    """Reduce values (k,) to their mean and tails, a `Spread`; nan if there is none.
 
     Examples
     --------

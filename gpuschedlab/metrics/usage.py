@@ -21,7 +21,7 @@ class GpuTime(NamedTuple):
 
 
 def line_of(run, *names: str) -> dict[str, np.ndarray]:
-    """Columns of a run's timeline over its window: the first row is at its beginning, the last at its end."""
+    """Return a dict of columns of a run's timeline over its window, arrays whose first row is its beginning, the last its end."""
     run = reading(run)
     line = run["timeline"]
     begin, stop = run.window
@@ -38,7 +38,7 @@ def line_of(run, *names: str) -> dict[str, np.ndarray]:
 
 
 def timeline_of(run) -> pl.DataFrame:
-    """Timeline of a run over its window, as `line_of`."""
+    """Return a frame of the timeline of a run over its window, as `line_of`."""
     names = [name for name in run.timeline.columns if name != "time"]
     return pl.DataFrame(line_of(run, *names))
 
@@ -122,7 +122,7 @@ def contention(run) -> float:
 
 
 def gpu_time(run) -> GpuTime:
-    """Split the GPU-seconds that all jobs held into useful, overhead and lost.
+    """Split the GPU-seconds that all jobs held into useful, overhead and lost, a `GpuTime`.
 
     A job's seconds of overhead and loss are weighted with the GPUs that it held on average (attained /
     executed), which is exact for a job with a GPU count that never changed.
@@ -146,12 +146,12 @@ def gpu_time(run) -> GpuTime:
 
 
 def cluster_of(run) -> Cluster:
-    """Cluster of a run, from its `info`."""
+    """Return the `Cluster` of a run, from its `info`."""
     return reading(run).cluster
 
 
 def _own(run: Reading, *names: str) -> list[np.ndarray]:
-    """Columns (m,) of the allocations, without those of guests: their GPUs are their partners', and count once."""
+    """Return a list of columns (m,) of the allocations without those of guests, whose GPUs are their partners' and count once."""
     allocations = run["allocations"]
     columns = [allocations[name] for name in names]
     if "guest" not in allocations or not allocations["guest"].any():
@@ -161,7 +161,7 @@ def _own(run: Reading, *names: str) -> list[np.ndarray]:
 
 
 def _paid(run: Reading, *names: str) -> list[np.ndarray]:
-    """Columns (m,) of the allocations as `_own`, without those of jobs that do not count."""
+    """Return a list of columns (m,) of the allocations as `_own`, without those of jobs that do not count."""
     if run.counted.all():
         return _own(run, *names)
     (job, *columns) = _own(run, "job", *names)
@@ -169,7 +169,7 @@ def _paid(run: Reading, *names: str) -> list[np.ndarray]:
 
 
 def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
-    """GPUs free on a node (L,), > 0, ascending, and GPU-s (L,) free on nodes while they had that many."""
+    """Return a tuple of arrays (L,): GPUs free on a node, > 0, ascending, and GPU-s free on nodes while they had that many."""
     run = reading(run)
     cluster = run.cluster
     begin, stop = run.window
@@ -242,7 +242,7 @@ def fragmentation(run, gpus: float | None = None) -> float:
 
 
 def _reserved(run: Reading) -> tuple[np.ndarray, ...]:
-    """Stretches of time over which GPUs were reserved: GPU type, GPUs, start and end (s), each (p,)."""
+    """Return arrays (p,), a tuple, of the stretches in which GPUs were reserved: GPU type, GPUs, start and end (s)."""
     pools = run["pools"]
     if not len(pools["time"]):
         return (np.zeros(0, object), *np.zeros((3, 0)))
@@ -262,7 +262,7 @@ def _reserved(run: Reading) -> tuple[np.ndarray, ...]:
 
 
 def _codes(texts: np.ndarray) -> np.ndarray:
-    """Number (n,) of each of some texts (n,), in their order."""
+    """Return an array (n,) with the number of each of some texts (n,), in their order."""
     return np.unique(texts.astype(str), return_inverse=True)[1]
 
 

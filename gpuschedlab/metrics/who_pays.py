@@ -70,7 +70,7 @@ ALL_JOBS = Scope()
 def compared(
     now, before=None, names=("now", "before"), scope: Scope = ALL_JOBS, *, measure="jct", censored=False, prices=1.0
 ) -> Difference:
-    """Compare two runs of one trace, or their `jobs` frames, job by job; without `before` there is nothing to compare with.
+    """Compare two runs of one trace, or their `jobs` frames, job by job, in a `Difference`; without `before` it holds one run.
 
     The `measure` is "jct", "wait", "late" (jobs that end after their first deadline), "unfair" (rho above 1) or "cost" (at `prices`).
     `censored` as in `metrics.measured`.
@@ -124,7 +124,7 @@ def compared(
 
 
 def _of_cost(runs: list, are_two: bool, names, scope: Scope, prices) -> Difference:
-    """Compare the cost of one run or two: a total, of which no interval is known."""
+    """Compare the cost of one run or two in a `Difference`: a total, of which no interval is known."""
     costs = [float(usage.cost(run, prices)) for run in runs]
     mine = costs[0]
     theirs = costs[-1]
@@ -147,7 +147,7 @@ def _of_cost(runs: list, are_two: bool, names, scope: Scope, prices) -> Differen
 
 
 def difference_of_jobs(one: Mapping, two: Mapping) -> str:
-    """Return the first of `OF_A_JOB` in which the jobs of two runs differ; "" if they are those of one trace."""
+    """Return the first name of `OF_A_JOB` in which the jobs of two runs differ; "" if they are those of one trace."""
     for name in OF_A_JOB:
         if name in one and name in two and not np.array_equal(one[name], two[name]):
             return name
@@ -170,7 +170,7 @@ def _check(measure: str, among, jobs: int):
 
 
 def _eligible(run, measure: str, censored: bool) -> np.ndarray:
-    """(n,) jobs that a measure is of, whether or not it is known of them."""
+    """Return an array (n,) of bools: jobs that a measure is of, whether or not it is known of them."""
     if measure == "late":
         return attainment.has_deadline(run, censored)
     return counting(jobs_of(run))
@@ -200,7 +200,7 @@ def best_of(
     words: Mapping[str, str] | None = None,
     **options,
 ) -> Difference | None:
-    """Compare two of several runs (`pair_of`), named in `words` if it has their names; None if no measure is known."""
+    """Return the `Difference` of two of several runs (`pair_of`), called as `words` says; None if no measure is known."""
     names = pair_of(runs, measure, headline, scope, **options)
     if not names:
         return None
@@ -215,7 +215,7 @@ def best_of(
 def pair_of(
     runs: dict, measure: str = "jct", headline: str = "", scope: Scope = ALL_JOBS, **options
 ) -> tuple[str, ...]:
-    """Return the names that `best_of` compares: the headline, and the first run or, if that is the headline, the next best.
+    """Return the names that `best_of` compares, a tuple: the headline, and the first run or, if that is it, the next best.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def sees_truth(run) -> bool:
 
 
 def counted(amount: Amount, now: float, before: float, names: tuple[str, str], wide: float = 0.0) -> Difference:
-    """Compare two numbers, which `amount` names; their ratio's interval goes `wide` to each side, in logarithms, 0 if they are exact."""
+    """Return the `Difference` of two amounts; their ratio's interval goes `wide` to each side, in logarithms (0: exact)."""
     ratio = _ratio(before, now)
     low = float(ratio * np.exp(-wide))
     high = float(ratio * np.exp(wide))
@@ -279,7 +279,7 @@ def _ratio(before: float, now: float) -> float:
 
 
 def _jct(run, censored: bool, column: str = "") -> np.ndarray:
-    """JCT (s) of each job, or another time of it; nan if it is not known."""
+    """Return an array of the JCT (s) of each job, or of another time of it; nan if it is not known."""
     jobs = jobs_of(run)
     if column:
         seconds = jobs[column]
@@ -289,7 +289,7 @@ def _jct(run, censored: bool, column: str = "") -> np.ndarray:
 
 
 def _unfair(run, censored: bool) -> np.ndarray:
-    """1 if a job is treated unfairly, 0 if not, nan if that is not known."""
+    """Return an array with 1 if a job is treated unfairly, 0 if not, nan if that is not known."""
     rows = known(run, censored)
     rho = fairness.finish_time_fairness(run, censored)
     out = np.full(len(rows), np.nan)
@@ -306,7 +306,7 @@ MEASURES = {
 
 
 def _judged(measure: str, submit, mine, theirs) -> tuple[tuple[float, float, float], str]:
-    """Ratio (shares: difference) of before to now, the ends of its interval, and the verdict."""
+    """Return a tuple: the ratio (shares: difference) of before to now with the ends of its interval, and the verdict, a word."""
     if measure == "jct":
         ratio = paired_ratio(submit, theirs, mine)[:3]
         return ratio, _kind(ratio, "sooner", "later")
@@ -323,7 +323,7 @@ def _judged(measure: str, submit, mine, theirs) -> tuple[tuple[float, float, flo
 
 
 def _happened(measure: str, mine, theirs) -> tuple[tuple[float, float, float], str]:
-    """Ratio (shares: difference) of before to now without an interval, and in which direction it lies: "near" within 3 %."""
+    """Return a tuple as `_judged`, without an interval; the word is the direction of the ratio, or "near" within 3 %."""
     if not len(mine):
         return (np.nan, np.nan, np.nan), "few"
     if not mine.any() and not theirs.any():
@@ -348,7 +348,7 @@ def _happened(measure: str, mine, theirs) -> tuple[tuple[float, float, float], s
 
 
 def _kind(ratio: tuple[float, float, float], better: str, worse: str, close: float = CLOSE) -> str:
-    """Judge a ratio with the ends of its interval, nan if there is none.
+    """Judge a ratio with the ends of its interval, nan if there is none, in a word.
 
     Return the direction if the interval is clear of 1, "none" if it lies within the zone, "short" if there is no interval, else "close".
     """
@@ -372,7 +372,7 @@ def least_of(now: float, before: float) -> float:
 
 
 def _moved(jobs, rows: np.ndarray, change: np.ndarray, least: float, measure: str) -> Moved:
-    """Jobs for which a change is above the least that counts."""
+    """Return the jobs for which a change is above the least that counts, as `Moved`."""
     rounding = 0.0
     if measure in TIMES:
         rounding = ROUNDING * float(np.nanmax(jobs["end"][rows], initial=0.0))
