@@ -80,7 +80,7 @@ class Session:
             self._last = None
 
     def solve(self) -> Solution:
-        """Solve the present program, unless the last solution is of the same; errors are those of `solve`."""
+        """Return the `Solution` of the present program, the last one if it is of the same; errors are those of `solve`."""
         program = self._present("solve")
         if self._last is None or self._edits != getattr(program, "edits", 0):
             self._edits = getattr(program, "edits", 0)
@@ -96,7 +96,7 @@ class Session:
 def solve(
     program: Program, solver: str = "highs", *, time_limit=None, work=None, gap: float = 1e-4, warm=None, **options
 ) -> Solution:
-    """Solve a program with the solver named, and no other.
+    """Solve a program with the solver named, and no other, and return the `Solution`.
 
     Parameters
     ----------
@@ -131,14 +131,17 @@ def solve(
 
 
 def _solved(program, worker, *start) -> Solution:
-    """What the solver finds; an edited program says itself where to start."""
+    """Return the solver's `Solution`; an edited program says itself where to start."""
     with interrupts():
         return worker.solve(program, *start) if isinstance(program, Program) else program.solved_by(worker)
 
 
 @cache
 def solvers() -> dict[str, tuple[str, str]]:
-    """Module and class of each solver by its word: classes in this folder that have a `word`, then those of papers by their names."""
+    """Return a dict of the module and class, a pair of names, of each solver by its word.
+
+    First come classes in this folder that have a `word`, then those of papers by their names.
+    """
     home = Path(__file__).parent
     found = {}
     for path in home.rglob("*.py"):

@@ -30,7 +30,7 @@ class Closed(NamedTuple):
 
 
 def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=None, work=None) -> Closed:
-    """Solve a multiple-choice knapsack over some of its cells."""
+    """Solve a multiple-choice knapsack over some of its cells, as `Closed`."""
     from gpuschedlab.optim.solvers.highs import CLOSED, Highs
 
     n = problem.shape[0]
@@ -57,7 +57,7 @@ def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=
 
 @cache
 def _known() -> dict:
-    """`OPEN`, as far as the version of HiGHS at hand has them."""
+    """Return the dict `OPEN`, as far as the version of HiGHS at hand has its options."""
     import highspy
 
     h = highspy.Highs()
@@ -66,7 +66,10 @@ def _known() -> dict:
 
 
 def _alike(problem: MultipleChoice, job, config) -> tuple[np.ndarray, np.ndarray]:
-    """Class (n,) of each job, those with the same worth in the same cells being one, and the first job of each class."""
+    """Return a tuple of two arrays: the class (n,) of each job, and the first job of each class.
+
+    Jobs with the same worth in the same cells are one class.
+    """
     worth = np.full(problem.shape, np.nan)
     worth[job, config] = problem.utility[job, config]
     keys = [w.tobytes() + bytes([m]) for w, m in zip(worth, problem.mandatory.tolist(), strict=True)]
@@ -76,7 +79,7 @@ def _alike(problem: MultipleChoice, job, config) -> tuple[np.ndarray, np.ndarray
 
 
 def _program(problem: MultipleChoice, alike, first, job, config) -> Program:
-    """How many jobs of each class get each of its cells."""
+    """Return the `Program` of how many jobs of each class get each of its cells."""
     classes = len(first)
     types = len(problem.capacity)
     members = np.bincount(alike, minlength=classes).astype(float)

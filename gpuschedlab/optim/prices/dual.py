@@ -52,12 +52,15 @@ class PriceSearch(NamedTuple):
 
 
 def build_hulls(v, configs) -> Hulls:
-    """Upper hull of value over GPUs, for each job and type, from (0, 0) upwards."""
+    """Return the upper hull of value over GPUs, for each job and type, from (0, 0) upwards, as `Hulls`."""
     return Hulls(*_build_hulls(v, configs))
 
 
 def search_prices(v, configs, hulls, warm, gap, most) -> PriceSearch:
-    """Prices at which the Lagrangian bound is least: Dantzig-Wolfe by the simplex method, with smoothed prices."""
+    """Search the prices at which the Lagrangian bound is least, and return the `PriceSearch`.
+
+    Dantzig-Wolfe by the simplex method, with smoothed prices.
+    """
     return PriceSearch(*_search_prices(v, configs, hulls, warm, gap, most))
 
 

@@ -43,7 +43,7 @@ class _Ahead(NamedTuple):
 
 
 def core_choices(v, configs, prices, limit) -> Core:
-    """Return the choices whose loss is below `limit`."""
+    """Return the choices whose loss is below `limit`, as `Core`."""
     return Core(*_core_choices(v, configs, prices, limit))  # a plain tuple comes from machine code, as in `dual`
 
 

@@ -54,7 +54,7 @@ class Choices(NamedTuple):
 def solve_mckp(
     utility, type_of_config, gpus_of_config, capacity, *, quantum=0.0, prices=None, mandatory=None, **limits
 ) -> Choices:
-    """Choose at most one configuration a job, for the largest sum of utilities within the GPUs of each type.
+    """Choose at most one configuration a job, for the largest sum of utilities within the GPUs of each type, as `Choices`.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Prices(Limits):
         self._prices: np.ndarray | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a multiple-choice knapsack; the status says whether a limit left a larger gap than asked for."""
+        """Return the `Solution` of a multiple-choice knapsack; its status says whether a limit left too large a gap."""
         start = time.perf_counter()
         problem = MultipleChoice.of(program, x0, "'prices' starts from prices, kept by a Session")
         warm = self._prices if self._prices is not None and len(self._prices) == len(problem.capacity) else None
@@ -119,7 +119,7 @@ class Prices(Limits):
         return Solution(x, found.status, found.objective, found.bound, seconds, "prices", None, program.shape)
 
     def choose(self, problem: MultipleChoice, prices) -> Choices:
-        """Prices, repair, and what closes the gap that is left; as in `solve_mckp`."""
+        """Return `Choices` by prices, repair, and what closes the gap that is left; as in `solve_mckp`."""
         if problem.utility.size == 0 and not problem.mandatory.any():
             return Choices(np.full(len(problem.utility), -1), 0.0, 0.0, np.zeros(len(problem.capacity)))
         search = _Search(problem, prices, self)
@@ -132,7 +132,10 @@ class Prices(Limits):
 
 
 def finished(problem: MultipleChoice, choice: np.ndarray, prices: np.ndarray, limits: Limits) -> np.ndarray:
-    """Improve a choice (n,) that fits, at prices (T,): jobs climb to what still fits, and in a small round (`SMALL`) the gap is closed."""
+    """Return an array, a choice (n,) that fits and is improved at prices (T,): jobs climb to what still fits.
+
+    In a small round (`SMALL`) the gap is closed.
+    """
     small = np.count_nonzero(problem.utility > 0) <= SMALL and not problem.mandatory.any()
     inner = Prices(limits.time_limit, limits.gap, limits.work, labels=Prices.labels if small else 0)
     search = _Search(problem, prices, inner)
@@ -187,7 +190,7 @@ class _Search:
         self.bound = closed.bound
 
     def _in_order(self, choice) -> np.ndarray:
-        """Choice (n,) by (type, GPUs), from the caller's order of configurations."""
+        """Return a choice, an array (n,), by (type, GPUs), from the caller's order of configurations."""
         return np.where(choice >= 0, np.argsort(self.configs.order)[choice], -1)
 
     def repair(self):
@@ -229,7 +232,7 @@ class _Search:
             self._cells(core, limit, top)
 
     def _labels(self, core, limit, labels) -> bool:
-        """Close it by labels; whether that succeeded."""
+        """Close it by labels; return whether that succeeded."""
         width = max(labels // len(core.config), 1)
         least_loss, picks, dropped = close_gap(core, self.configs, self.prices, limit, width)
         top = self.bound
@@ -262,7 +265,7 @@ class _Search:
         self.bound = min(self.bound, max(closed.bound, top - limit))
 
     def found(self) -> Choices:
-        """The best choices, in the caller's order of configurations."""
+        """Return the best `Choices`, in the caller's order of configurations."""
         answer = np.where(self.choice >= 0, self.configs.order[self.choice], -1)
         objective = worth_of(self.problem, answer)
         bound = max(float(self.bound), objective)

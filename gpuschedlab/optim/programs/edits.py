@@ -152,7 +152,7 @@ class EditedProgram:
         self._put(keys, must, first, np.array(worth, float), x, one_each)
 
     def _found(self, who: str, key) -> tuple[int, slice]:
-        """Row and columns of a request."""
+        """Return the row (int) and the columns (a slice) of a request."""
         if key not in self:
             raise SolverError(f"{who}: found {key!r}; expected one of {len(self)} requests present.")
         row = self._row[key]
@@ -165,7 +165,7 @@ class EditedProgram:
         return len(self._row)
 
     def program(self) -> Program:
-        """The program as it is now: rows of requests in their order of arrival, then of resources."""
+        """Return the `Program` as it is now: rows of requests in their order of arrival, then of resources."""
         n = len(self._row)
         k = len(self._worth)
         R = len(self.amounts)
@@ -178,7 +178,7 @@ class EditedProgram:
         return Program(self._worth, A, lower, upper, upper=1.0, maximize=True, name=self.name)
 
     def solved_by(self, worker) -> Solution:
-        """Let a solver find the program's best point, from the last one and its prices where it starts from some (`warm`)."""
+        """Return a solver's `Solution`, from the last point and its prices if the solver starts from some (`warm`)."""
         n = len(self._row)
         program = self.program()
         start = (self.x, np.append(np.zeros(n), self.prices)) if getattr(worker, "warm", False) else ()

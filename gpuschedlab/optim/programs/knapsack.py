@@ -77,7 +77,7 @@ class MultipleChoice(Program):
 
     @classmethod
     def of(cls, program: Program, x0=None, instead: str = "") -> "MultipleChoice":
-        """The compact form of a program that is laid out as this class lays it out.
+        """Return the compact form, a `MultipleChoice`, of a program that is laid out as this class lays it out.
 
         Raises
         ------
@@ -98,12 +98,12 @@ class MultipleChoice(Program):
 
     @cached_property
     def c(self) -> np.ndarray:
-        """(n C,) utilities, 0 if impossible."""
+        """Array (n C,) of utilities, 0 if impossible."""
         return np.nan_to_num(self.utility).ravel()
 
     @cached_property
     def A(self) -> sp.csc_array:
-        """(n + T, n C) rows of jobs, then of types."""
+        """Sparse matrix (n + T, n C), a `csc_array`: rows of jobs, then of types."""
         n, C = self.shape
         parts = (self.kinds, self.gpus)
         kinds, gpus = (np.tile(part, n) for part in parts)
@@ -111,32 +111,35 @@ class MultipleChoice(Program):
 
     @cached_property
     def row_lower(self) -> np.ndarray:
-        """(n + T,) one configuration for each mandatory job, otherwise none."""
+        """Array (n + T,): one configuration for each mandatory job, otherwise none."""
         return np.concatenate([np.where(self.mandatory, 1.0, -np.inf), np.full(len(self.capacity), -np.inf)])
 
     @cached_property
     def row_upper(self) -> np.ndarray:
-        """(n + T,) one configuration a job, then the GPUs of each type."""
+        """Array (n + T,): one configuration a job, then the GPUs of each type."""
         return np.concatenate([np.ones(self.shape[0]), self.capacity])
 
     @cached_property
     def lower(self) -> np.ndarray:
-        """(n C,) zeros."""
+        """Array (n C,) of zeros."""
         return np.zeros(self.utility.size)
 
     @cached_property
     def upper(self) -> np.ndarray:
-        """(n C,) 1, or 0 if impossible."""
+        """Array (n C,): 1, or 0 if impossible."""
         return (~np.isnan(self.utility)).ravel().astype(float)
 
     @cached_property
     def integrality(self) -> np.ndarray:
-        """(n C,) all whole."""
+        """Array (n C,) of bools: all whole."""
         return np.ones(self.utility.size, bool)
 
 
 def cell_rows(job, kind, gpus, rows: int) -> sp.csc_array:
-    """Coefficients (rows, k) of k cells, each of which counts once in the row of its job, and as its GPUs in that of their type."""
+    """Return a sparse matrix (rows, k), a `csc_array`, of the coefficients of k cells.
+
+    Each cell counts once in the row of its job, and as its GPUs in that of their type.
+    """
     at = np.empty((len(job), 2), np.int32)
     data = np.ones((len(job), 2))
     at[:, 0] = job
@@ -162,7 +165,7 @@ def _check(name, utility, kinds, gpus, room):
 
 
 def _read(program: Program) -> MultipleChoice | None:
-    """The knapsack that a program's arrays spell out; None if they spell something else."""
+    """Return the `MultipleChoice` that a program's arrays spell out; None if they spell something else."""
     shape = program.shape or ()
     rows = program.A.shape[0]
     if len(shape) != 2 or not 0 < shape[0] < rows or not shape[1]:

@@ -93,13 +93,13 @@ class Program:
         return self is other or (type(self) is type(other) and _alike(self._parts(), other._parts()))
 
     def _parts(self) -> tuple:
-        """What makes it the program that it is."""
+        """Return a tuple of all that makes it the program that it is."""
         bounds = (self.row_lower, self.row_upper, self.lower, self.upper)
         A = (self.A.indptr, self.A.indices, self.A.data)
         return (self.maximize, self.shape, self.c, *bounds, self.integrality, *A)
 
     def value(self, x) -> float:
-        """Objective at x."""
+        """Return the objective at x, a number."""
         return float((self.c * np.asarray(x, float)).sum())  # in one thread, always in the same order
 
     def violation(self, x) -> float:
@@ -118,7 +118,7 @@ class Program:
 
     @classmethod
     def read(cls, path) -> "Program":
-        """Read a program from such a file; what holds none is a `SolverError`."""
+        """Read a `Program` from such a file; raise SolverError if it holds none."""
         from gpuschedlab.optim.programs.archives import read_program
 
         return read_program(path, Program)
@@ -131,7 +131,7 @@ class Program:
 
 
 def _vector(program: Program, key: str, size: int, dtype) -> np.ndarray:
-    """Field as an array of its length; a scalar is repeated."""
+    """Return a field as an array of its length; a scalar is repeated."""
     value = np.asarray(getattr(program, key), dtype)
     if value.ndim == 0:
         value = np.full(size, value)
@@ -174,7 +174,7 @@ class Change:
     upper: np.ndarray | None = None
 
     def of(self, program: Program) -> Program:
-        """The program with this change."""
+        """Return the `Program` with this change."""
         return replace(program, **{key: value for key, value in vars(self).items() if value is not None})
 
 
@@ -218,11 +218,11 @@ class Solution:
 
     @property
     def table(self) -> np.ndarray:
-        """`x` in the program's own layout (`Program.shape`)."""
+        """Array of `x` in the program's own layout (`Program.shape`)."""
         return self.x if self.shape is None else self.x.reshape(self.shape)
 
     def summary(self) -> dict:
-        """Status, objective, bound, gap, seconds and solver."""
+        """Return a dict of status, objective, bound, gap, seconds and solver."""
         keys = ("status", "objective", "bound", "gap", "seconds", "solver")
         return {key: getattr(self, key) for key in keys}
 
@@ -240,12 +240,12 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def worst_status(words) -> str:
-    """Status of a whole by those of its parts: ``time limit`` before any other, ``optimal`` if all are."""
+    """Return the word for the status of a whole by those of its parts: ``time limit`` first, ``optimal`` if all are."""
     return max(words, key=lambda status: (status != "optimal") + (status == "time limit"), default="optimal")
 
 
 def no_variables(program: Program, solver: str) -> Solution:
-    """What there is to say of a program without variables, whose rows are all 0; a row that does not allow 0 is Infeasible."""
+    """Return the `Solution` of a program without variables, whose rows are all 0; raise Infeasible if a row does not allow 0."""
     if ((program.row_lower > 0) | (program.row_upper < 0)).any():
         raise Infeasible(f"{program.name}: infeasible; it has no variables, and a row that does not allow 0.")
     duals = np.zeros(len(program.row_upper))
@@ -253,13 +253,16 @@ def no_variables(program: Program, solver: str) -> Solution:
 
 
 def unsolvable(program: Program, word: str) -> SolverError:
-    """Error of a program that has no best point: "unbounded", or else no point is known to be feasible."""
+    """Return a `SolverError` for a program without a best point: "unbounded", or else no point is known to be feasible."""
     kind = SolverError if word == "unbounded" else Infeasible
     return kind(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
 
 
 def directions(program: Program) -> Program:
-    """Directions, from -1 to 1, in which one may go for good: where one improves, a program that has a point is unbounded."""
+    """Return a `Program` of directions, from -1 to 1, in which one may go for good.
+
+    If one improves, a program that has a point is unbounded.
+    """
 
     def sides(low, high, most):
         return np.where(np.isinf(low), -most, 0.0), np.where(np.isinf(high), most, 0.0)

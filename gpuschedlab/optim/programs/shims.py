@@ -23,7 +23,7 @@ class Cells(NamedTuple):
 
 
 def possible_cells(problem: MultipleChoice) -> Cells:
-    """Cells that any good choice could have."""
+    """Return the `Cells` that any good choice could have."""
     worth = problem.utility > 0
     if problem.mandatory.any():
         worth |= problem.mandatory[:, None] & ~np.isnan(problem.utility)
@@ -33,7 +33,7 @@ def possible_cells(problem: MultipleChoice) -> Cells:
 
 
 def relaxed(problem: MultipleChoice, cells: Cells) -> Program:
-    """The linear relaxation over some cells: n rows of jobs, then T of types; a variable a cell."""
+    """Return the linear relaxation over some cells, a `Program`: n rows of jobs, then T of types; a variable a cell."""
     n = len(problem.utility)
     A = cell_rows(cells.job, n + problem.kinds[cells.config], problem.gpus[cells.config], n + len(problem.capacity))
     rows = (problem.row_lower, problem.row_upper)
@@ -42,7 +42,10 @@ def relaxed(problem: MultipleChoice, cells: Cells) -> Program:
 
 
 def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> np.ndarray:
-    """Give each job the configuration with the largest share that still fits (Jayaram Subramanya, PhD thesis, CMU 2025, 4.4.1)."""
+    """Return an array (n,) of the configuration with the largest share that still fits each job.
+
+    Rule of Jayaram Subramanya, PhD thesis, CMU 2025, 4.4.1.
+    """
     # Jobs take turns by their largest share, mandatory ones first; the thesis gives no order.
     n = len(problem.utility)
     best = np.zeros(n)
@@ -79,7 +82,7 @@ def _fit(order, ranked, negligible, cells, kinds, gpus, capacity):
 
 
 def whole(problem, choice, bound: float, gap: float, start: float, solver: str, status: str = "optimal") -> Solution:
-    """A choice (n,) as a solution, with the gap that is left to a bound."""
+    """Return a choice (n,) as a `Solution`, with the gap that is left to a bound."""
     x = variables_of(problem, choice)
     objective = worth_of(problem, choice)
     bound = max(bound, objective)
@@ -95,7 +98,7 @@ def worth_of(problem: MultipleChoice, choice: np.ndarray) -> float:
 
 
 def variables_of(problem: MultipleChoice, choice: np.ndarray) -> np.ndarray:
-    """Variables (n C,) of a choice (n,)."""
+    """Return an array (n C,) of the variables of a choice (n,)."""
     jobs = np.flatnonzero(choice >= 0)
     x = np.zeros(problem.shape)
     x[jobs, choice[jobs]] = 1.0

@@ -46,7 +46,10 @@ class Highs(Limits):
 
     @property
     def basis(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """HiGHS' status of each column and row (ints) in the last linear program by simplex; a program with so many begins from it."""
+        """HiGHS' status of each column and row of the last linear program by simplex, two arrays of ints; None if unknown.
+
+        A program with so many columns and rows begins from it.
+        """
         if self._newer:
             found = self._handle.getBasis()
             parts = (np.array([*map(int, part)]) for part in (found.col_status, found.row_status))
@@ -60,7 +63,7 @@ class Highs(Limits):
         self._newer = False
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a program, from a point if there is one."""
+        """Return the `Solution` of a program, from a point if there is one."""
         highspy = need("highspy", "solver='highs' and policies that use it")
         if not len(program.c):
             return no_variables(program, "highs")
@@ -93,7 +96,10 @@ class Highs(Limits):
         return answer
 
     def solve_again(self, program: Program, stays: np.ndarray, added: int) -> Solution:
-        """Solve a linear program that has some columns (bool, of the one solved last), and `added` ones behind them: from its basis."""
+        """Return the `Solution` of a linear program that differs from the one solved last in its columns, from its basis.
+
+        `stays`: which of the old columns (bool) it has; `added` new ones come behind them.
+        """
         start = time.perf_counter()
         h = self._handle
         highspy = need("highspy", "solver='highs'")
@@ -126,7 +132,7 @@ class Highs(Limits):
         return h
 
     def _answer(self, highspy, h, program: Program, solver: str, factor: float, start: float) -> Solution:
-        """What HiGHS found; no point at all is an error."""
+        """Return HiGHS' answer as a `Solution`; raise if there is no point at all."""
         status = _status(highspy, h, program)
         info = h.getInfo()
         found = h.getSolution()

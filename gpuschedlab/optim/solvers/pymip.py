@@ -46,7 +46,7 @@ class Pymip(Limits):
             raise SolverError(f"mip: found isolate with engine {self.engine!r}; expected cbc, which needs it.")
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a program; a point to start from concerns integer programs only."""
+        """Return the `Solution` of a program; a point to start from concerns integer programs only."""
         if self.isolate:
             return solved_apart(replace(self, isolate=False), program, x0, "CBC")
         mip = need("mip", "solver='mip' and policies that use it")
@@ -117,7 +117,10 @@ def _quiet():
 
 
 def _rows(program: Program) -> np.ndarray:
-    """Rows that have entries: CBC ends the whole process for some programs with rows that have none, or coefficients too large."""
+    """Return an array of the rows that have entries.
+
+    CBC ends the whole process for some programs with rows that have none, or coefficients too large.
+    """
     if (most := np.abs(program.A.data).max(initial=0.0)) > LARGEST:
         raise SolverError(
             f"{program.name}: found a coefficient of {most:g}; expected {LARGEST:g} at most. Use another unit."
@@ -179,7 +182,10 @@ ONE = threading.Lock()
 
 @cache
 def _child() -> subprocess.Popen:
-    """The process that solves apart; it imports nothing of the caller's script, as children of multiprocessing do."""
+    """Return the process (`Popen`) that solves apart.
+
+    It imports nothing of the caller's script, as children of multiprocessing do.
+    """
     code = f"import sys; sys.path[:] = {sys.path!r}; from gpuschedlab.optim.solvers.pymip import serve; serve()"
     return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
