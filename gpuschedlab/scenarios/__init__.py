@@ -19,7 +19,7 @@ from gpuschedlab.sim.recipe_base import Recipe
 
 @cache
 def recipes() -> dict[str, type[Recipe]]:
-    """Recipes by the names that the command line takes, in lower case: ``smallcluster``, ``week``, ...
+    """Dict of `Recipe` classes by the names that the command line takes, in lower case: ``smallcluster``, ``week``, ...
 
     Examples
     --------
@@ -34,12 +34,12 @@ def recipes() -> dict[str, type[Recipe]]:
 
 
 def aliases() -> dict[str, str]:
-    """Words that stand for a recipe with some knobs: ``lpt-medium``."""
+    """Dict of words that stand for a recipe with some knobs, and those in full: ``lpt-medium``."""
     return {word: f"{name}:{options}" for name, cls in recipes().items() for word, options in cls.aliases.items()}
 
 
 def recipe_of(text: str | Mapping[str, object]):
-    """Make a recipe from a word, or from a dict of its name as `recipe` and its knobs.
+    """Make a `Recipe` from a word, or from a dict of its name as `recipe` and its knobs.
 
     Parameters
     ----------
@@ -74,7 +74,10 @@ def recipe_of(text: str | Mapping[str, object]):
 
 
 def with_values(recipe: Recipe, values: Mapping[str, object]) -> Recipe:
-    """Copy with texts and knobs changed; a cluster or an estimator that it has no text for stands instead of its own."""
+    """Return a copy of a `Recipe` with texts and knobs changed.
+
+    A cluster or an estimator that it has no text for stands instead of its own.
+    """
     texts = {name: value for name, value in values.items() if name in texts_of(recipe)}
     read = {"cluster": Cluster.parse, "estimator": estimator_of}
     other = {name: read[name](values[name]) for name in read if name in values and name not in texts}
@@ -99,11 +102,11 @@ class Instead(Recipe):
     warm = property(lambda self: getattr(self.recipe, "warm", 14.0))
 
     def about(self, scenario: Scenario) -> dict[str, object]:
-        """Words of the recipe."""
+        """Return the recipe's dict of texts about a scenario."""
         return self.recipe.about(scenario)
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """The recipe's, changed."""
+        """Return the recipe's `Scenario` with its parts changed."""
         other = {"cluster": self.cluster, "estimator": self.estimator}
         return self.recipe(seed).replace(**{name: part for name, part in other.items() if part is not None})
 

@@ -67,12 +67,12 @@ class OwnFile(Played, Recipe):
 
     @cached_property
     def log(self) -> Intake:
-        """Intake of the file, which is read once."""
+        """`Intake` of the file, which is read once."""
         return taken_of(self.file, self.settings)[0]
 
     @property
     def machines(self) -> Cluster:
-        """The cluster that is named, or that of the log."""
+        """`Cluster` that is named, or that of the log."""
         named = Cluster.parse(self.cluster or "70x8")
         return named if self.cluster else self.log.machines or named
 
@@ -88,11 +88,11 @@ class OwnFile(Played, Recipe):
 
     @property
     def came_in(self) -> dict[str, object]:
-        """Report of the log as `intake`; nothing for a stored trace that was no log."""
+        """Dict with the report of the log as `intake`; empty for a stored trace that was no log."""
         return {"intake": self.log.report} if self.log.report.format != "parquet" else {}
 
     def about(self, scenario: Scenario) -> dict[str, object]:
-        """The file, the history, the intake, and the knowledge of policies."""
+        """Return a dict about the scenario: the file, the history, the intake, and the knowledge of policies."""
         known = super().about(scenario)["estimator"]
         words = {"trace": self.file, "history": past_in_words(scenario.history, self.before)}
         if self.machines_from:
@@ -100,7 +100,7 @@ class OwnFile(Played, Recipe):
         return words | self.came_in | {"estimator": self.estimator or known}
 
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        """Jobs that are played, and those before; None if there are none."""
+        """Return a pair of frames: the jobs that are played, and those before, None if there are none."""
         trace = self._sized(self.log.trace)
         first = trace["submit"].min()
         last = trace["submit"].max()
@@ -111,7 +111,7 @@ class OwnFile(Played, Recipe):
         return parted(trace, first + self.history * (last - first), f"{self.history:.0%} of its span")
 
     def _sized(self, trace: pl.DataFrame) -> pl.DataFrame:
-        """Cut to the days and jobs requested after the history, and bring to the load requested."""
+        """Return a trace (frame) cut to the days and jobs requested after the history, and brought to the load requested."""
         start = trace["submit"].min() + (days_in(self.before) or 0.0) * DAY
         if self.days:
             trace = trace.filter(pl.col("submit") < start + self.days * DAY)

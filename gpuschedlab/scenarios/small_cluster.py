@@ -39,17 +39,17 @@ class SmallCluster(Recipe):
 
     @property
     def policies(self) -> dict[str, Fifo]:
-        """The policy under every rule, by rule."""
+        """Dict of the policy under every placement rule, by rule."""
         return {rule: self.policy.with_knobs(placement=rule) for rule in RULES}
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Nodes, jobs and their speeds; one seed is the same dice for all values of the knobs."""
+        """Return a `Scenario`: nodes, jobs and their speeds; one seed is the same dice for all values of the knobs."""
         cluster = Cluster.homogeneous(self.nodes, 8)
         return Scenario(jobs_of(self, seed), cluster, speeds=speeds_of(self), seed=seed)
 
 
 def jobs_of(small: SmallCluster, rng: int) -> pl.DataFrame:
-    """Make jobs of the model "net", log-normal of about an hour, that come at random and demand `small.load` of the GPUs."""
+    """Return a frame of jobs of the model "net", of about an hour, that come at random and demand `small.load` of the GPUs."""
     from scipy.special import erfinv
 
     draw = np.random.default_rng(rng)
@@ -64,6 +64,6 @@ def jobs_of(small: SmallCluster, rng: int) -> pl.DataFrame:
 
 
 def speeds_of(small: SmallCluster) -> Speeds:
-    """Speeds of the model "net": 1 on the fewest nodes, `small.spread_speed` on twice as many or more."""
+    """Return `Speeds` of the model "net": 1 on the fewest nodes, `small.spread_speed` on twice as many or more."""
     table = pl.DataFrame({"model": "net", "n_gpus": [8], "n_nodes": [2], "relative_speed": [small.spread_speed]})
     return placement_speeds(table, gpu_types=("v100",), gpus_per_node=8, nodes=small.nodes, gpus=16)

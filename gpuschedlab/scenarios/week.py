@@ -109,11 +109,11 @@ class Week(Played, Recipe):
 
     @property
     def machines(self) -> Cluster:
-        """The cluster."""
+        """`Cluster` of the scenario."""
         return Cluster.parse(self.cluster)
 
     def about(self, scenario: Scenario) -> dict[str, object]:
-        """The generated part, the history, and the knowledge of policies."""
+        """Return a dict of texts: the generated part, the history, and the knowledge of policies."""
         like = self.preset if self.calibration is None else "one of your own"
         bent = word_of(self.shape).partition(":")[2]
         known = super().about(scenario)["estimator"]
@@ -125,7 +125,7 @@ class Week(Played, Recipe):
         }
 
     def warm_jobs(self, seed: int = 0) -> pl.DataFrame | None:
-        """Jobs of the weeks before that are played and do not count; None with `warm=0`."""
+        """Return a frame of the jobs of the weeks before that are played and do not count; None with `warm=0`."""
         if not self.warm:
             return None
         weeks = []
@@ -141,7 +141,7 @@ class Week(Played, Recipe):
 
     @property
     def _weekly(self) -> "Week":
-        """A whole week like it alone, without anything before."""
+        """A `Week` like it alone, whole and without anything before."""
         amount = self.amount
         jobs = amount.jobs and max(1, round(amount.jobs * WEEK_DAYS / amount.days))
         return replace(self, amount=replace(amount, days=float(WEEK_DAYS), jobs=jobs), before="", warm=0.0)
@@ -154,14 +154,14 @@ class Week(Played, Recipe):
         return f"weeks of load {', '.join(f'{load:.2f}' for load in loads)}"
 
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        """Jobs that are played, and those before; None if there are none."""
+        """Return a pair of frames: the jobs that are played, and those before, None if there are none."""
         alone = replace(self, warm=0.0)
         if alone == self._weekly:  # kept: the weeks after it begin with it
             return week_of(alone, seed), None
         return with_past(self._generated(seed, days_in(self.before) or 0.0), 0.0, self.before)
 
     def _generated(self, seed: int, before: float) -> pl.DataFrame:
-        """Generate some days more; if it is to be exact, the others have about the jobs and just the load requested."""
+        """Generate a trace (frame), some days more of it; if it is exact, the others have just the load requested."""
         measured = bend(self.calibration or load_preset(self.preset), self.shape)
         amount = self.amount.knobs
         span = amount["days"]
@@ -182,7 +182,7 @@ class Week(Played, Recipe):
 
 @lru_cache(maxsize=KEPT_WEEKS)
 def week_of(week: Week, seed: int) -> pl.DataFrame:
-    """Jobs of a week's seed; the last few are kept."""
+    """Return a frame of the jobs of a week's seed; the last few are kept."""
     return week._generated(seed, 0.0)
 
 
@@ -192,7 +192,7 @@ def noun_of(days: float) -> str:
 
 
 def bend(calibration: Calibration, shape: Shape) -> Calibration:
-    """Change a calibration's burstiness, sizes and durations by the knobs of a shape.
+    """Return a `Calibration` with burstiness, sizes and durations changed by the knobs of a shape.
 
     An hour's surplus r (jobs over expectation) becomes r^burstiness; the share of jobs of g GPUs is weighted with
     g^large; a duration d of a bucket with median m becomes m (d / m)^tail.
@@ -243,7 +243,7 @@ class Generated:
     options: dict = field(default_factory=lambda: dict(FIGURES))
 
     def __call__(self, rng: int = 0) -> pl.DataFrame:
-        """Make the trace of a seed."""
+        """Make the trace of a seed, a frame."""
         return generate(self.preset, **self.options, rng=rng)
 
     @property
@@ -252,12 +252,12 @@ class Generated:
         return noun_of(self.options.get("days", Amount.days))
 
     def pieces(self, rng: int = 0) -> Iterator[None]:
-        """Make the trace of a seed with pauses, and return it."""
+        """Yield None at each pause while the trace of a seed is made, and return the trace, a frame, at the end."""
         options = dict(self.options)
         start = options.pop("start", None)
         return generate_in_pieces(self.preset, Amount(**options), start, rng)
 
     def code(self, rng: int = 0) -> str:
-        """Write the expression that makes the trace."""
+        """Write the expression that makes the trace, as text."""
         words = "".join(f", {name}={value!r}" for name, value in self.options.items())
         return f"lab.generate({self.preset!r}{words}, rng={rng})"
