@@ -39,7 +39,7 @@ def sweep(
     strict: bool = True,
     progress: bool = True,
 ) -> Sweep:
-    """Run every policy in every scenario with every seed; each result is kept as soon as it is there.
+    """Run every policy in every scenario with every seed, and return a `Sweep`; each result is kept as soon as it is there.
 
     Whatever stops it (Ctrl-C, a kill, a full disk, a power cut), the same call resumes from the cells that are
     finished. A cell is known by the content of all that it depends on, so the folder may also be used for a sweep

@@ -25,7 +25,7 @@ PARTS = (
 
 
 def digest(value) -> str:
-    """Hash a value by its content, as 32 hexadecimal digits."""
+    """Hash a value by its content, as a string of 32 hexadecimal digits."""
     # Policies, clusters, speeds and estimators go by their class, its code, their fields and what they have learnt;
     # frames and arrays by what they hold.
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
@@ -34,7 +34,7 @@ def digest(value) -> str:
 
 @cache
 def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None, read=Path.read_bytes) -> str:
-    """Hash of the versions, sources and presets that a result may depend on."""
+    """Return a hash (text) of the versions, sources and presets that a result may depend on."""
     # Of the package (default: this one) the sources in its own folder count, and those in the parts, with all folders below; where
     # papers count, those from outside do; of each source what `read` makes of its path.
     from gpuschedlab.sim.run import versions
@@ -55,7 +55,7 @@ def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None, re
 
 
 def frame_digest(frame: pl.DataFrame) -> str:
-    """Hash of a frame's columns and values, no matter how it lies in memory."""
+    """Return a hash (text) of a frame's columns and values, no matter how it lies in memory."""
     known = hashlib.sha256(str(frame.height).encode())
     for s in frame:
         nulls = s.is_null().to_numpy()
@@ -75,7 +75,7 @@ def frame_digest(frame: pl.DataFrame) -> str:
 
 
 def _digest_of(frame: pl.DataFrame) -> str:
-    """Return `frame_digest` of a frame, found once for one that has been validated and has not changed since."""
+    """Return `frame_digest` of a frame, a text, found once for one that has been validated and has not changed since."""
     validated = recall(frame)
     if validated is None or pl.Object in validated.schema.values():
         return frame_digest(frame)
@@ -115,7 +115,7 @@ def _plain(value):
 
 
 def _held(value) -> dict:
-    """Fields of a dataclass, and its learnt state (attributes that end in an underscore)."""
+    """Return a dict of the fields of a dataclass, and of its learnt state (attributes that end in an underscore)."""
     learnt = {k: v for k, v in getattr(value, "__dict__", {}).items() if k.endswith("_") and not k.startswith("_")}
     return {f.name: getattr(value, f.name) for f in fields(value)} | learnt
 
@@ -126,7 +126,7 @@ def _hash(raw: bytes) -> str:
 
 @cache
 def _code(cls: type) -> list[str]:
-    """Hashes of the code of a class and its bases, as far as they are user code."""
+    """Return a list of hashes (text) of the code of a class and its bases, as far as they are user code."""
     return [_source(c) for c in cls.__mro__ if is_own(c.__module__)]
 
 
@@ -144,7 +144,7 @@ def is_own(module: str) -> bool:
 
 
 def _source(cls: type) -> str:
-    """Hash of the file that defines a class; in a notebook or script, of its own source; failing that, its code."""
+    """Return a hash (text) of the file that defines a class; in a notebook, of its own source; failing that, of its code."""
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     if file and cls.__module__ != "__main__" and Path(file).is_file():
@@ -158,7 +158,7 @@ def _source(cls: type) -> str:
 
 
 def _bytecode(code) -> str:
-    """Hash of a code object: its instructions and constants, not its place."""
+    """Return a hash (text) of a code object: its instructions and constants, not its place."""
     constants = [_bytecode(c) if inspect.iscode(c) else repr(c) for c in code.co_consts]
     names = repr((code.co_names, code.co_varnames, constants))
     return _hash(code.co_code + names.encode())

@@ -44,7 +44,7 @@ class Plan:
 
 
 def make_plan(scenario, policies, *, seeds, measure) -> Plan:
-    """List the cells, scenario by scenario, in the order given: scenario, seed, policy."""
+    """Make the `Plan` that lists the cells, scenario by scenario, in the order given: scenario, seed, policy."""
     contenders = _policies(policies)
     plan = Plan(dict(measure or {}))
     seeds = _seeds(seeds)
@@ -80,7 +80,7 @@ def _seeds(seeds) -> list[int]:
 
 
 def _policies(given) -> list[tuple]:
-    """(label, policy, its own estimator or None, key of the policy) of each, lists flattened."""
+    """Return a list of (label, policy, its own estimator or None, key of the policy), lists flattened."""
     named = given.items() if isinstance(given, Mapping) else [(None, given)]
     pairs = [(label, *pair) for label, one in named for pair in _flat(one)]
     if not pairs:
@@ -130,7 +130,7 @@ def portable(plan: Plan):
 
 
 def grid(policy, **values) -> list:
-    """Make a policy for every combination of some knobs' values.
+    """Make a list of policies, one for every combination of some knobs' values.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def grid(policy, **values) -> list:
 
 
 def _values(who: str, info: KnobInfo, given) -> list:
-    """Values of one knob, checked."""
+    """Return a list of the values of one knob, checked."""
     where = f"grid: {who}.{info.name}"
     if isinstance(given, str) and given == "all" and info.knob.choices:
         return list(info.knob.choices)
@@ -202,7 +202,7 @@ def _values(who: str, info: KnobInfo, given) -> list:
 
 
 def _steps(where: str, info: KnobInfo, count: int) -> list:
-    """Values from lowest to highest on the knob's own scale."""
+    """Return a list of values from lowest to highest on the knob's own scale."""
     if info.knob.choices:
         raise PolicyError(
             f'{where}: found {count} steps of a choice; expected "all", or a list of {info.knob.choices}.'

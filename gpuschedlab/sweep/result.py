@@ -51,7 +51,7 @@ class Sweep:
 
     @classmethod
     def read(cls, folder) -> "Sweep":
-        """Read the results of a sweep from a folder, finished or not.
+        """Read a `Sweep` from a folder, finished or not.
 
         Raises
         ------
@@ -73,12 +73,12 @@ class Sweep:
         return cls(frame, failed, missing, store.folder, knobs, wrong)
 
     def filter(self, *predicates, **constraints) -> "Sweep":
-        """Part of it: rows chosen as by `polars.DataFrame.filter`, such as ``filter(policy="themis")``."""
+        """Return part of it, a `Sweep`: rows chosen as by `polars.DataFrame.filter`, such as ``filter(policy="themis")``."""
         return replace(self, frame=self.frame.filter(*predicates, **constraints))
 
     @property
     def times(self) -> pl.DataFrame:
-        """How long (s) each simulation in the folder took when it was done: names, knobs and `seconds`, row by row."""
+        """Frame of the time (s) that each simulation in the folder took: names, knobs and `seconds`, row by row."""
         store = Store(self.folder)
         rows, knobs = store.rows()
         known = store.logged()
@@ -88,7 +88,7 @@ class Sweep:
         return _frame(rows, found, knobs).select(*NAMES, *knobs).with_columns(seconds=seconds)
 
     def table(self, metrics: Iterable[str] = COLUMNS) -> pl.DataFrame:
-        """Mean of metrics over seeds, one row for each policy, scenario, cluster and choice of knobs; `seeds` counts."""
+        """Return a frame of the means of metrics over seeds, a row per policy, scenario, cluster and knobs; `seeds` counts."""
         metrics = list(metrics)
         if unknown := sorted(set(metrics) - set(self.frame.columns)):
             raise RunError(f"sweep: found no metric {unknown[0]!r}; expected some of {', '.join(METRICS)}.")
@@ -98,11 +98,11 @@ class Sweep:
         return self.frame.group_by(by, maintain_order=True).agg(shown)
 
     def summary(self) -> dict[str, int]:
-        """Cells finished, failed and missing."""
+        """Return a dict of the numbers of cells that are finished, failed and missing."""
         return {"finished": self.frame.height, "failed": len(self.failed), "missing": self.missing}
 
     def raise_if_failed(self) -> "Sweep":
-        """Return itself when every cell is finished.
+        """Return itself, the `Sweep`, if every cell is finished.
 
         Raises
         ------
@@ -132,14 +132,17 @@ class Sweep:
         return f"<p>{escape(repr(self))}</p>{self.shown()._repr_html_()}{failed}"
 
     def shown(self) -> Table:
-        """Return the table as a person reads it: metrics and knobs have the labels of figures and sliders."""
+        """Return the `Table` as a person reads it: metrics and knobs have the labels of figures and sliders."""
         table = in_words(self.table())
         labels = {name: about.get("label", name) for name, about in self.knobs.items()}
         return replace(table, names=dict(table.names) | labels)
 
 
 def varied(plan) -> dict[str, dict]:
-    """Knobs that differ between policies of one class, by the column they become: `name, kind, label, words, log`."""
+    """Return the knobs that differ between policies of one class: a dict, by the column they become, of dicts about the knob.
+
+    Keys of the latter: `name, kind, label, words, log`.
+    """
     infos: dict[str, list[KnobInfo]] = {}
     values: dict[tuple[type, str], set] = {}
     policies = {(type(cell.policy), cell.labels["knobs"]): cell.policy for cell in plan.cells.values()}
@@ -171,7 +174,7 @@ _TYPES = {"float": pl.Float64, "int": pl.Int64, "bool": pl.Boolean}
 
 
 def _frame(rows: list[dict], found: dict[str, dict], knobs: dict) -> pl.DataFrame:
-    """One row for each finished cell; knobs that are tuples or choices are text."""
+    """Return a frame with one row for each finished cell; knobs that are tuples or choices are text."""
 
     def value_of(about: dict, row: dict):
         value = row["knobs"].get(about["name"])

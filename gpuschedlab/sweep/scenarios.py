@@ -15,7 +15,7 @@ from gpuschedlab.sweep.identity import digest
 
 
 def cross(traces, clusters, *, speeds=None, estimator=None, delays=None, until: float | None = None) -> dict:
-    """Make a scenario of every trace on every cluster, for `sweep`.
+    """Make a dict of scenarios of every trace on every cluster, for `sweep`.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class OnCluster:
     until: float | None
 
     def __call__(self, seed: int) -> Scenario:
-        """Make the scenario of a seed."""
+        """Make the `Scenario` of a seed."""
         made = self.trace(seed) if callable(self.trace) else self.trace
         trace, history = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
         if not isinstance(trace, pl.DataFrame):
@@ -89,7 +89,7 @@ class OnCluster:
 
 
 def by_name(given, what: str, name_of: Callable) -> dict:
-    """Things by name: a dict as it is, one thing or a list of them under names of their own."""
+    """Return a dict of things by name: a dict as it is, one thing or a list of them under names of their own."""
     if not isinstance(given, Mapping):
         many = given if isinstance(given, list) else [given]
         names = [name_of(one) for one in many]
@@ -105,9 +105,9 @@ def is_recipe(value) -> bool:
 
 
 def at_seed(source, seed: int, name: str, content: str | None = None) -> tuple[Scenario | partial, str, str]:
-    """Scenario of a seed, the digest of all but its seed (`content`, if that is known), and its key.
+    """Return a tuple: the `Scenario` of a seed, the digest of all but its seed (`content`, if that is known), and its key.
 
-    A recipe makes its scenario where the cell is computed (`follow`), and has its key as content.
+    Of a recipe the first is a function that makes it (`follow`), called where the cell is computed; the content is its key.
     """
     made = source(seed) if callable(source) and not is_recipe(source) else source
     if is_recipe(made):
@@ -119,12 +119,12 @@ def at_seed(source, seed: int, name: str, content: str | None = None) -> tuple[S
 
 
 def content_of(scenario: Scenario, name: str) -> str:
-    """Digest of a scenario without its seed."""
+    """Return a digest (text) of a scenario without its seed."""
     return digest(follow(scenario, 0, name))
 
 
 def follow(source, seed: int, name: str) -> Scenario:
-    """Scenario of a seed, from itself or its recipe."""
+    """Return the `Scenario` of a seed, from itself or its recipe."""
     made = source(seed) if is_recipe(source) else source
     if not isinstance(made, Scenario):
         raise RunError(

@@ -64,7 +64,7 @@ class Store:
             yield self
 
     def metrics(self, keys: Iterable[str]) -> dict[str, dict]:
-        """Metrics, cluster and estimator of those cells that are finished and have intact files."""
+        """Return a dict by cell of dicts: metrics, cluster and estimator of the cells that are finished and have intact files."""
         names = [n for n in ("cluster", "estimator", *METRICS) if n in SCHEMA]
         intact = {}
         there = {path.name for path in self.cells.iterdir()} if self.cells.is_dir() else set()
@@ -78,7 +78,7 @@ class Store:
         return intact
 
     def cell(self, key: str) -> Path:
-        """File of a cell."""
+        """Return the path of the file of a cell."""
         return self.cells / f"{key}.json"
 
     def has_run(self, key: str) -> bool:
@@ -121,7 +121,7 @@ class Store:
             put(self.folder / "sweep.json", json.dumps({"knobs": knobs, "rows": rows}, indent=1).encode())
 
     def rows(self) -> tuple[list[dict], dict]:
-        """Parts of the sweep: its rows, and how its knobs are labelled."""
+        """Return two parts of the sweep, a tuple: the list of its rows (dicts), and a dict of how its knobs are labelled."""
         path = self.folder / "sweep.json"
         try:
             found = json.loads(path.read_text())
@@ -142,12 +142,12 @@ class Store:
         return 0
 
     def error(self, key: str) -> str | None:
-        """Error of a cell, in one line; None if there is no note of one."""
+        """Return the error of a cell, in one line of text; None if there is no note of one."""
         path = self.errors / f"{key}.txt"
         return path.read_text(errors="replace").partition("\n")[0] if path.is_file() else None
 
     def logged(self) -> dict[str, dict]:
-        """Entries of the log on cells, by key: `seconds`, `rounds` if runs are kept, `books` if they were added up."""
+        """Return a dict of the log's entries (dicts) by cell: `seconds`, `rounds` if runs are kept, `books` if added up."""
         return {said["cell"]: said for said in json_lines(self.log) if isinstance(said.get("cell"), str)}
 
 
@@ -159,7 +159,7 @@ def _as_declared(value, dtype):
 
 
 def _asked(row: dict) -> str:
-    """Row of a sweep without its cell's key: policy, scenario, seed and knobs."""
+    """Return a text of a row of a sweep without its cell's key: policy, scenario, seed and knobs."""
     return json.dumps({name: value for name, value in row.items() if name != "cell"}, sort_keys=True)
 
 

@@ -47,12 +47,12 @@ class Given:
 
 
 def packed(raw: bytes) -> np.ndarray:
-    """Bytes as an array, which joblib and Dask send to each worker once and not with each cell."""
+    """Return bytes as an array, which joblib and Dask send to each worker once and not with each cell."""
     return np.frombuffer(raw, np.uint8)
 
 
 def work(key: str, raw: bytes | Given, scenario, code: str, keep_runs: bool, add_up: bool) -> Outcome:
-    """Compute a cell, and `add_up` its books; its errors are reported, not raised."""
+    """Compute a cell, and `add_up` its books, in an `Outcome`; its errors are reported there, not raised."""
     try:
         if code != code_of_package():
             raise RunError(
@@ -68,7 +68,7 @@ def work(key: str, raw: bytes | Given, scenario, code: str, keep_runs: bool, add
 
 
 def _scenario_of(given: Given, source) -> Scenario:
-    """Scenario of a cell: the part that it shares with those of other seeds is at hand, if it was used lately."""
+    """Return the `Scenario` of a cell: the part that it shares with those of other seeds is at hand, if it was used lately."""
     scenario = _once((given.content,), lambda: _opened(source))
     if given.estimator is not None:
         key = (given.content, digest(given.estimator))
@@ -77,7 +77,7 @@ def _scenario_of(given: Given, source) -> Scenario:
 
 
 def _computed(key: str, given: Given, scenario: Scenario, keep_runs: bool, add_up: bool) -> Outcome:
-    """Run a cell's policy in its scenario, and measure."""
+    """Run a cell's policy in its scenario, measure, and return the `Outcome`."""
     from gpuschedlab.metrics import summary
 
     simulation = scenario.simulation(given.policy)
@@ -102,7 +102,7 @@ def _computed(key: str, given: Given, scenario: Scenario, keep_runs: bool, add_u
 
 
 def _opened(source) -> Scenario:
-    """Scenario of a worker's own: its fitted estimator is not kept for longer than it."""
+    """Return a `Scenario` of a worker's own: its fitted estimator is not kept for longer than it."""
     made = pickle.loads(source.tobytes()) if isinstance(source, np.ndarray) else source
     return made() if callable(made) else copy.copy(made)
 
