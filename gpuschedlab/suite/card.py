@@ -23,7 +23,7 @@ WORDS = {
 
 
 def difference(metric: str, found: tuple[float, float] | None) -> str:
-    """A paired difference as a person reads it: percent, or points of a share."""
+    """Write a paired difference as a person reads it, as text: percent, or points of a share; a dash if it is not known."""
     if found is None or found[0] != found[0]:
         return "–"
     mean, half = found
@@ -37,7 +37,7 @@ def difference(metric: str, found: tuple[float, float] | None) -> str:
 
 
 def middle_seed(standing: Standing, policy: str, task: str) -> str:
-    """Of a task in words: the nearest policy beside, and how the middle seed differs from it, with its interval from six seeds on."""
+    """Say in words which policy is nearest in a task, and how the middle seed differs, with its interval from six seeds on."""
     nearest = standing.nearest(policy, task)
     middle = standing.middle(policy, nearest, task)
     if middle is None:
@@ -51,7 +51,7 @@ def middle_seed(standing: Standing, policy: str, task: str) -> str:
 
 
 def sentences(standing: Standing, policy: str) -> list[str]:
-    """Sentences of the card on a policy."""
+    """Return a list of the sentences of the card on a policy."""
     lines = []
     for verdict, tasks in standing.verdicts(policy).items():
         if tasks:
@@ -69,7 +69,7 @@ def sentences(standing: Standing, policy: str) -> list[str]:
 
 
 def _near_bound(standing: Standing, policy: str) -> list[str]:
-    """Tasks in which a policy is within a tenth of the bound, with its interval; empty if it is nowhere so near."""
+    """Return a list of the tasks in which a policy is within a tenth of the bound, with its interval; empty if in none."""
     tasks = []
     for row in standing.rows(policy):
         difference_from_bound = row["others"].get("bound")
@@ -79,7 +79,7 @@ def _near_bound(standing: Standing, policy: str) -> list[str]:
 
 
 def write_card(standing: Standing, path: str | Path) -> Path:
-    """Write the page: a section for each policy that stands.
+    """Write the page, a section for each policy that stands, and return its path.
 
     Raises
     ------

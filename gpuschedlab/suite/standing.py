@@ -44,7 +44,7 @@ class Standing:
     failed: Mapping[str, str] = field(default_factory=dict)
 
     def differences(self, policy: str, other: str, task: str) -> np.ndarray | None:
-        """Paired difference (n,) of a policy from another, or from the bound, in each seed that both have run, in order of the seeds.
+        """Return an array (n,): paired difference of a policy from another, or the bound, in each seed that both have run.
 
         Of times relative to the other's, of shares (as late jobs) as they are. None if one of them has no figure.
         """
@@ -62,7 +62,7 @@ class Standing:
         return difference / np.where(theirs == 0, np.nan, theirs)
 
     def against(self, policy: str, other: str, task: str, many: int = 0) -> tuple[float, float] | None:
-        """Mean of the `differences` of a policy from another, or from the bound, and the half width of its 95 % interval.
+        """Return a tuple: mean of a policy's `differences` from another, or the bound, and half width of its 95 % interval.
 
         None if one of them has no figure. If the other is the best of so `many`, the interval is a joint one: of so many equal
         policies any is found behind the best in 5 of 100 tasks (Hsu, 1984).
@@ -73,7 +73,7 @@ class Standing:
         return mean_interval(differences, many)
 
     def middle(self, policy: str, other: str | None, task: str) -> MedianInterval | None:
-        """Median of the `differences`, the middle seed, and its 95 % interval, whose ends are nan below six seeds.
+        """Return a `MedianInterval`: the middle seed of the `differences` and its 95 % interval, with nan ends below six seeds.
 
         None if one of them has no figure, or the other's is 0.
         """
@@ -83,7 +83,7 @@ class Standing:
         return median_interval(differences)
 
     def nearest(self, policy: str, task: str) -> str | None:
-        """The one with the least mean of those that stand beside a policy in a task; None if none has run the policy's seeds."""
+        """Return the name of the rival with the least mean in a task; None if none has run the policy's seeds."""
         for rung in self.ladder(task):
             rival = rung["policy"]
             if rival not in self.policies and self.differences(policy, rival, task) is not None:
@@ -91,7 +91,9 @@ class Standing:
         return None
 
     def ladder(self, task: str) -> list[dict]:
-        """Of each policy in a task, best first: `policy, seeds, value` (mean), and `behind`, the paired difference from the best.
+        """Return a list of dicts, one for each policy in a task, best first.
+
+        Keys are `policy, seeds, value` (mean), and `behind`, the paired difference from the best.
 
         The best is the one of the least mean among those that have run most seeds.
         """
@@ -105,7 +107,10 @@ class Standing:
         return rungs
 
     def rows(self, policy: str) -> list[dict]:
-        """Of each task: the task, mean of the policy's value, and by the name of each other policy, or bound, the paired difference."""
+        """Return a list of dicts, one for each task: the task, the mean of the policy's value, and its paired differences.
+
+        `others` has them by the name of each other policy, or of the bound.
+        """
         rows = []
         for task in self.frame["task"].unique(maintain_order=True):
             runs_of_task = self.frame.filter(task=task)
@@ -121,7 +126,7 @@ class Standing:
         return rows
 
     def verdicts(self, policy: str) -> dict[str, list[str]]:
-        """Tasks by how the policy stands to the best of the others: `wins`, `loses`, `open` (the seeds do not decide)."""
+        """Return a dict of lists of tasks by how the policy stands to the others' best: `wins`, `loses`, `open` (undecided)."""
         verdicts: dict[str, list[str]] = {"wins": [], "loses": [], "open": []}
         for row in self.rows(policy):
             rivals = {name: pair for name, pair in row["others"].items() if pair is not None and name != "bound"}
@@ -139,7 +144,7 @@ class Standing:
         return verdicts
 
     def costs(self, policy: str) -> dict[str, float]:
-        """Means over all runs of a policy, of `COSTS`: preemptions and restarts a job, and shares of GPU-time."""
+        """Return a dict of means of `COSTS` over a policy's runs: preemptions and restarts a job, and shares of GPU-time."""
         runs = self.frame.filter(policy=policy)
         sums = (
             runs.select("jobs", "preemptions", "gpu_time", "gpu_time_overhead", "gpu_time_lost")
@@ -165,7 +170,9 @@ def stand(
     progress: bool = True,
     each: Callable[[Task, "Standing"], None] | None = None,
 ) -> Standing:
-    """Run policies on the tasks of the suite, beside FIFO, SRTF and each task's specialist; finished runs are kept.
+    """Return the `Standing` of policies on the tasks of the suite, beside FIFO, SRTF and each task's specialist.
+
+    Finished runs are kept.
 
     Parameters
     ----------
@@ -219,7 +226,7 @@ def stand(
 
 
 def _swept(contenders: Mapping[str, tuple]) -> dict:
-    """Policies by name, as a sweep takes them: a policy alone, or with the estimator that it brings."""
+    """Return a dict of policies by name, as a sweep takes them: a policy alone, or with the estimator that it brings."""
     policies = {}
     for name, (policy, estimator) in contenders.items():
         policies[name] = policy
@@ -229,7 +236,7 @@ def _swept(contenders: Mapping[str, tuple]) -> dict:
 
 
 def _rows(task: Task, frame: pl.DataFrame, seeds: int) -> pl.DataFrame:
-    """Rows of a task, with the bound of each seed if its metric has one."""
+    """Return a frame of the rows of a task, with the bound of each seed if its metric has one."""
     bounds = [None] * seeds
     if task.metric == "jct_mean":
         bounds = [least_jct(task.make()(seed)) for seed in range(seeds)]
@@ -246,7 +253,7 @@ def _rows(task: Task, frame: pl.DataFrame, seeds: int) -> pl.DataFrame:
 
 
 def least_jct(scenario: Scenario) -> float | None:
-    """Mean completion time (s) that no schedule of a scenario falls below; None if jobs could do more than their GPUs' share.
+    """Return the mean completion time (s) that no schedule falls below; None if jobs could do more than their GPUs' share.
 
     A job of g GPUs and d seconds is g d of work, and no schedule does more work a second than there are GPUs. On one machine of that
     speed, which may divide itself among jobs at will, shortest remaining work first has the least mean (Schrage, 1968). No job takes
