@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     why: list | None = None
 
     def of(self, name: str, default) -> np.ndarray:
-        """A field of the answer, job by job; the default if it says nothing."""
+        """Return a field of the answer, an array with a value per job; the default if the answer does not say it."""
         values = getattr(self.answer, name)
         if values is None:
             return np.full(len(self.index), default)
@@ -46,7 +46,7 @@ class Recorded(Wrapped):
     seen: list = field(default_factory=list, compare=False)
 
     def allocate(self, view) -> Allocation:
-        """Answer as the policy does."""
+        """Return the policy's answer, an `Allocation`, and keep it in `seen`."""
         answer = self.policy.allocate(view)
         why = None
         if answer.why is not None:
@@ -56,7 +56,7 @@ class Recorded(Wrapped):
 
 
 def _held(run, now: float) -> pl.DataFrame:
-    """GPUs held just after an instant: a row per job and node."""
+    """Return a frame of the GPUs held just after an instant: a row per job and node."""
     return run.allocations.filter((pl.col("start") <= now) & (pl.col("end") > now + SLACK))
 
 
@@ -67,7 +67,7 @@ def _of_round(run, now: float, name: str):
 
 
 def _each(law: Callable) -> Callable:
-    """Law of a run from one of an answer: the first problem, with its instant."""
+    """Return a law of a run, a function, from one of an answer: it reports the first problem, with its instant."""
 
     @wraps(law)
     def of_all(seen, run, cluster) -> str | None:

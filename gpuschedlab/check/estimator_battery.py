@@ -25,7 +25,7 @@ def check_estimator(
     jobs: pl.DataFrame | None = None,
     only: tuple[str, ...] = CHECKS,
 ) -> CheckReport:
-    """Run the battery on an estimator.
+    """Run the battery on an estimator, and return a `CheckReport`.
 
     It must have a docstring, refuse to predict before it has learnt, give a positive duration for every job,
     also for users and tasks that it has never seen and if columns are missing, use nothing that is not
@@ -172,7 +172,7 @@ class _EstimatorBattery:
 
 
 def _not_seconds(estimates, jobs: int) -> str | None:
-    """Report estimates that are not a positive number of seconds for each job; None if they are."""
+    """Report in a text estimates that are not a positive number of seconds for each job; None if they are."""
     estimates = np.asarray(estimates)
     if estimates.shape != (jobs,):
         return f"it gave an array of shape {estimates.shape} for {jobs} jobs; expected ({jobs},)"

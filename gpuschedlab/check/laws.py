@@ -198,14 +198,17 @@ ENDED = (all_finish, littles_law_holds, idle_time_is_left_out)
 
 
 def jobs_with(run, rows: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
-    """Jobs of a run, with their row as `job` and columns of their rows in another frame."""
+    """Return a frame of the jobs of a run, with their row as `job` and columns of their rows in another frame."""
     found = rows.group_by("job", maintain_order=True).agg(**columns)
     jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
     return jobs.join(found, on="job", how="left", maintain_order="left")
 
 
 def _at_once(rows: pl.DataFrame, by: str) -> pl.DataFrame:
-    """GPUs `taken` from each `time` (s) on, by a column, of rows of `gpus` from `start` to `end`, in order of time."""
+    """Return a frame of the GPUs `taken` from each `time` (s) on, by a column, in order of time.
+
+    The given rows have `gpus` from `start` to `end`.
+    """
     changes = rows.select(by, time="end", more=-pl.col("gpus"))
     changes = pl.concat([rows.select(by, time="start", more="gpus"), changes]).group_by(by, "time", maintain_order=True)
     more = pl.col("more")
@@ -214,7 +217,7 @@ def _at_once(rows: pl.DataFrame, by: str) -> pl.DataFrame:
 
 
 def reserved_times(run) -> pl.DataFrame:
-    """Rows of `Run.pools` with `start` and `end` (s): the next row of their name and type, or the end of the run."""
+    """Return the frame `Run.pools` with `start` and `end` (s): the next row of their name and type, or the end of the run."""
     stop = max(run.info["now"], run.timeline["time"].max() or 0.0, run.pools["time"].max() or 0.0)
     next_time = pl.col("time").shift(-1).over("name", "gpu_type")
     end = next_time.fill_null(stop)
@@ -222,7 +225,7 @@ def reserved_times(run) -> pl.DataFrame:
 
 
 def _down(cluster) -> list[tuple[int, float, float]]:
-    """Outages by node, start and end (s), none of which overlap on a node."""
+    """Return a list of outages (node, start, end in s), none of which overlap on a node."""
     rows = []
     until = {}
     for e in sorted(cluster.events, key=lambda e: e.start):
@@ -238,14 +241,14 @@ def _near(seconds: pl.Expr) -> pl.Expr:
 
 
 def _owned(run) -> pl.DataFrame:
-    """Allocations without those of guests, which share the GPUs of another job."""
+    """Return the frame of allocations without those of guests, which share the GPUs of another job."""
     if "guest" not in run.allocations.columns:
         return run.allocations
     return run.allocations.filter(~pl.col("guest"))
 
 
 def first_wrong(wrong: pl.DataFrame, message: str) -> str | None:
-    """The problem of the first of some rows, and how many more there are; None without any."""
+    """Write the problem of the first of some rows, and how many more there are, as text; None without any."""
     if wrong.is_empty():
         return None
     problem = message.format(**wrong.row(0, named=True))

@@ -35,7 +35,7 @@ def check_policy(
     speeds: Speeds | None = None,
     only: tuple[str, ...] = CHECKS,
 ) -> CheckReport:
-    """Run the battery on a policy.
+    """Run the battery on a policy, and return a `CheckReport`.
 
     It must declare its knobs and say its rule; on a small trace, with delays, with node failures, on nodes of several
     sizes, and with elastic jobs on two types of GPU, every job must finish, no node be overcommitted, no GPU-second
@@ -279,7 +279,7 @@ def _slower(policy):
 
 
 def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
-    """Say how two runs differ: jobs, then allocations, then timeline; None if they do not."""
+    """Say in a text how two runs differ: jobs, then allocations, then timeline; None if they do not."""
     for name in ("jobs", "allocations", "timeline"):
         one, other = (getattr(run, name).drop(drop, strict=False) for run in (a, b))
         if one.equals(other):
@@ -296,7 +296,7 @@ def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
 
 
 def _allocations_until(t: float, run) -> pl.DataFrame:
-    """Return the allocations that began before time t (s), cut there: one row per job, node and start."""
+    """Return a frame of the allocations that began before time t (s), cut there: one row per job, node and start."""
     started = run.allocations.filter(pl.col("start") < t)
     cut = started.with_columns(pl.col("end").clip(upper_bound=t))
     rows = cut.group_by("job", "node", "start", maintain_order=True)
@@ -304,7 +304,7 @@ def _allocations_until(t: float, run) -> pl.DataFrame:
 
 
 def different_until(t: float, a, b, when: str) -> str | None:
-    """Say how the allocations of two runs differ before time t (s); None if they do not."""
+    """Say in a text how the allocations of two runs differ before time t (s); None if they do not."""
     one = _allocations_until(t, a)
     other = _allocations_until(t, b)
     for row in range(max(one.height, other.height)):

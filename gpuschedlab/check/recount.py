@@ -32,7 +32,7 @@ class Wrong(Exception):
 
 
 def progress_adds_up(run: Run, scenario: Scenario, policies: tuple, most: int | None = None) -> str | None:
-    """Report the first job whose end, starts or seconds do not follow from its allocations; None: all do."""
+    """Report in a text the first job whose end, starts or seconds do not follow from its allocations; None if all do."""
     # Of `most` jobs at most, spread evenly over the trace. Work, speeds, delays and outages are taken from the scenario; of the
     # policies, pairs (instant from which on, policy), only what they set aside for profiling, and whether they decide by rounds.
     n = run.jobs.height
@@ -148,12 +148,12 @@ class _Account:
         self.saved = (self.progress, self.useful)
 
     def _in_force(self, now: float) -> list[Policy]:
-        """Policies that decide at an instant: both if one takes over then."""
+        """Return a list of the policies that decide at an instant: both if one takes over then."""
         ends = [since for since, _ in self.policies[1:]] + [math.inf]
         return [p for (since, p), end in zip(self.policies, ends, strict=True) if since - TINY <= now <= end + TINY]
 
     def _delays(self, now: float) -> set[float]:
-        """Seconds that the next start may take: those of every start, or, if rounds decide, of a kind that they may name."""
+        """Return a set of the seconds that the next start may take: those of every start, or of a kind that rounds may name."""
         delays = self.scenario.delays
         row = self.row
         switch, restart = (
@@ -194,7 +194,7 @@ class _Account:
         self.finish = now
 
     def _segments(self, s: Stretch) -> list[tuple[float, float]]:
-        """Rate of each segment from the present progress on, and the progress at which it ends."""
+        """Return a list of (rate, end): each segment from the present progress on, and the progress at which it ends."""
         factor = self._factor("transfer", self.source, self.j) if self.source not in (None, self.j) else 1.0
         if s.partner is not None:
             factor *= self._factor("merged" if s.merged else "sharing", self.j, s.partner)
@@ -282,7 +282,7 @@ class _Account:
         return held >= having[0].profile_time - TINY and max(s.cells)[0] < having[0].profiler_nodes
 
     def _other_end(self, s: Stretch, end: float | None) -> Wrong:
-        """Problem of a stretch that ends at another instant than the job's work."""
+        """Return the problem, a `Wrong`, of a stretch that ends at another instant than the job's work."""
         ended = f" and ended at {end:.9g} s" if end is not None else ""
         return Wrong(
             f"{self.name} is done with its work at t={self.finish:.9g} s by its allocations; found that it held GPUs to "
@@ -304,7 +304,7 @@ class _Account:
 def books_add_up(
     run: Run, scenario: Scenario, policy: Policy | tuple[tuple[float, Policy], ...], most: int | None = None
 ) -> str | None:
-    """Report the first account of a run from the beginning of its trace that does not add up; None: all do."""
+    """Report in a text the first account of a run from the beginning of its trace that does not add up; None if all do."""
     # Of a simulation that was switched, `policy` has the instants (s) from which on each policy was in force. The progress of
     # `most` jobs at most is followed, spread evenly over the trace; None: of all.
     policies = ((scenario.begin, policy),) if isinstance(policy, Policy) else policy

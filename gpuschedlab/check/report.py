@@ -46,11 +46,11 @@ class CheckReport:
 
     @property
     def failures(self) -> tuple[Check, ...]:
-        """Checks that did not pass."""
+        """Tuple of the checks that did not pass."""
         return tuple(c for c in self.checks if not c.passed)
 
     def raise_if_failed(self) -> "CheckReport":
-        """Return itself when every check passed.
+        """Return itself, the `CheckReport`, if every check passed.
 
         Raises
         ------
@@ -67,13 +67,13 @@ class CheckReport:
         return self
 
     def _texts(self) -> list[str]:
-        """The demand of each check, or its problem; a problem that an earlier check met, too, is reported once."""
+        """Return a list of texts: the demand of each check, or its problem, which is reported once if several checks met it."""
         first = {c.problem: c.name for c in reversed(self.failures)}
         problems = [c.problem if first.get(c.problem) == c.name else f"as {first.get(c.problem)}" for c in self.checks]
         return [c.demands if c.passed else problem for c, problem in zip(self.checks, problems, strict=True)]
 
     def summary(self) -> dict[str, str]:
-        """Problem of each check, "" if it passed."""
+        """Return a dict of the problem of each check, "" if it passed."""
         return {c.name: c.problem for c in self.checks}
 
     def __repr__(self):
@@ -95,20 +95,20 @@ class CheckReport:
 
 
 def no_docstring(cls: type) -> str | None:
-    """Report a class without a docstring; None if it has one."""
+    """Report a class without a docstring in a text; None if it has one."""
     text = (cls.__dict__.get("__doc__") or "").strip()
     if not text or text.startswith(f"{cls.__name__}("):  # a dataclass without one gets its signature
         return f"{cls.__name__} has none; expected a sentence on its rule and where it comes from"
 
 
 def not_frozen(cls: type) -> str | None:
-    """Report a class that is no frozen dataclass; None if it is one."""
+    """Report a class that is no frozen dataclass in a text; None if it is one."""
     if not is_dataclass(cls) or not cls.__dataclass_params__.frozen:
         return f"{cls.__name__} can be changed after it was made; expected @dataclass(frozen=True)"
 
 
 def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error: type[LabError]) -> CheckReport:
-    """Run checks one after the other; an exception of one is its problem, and the others still run."""
+    """Run checks one after the other and return a `CheckReport`; an exception of one is its problem, and the others still run."""
     # Each returns what is wrong, or None; the first line of its docstring says what it demands.
     done = []
     for name, check in checks.items():

@@ -10,7 +10,7 @@ from gpuschedlab.speeds import Speeds
 
 
 def small_trace(jobs: int = 60, rng: int | np.random.Generator = 0) -> pl.DataFrame:
-    """Make a short trace with everything that a policy may look at.
+    """Make a short trace (frame) with everything that a policy may look at.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Guess(Estimator):
 
 
 def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
-    """Make a short trace in which two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast", and its speeds."""
+    """Make a short trace (frame) and its `Speeds`: two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast"."""
     # Of 40 jobs as of `small_trace` those of model "cnn" have a target in progress units, and rates in two phases; two of them
     # that share GPUs go at 0.8 of their speed.
     rows = [
@@ -85,7 +85,7 @@ def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
 
 
 def recurring_sample(jobs: int, rng: int | np.random.Generator) -> pl.DataFrame:
-    """Make a trace of 12 tasks of 4 users, each task with its own typical duration (s) and demand (GPUs)."""
+    """Make a trace (frame) of 12 tasks of 4 users, each task with its own typical duration (s) and demand (GPUs)."""
     rng = np.random.default_rng(rng)
     task = rng.integers(0, 12, jobs)
     duration = np.ceil(60 * 1.8**task * rng.lognormal(0, 0.4, jobs))

@@ -36,7 +36,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(run: Run, jobs: np.ndarray) -> dict[int, list[Stretch]]:
-    """Stretches of jobs (rows of `Run.jobs`) and of their partners, in order of time."""
+    """Return a dict of lists: the `Stretch`es of each job (row of `Run.jobs`) and of partners, in order of time."""
     by_job: dict[int, list[Stretch]] = {}
     names = Stretch._fields[:-2]
     held = run.allocations
@@ -73,7 +73,7 @@ class Table:
             self.entries[key] = s.rate[row : row + len(self.ends)]
 
     def rates(self, s: Stretch, jobs: float) -> np.ndarray | None:
-        """Rate of each segment on a stretch's cells, by as many jobs as its row stands for; None: the table has none.
+        """Return an array of the rates of the segments on a stretch's cells, by as many jobs as its row has; None if unknown.
 
         Of several GPU types the one on which the first segment is slowest counts.
         """
@@ -82,7 +82,7 @@ class Table:
         return min(known, key=lambda rates: rates[0], default=None)
 
     def _rates_on(self, gpu_type: str, s: Stretch, jobs: float) -> np.ndarray | None:
-        """The same if all cells were of one type; None if they are not."""
+        """Return the same array as if all cells were of one type; None if the table has none."""
         kind = self.speeds.type_codes([gpu_type])[0]
         counts = [int(gpus + TINY) for _, gpus in s.cells]
         if kind < 0:
