@@ -15,7 +15,7 @@ fits into the free GPUs now."""
 
 
 def of_time(seconds: np.ndarray) -> np.ndarray:
-    """Put times on the scale of observations: log(1 + s) / log(1 + 30 days), at most 1."""
+    """Return an array of times on the scale of observations: log(1 + s) / log(1 + 30 days), at most 1."""
     return np.minimum(np.log1p(np.maximum(seconds, 0.0)) / LONG, 1.0)
 
 
@@ -57,7 +57,7 @@ class Dispatch:
 
     @property
     def mask(self) -> np.ndarray:
-        """(rows + 1,) int8: 1 for each row whose job fits now, and for the last action, which starts nothing."""
+        """Array (rows + 1,) of int8: 1 for each row whose job fits now, and for the last action, which starts nothing."""
         mask = np.zeros(self.rows + 1, np.int8)
         mask[: len(self.waiting)] = self._fits
         mask[-1] = 1
@@ -69,7 +69,7 @@ class Dispatch:
         return bool(self._fits.any())
 
     def start(self, row: int) -> bool:
-        """Give the job of a row its GPUs; False: the row is empty, or its job does not fit."""
+        """Give the job of a row its GPUs, and return True; False: the row is empty, or its job does not fit."""
         if not 0 <= row < len(self.waiting) or not self._fits[row]:
             return False
         job = self.waiting[row]
@@ -91,7 +91,7 @@ class Dispatch:
             self.start(int(np.searchsorted(self.waiting, job)))
 
     def answer(self) -> Allocation:
-        """Answer of the round: running jobs stay, and the picked ones start on the nodes that were held for them.
+        """Return the round's `Allocation`: running jobs stay, and picked ones start on the nodes that were held for them.
 
         If none runs and none was picked, the first that fits starts: otherwise nothing might ever happen again.
         """
@@ -110,7 +110,7 @@ class Dispatch:
         return Allocation(types, gpus, nodes=np.concatenate(started))
 
     def observation(self) -> dict[str, np.ndarray]:
-        """Observation of an agent.
+        """Return the observation of an agent, a dict of arrays.
 
         Returns
         -------

@@ -96,7 +96,7 @@ class SchedulingEnv(Environment):
         self._simulation = self._dispatch = None
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
-        """Begin an episode; the seed makes the scenario, if that is a function."""
+        """Begin an episode and return a pair of dicts, (observation, info); the seed makes the scenario if that is a function."""
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(2**31 - 1)) if callable(self.scenario) else 0
         scenario = self.scenario(drawn) if callable(self.scenario) else self.scenario
@@ -118,7 +118,7 @@ class SchedulingEnv(Environment):
         return self._observed()
 
     def step(self, action) -> tuple[dict, float, bool, bool, dict]:
-        """Start the job of a row, or let time pass; (observation, reward, terminated, truncated, info)."""
+        """Start the job of a row, or let time pass; return the tuple (observation, reward, terminated, truncated, info)."""
         if self._dispatch is None:
             raise RunError("SchedulingEnv.step: the episode has ended, or has not begun. Call reset() first.")
         goes_on = self.policy.apply(self._dispatch, action)
@@ -133,13 +133,13 @@ class SchedulingEnv(Environment):
         return observation, float(reward), finished, ended and not finished, info
 
     def run(self) -> Run:
-        """The episode so far."""
+        """Return the episode so far as a `Run`."""
         if self._simulation is None:
             raise RunError("SchedulingEnv.run: no episode has begun. Call reset() first.")
         return self._simulation.result()
 
     def agent(self, act: Callable) -> Agent:
-        """Policy that acts in any scenario as a function of the observations of this environment does."""
+        """Return a policy, an `Agent`, that acts in any scenario as a function of the observations of this environment does."""
         return Agent(act, self.policy.rows, self.policy.placement, self.policy.actions)
 
     def render(self) -> str | None:
@@ -165,7 +165,7 @@ class SchedulingEnv(Environment):
         return rate * (self._simulation.now - view.now)
 
     def _observed(self) -> tuple[dict, dict]:
-        """Observation and info; after the end, of an empty queue."""
+        """Return a pair of dicts, observation and info; after the end, of an empty queue."""
         dispatch = self._dispatch
         if dispatch is None:
             space = self.observation_space
