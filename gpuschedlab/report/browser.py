@@ -20,7 +20,7 @@ SWITCHES = (
 
 
 def find_browser() -> str | None:
-    """Path of an installed Chromium or Chrome (or that in the environment variable `CHROMIUM`), or None."""
+    """Return the path (text) of an installed Chromium or Chrome, or that in the environment variable `CHROMIUM`, or None."""
     names = NAMES
     if chosen := os.environ.get("CHROMIUM"):
         names = (chosen,)
@@ -31,7 +31,7 @@ def find_browser() -> str | None:
 
 
 def _opened(page: Path, folder: str | Path, *switches: str, timeout: float = 120.0) -> subprocess.CompletedProcess:
-    """Answer of a browser on a page once its scripts have run; it keeps its files in the folder."""
+    """Return a browser's answer on a page, a `CompletedProcess`, once its scripts have run; it keeps its files in the folder."""
     if (browser := find_browser()) is None:
         raise MissingExtra(
             f"pictures need a browser: install chromium, or set CHROMIUM to one (looked for {', '.join(NAMES)})"
@@ -46,7 +46,7 @@ def _opened(page: Path, folder: str | Path, *switches: str, timeout: float = 120
 
 
 def screenshot(html: str | Path, png: str | Path, width: int = 1280, height: int = 800, timeout: float = 120.0) -> Path:
-    """Take a picture of the top of a local page.
+    """Take a picture of the top of a local page, and return its path.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ Plotly.toImage({ data, layout }, { format: "svg", imageDataOnly: true, width: WI
 
 
 def save_figure(figure, path: str | Path, width: int = 960, height: int = 480) -> Path:
-    """Draw a figure into a file: a picture (.png, .svg) of `width` x `height` pixels, or a page (.html).
+    """Draw a figure into a file, and return its path: a picture (.png, .svg) of `width` x `height` pixels, or a page (.html).
 
     Parameters
     ----------

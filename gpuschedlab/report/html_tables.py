@@ -19,7 +19,7 @@ OPTIONAL = ("slo_violation", "unfinished")  # shown where any run has a value ot
 
 
 def written(name: str, value) -> str:
-    """Value of a metric as a person reads it: a time in its own unit, percent, whole or three figures."""
+    """Write the value of a metric as text: a time in its own unit, percent, whole or three figures; a dash for None."""
     if value is None:
         return "–"
     if name in SHARES:
@@ -34,7 +34,7 @@ def written(name: str, value) -> str:
 
 
 def _unit(name: str) -> str:
-    """Unit that is not in the cells, and an arrow to where better is."""
+    """Return a text: the unit that is not in the cells, and an arrow to where better is."""
     arrow = {"lower": "\u2193", "higher": "\u2191"}.get(METRICS[name].better, "")
     if name == "seconds":
         arrow = ""
@@ -59,7 +59,7 @@ def _best(name: str, values: list) -> float | None:
 
 
 def comparison_table(runs: dict, censored: bool = False) -> str:
-    """One row per policy, sortable by every column, the best value of each marked."""
+    """Return an HTML table with one row per policy, sortable by every column, the best value of each marked."""
     frame = compare(runs, list(COLUMNS), censored=censored)
     columns = [c for c in COLUMNS if c not in OPTIONAL or any(frame[c].fill_null(0))]
     heads = ['<th scope="col"><button type="button">policy</button></th>']
@@ -121,7 +121,7 @@ def trace_sentence(runs: dict, censored: bool = False) -> str:
 
 
 def versions_sentence(runs: dict) -> str:
-    """Versions that the runs were made with, on which the numbers depend besides the settings; empty if they are not known."""
+    """Write a sentence on the versions that the runs were made with, on which the numbers depend; "" if they are not known."""
     versions_of_runs = dict.fromkeys(tuple(run.info.get("versions", {}).items()) for run in runs.values())
     lists = []
     for versions in versions_of_runs:
@@ -133,7 +133,7 @@ def versions_sentence(runs: dict) -> str:
 
 
 def _words(value) -> str:
-    """A knob or setting in a few words."""
+    """Write a knob or setting in a few words."""
     if isinstance(value, dict):
         return ", ".join(f"{escape(str(k))} = {_words(v)}" for k, v in value.items()) or "none"
     if isinstance(value, tuple | list):
@@ -159,7 +159,7 @@ def _words_table(caption: str, heads: list[str], rows: list[list]) -> str:
 
 
 def run_table(runs: dict) -> str:
-    """Everything that the runs were made from: settings that all share once, the others one row per policy."""
+    """Return HTML tables of all that the runs were made from: settings that all share once, the others one row per policy."""
     left_out = ("seconds", "now", "events")  # results, and what would fill pages
     infos = {name: {k: v for k, v in run.info.items() if k not in left_out} for name, run in runs.items()}
     first, *others = infos.values()
@@ -175,7 +175,7 @@ SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "unfair_fraction")
 
 
 def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOWN) -> list[dict]:
-    """Means of metrics over seeds, and relative differences from the first policy on the same seeds.
+    """Return a list of means of metrics over seeds, and relative differences from the first policy on the same seeds.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOW
 
 
 def words(row: dict) -> tuple[str, str]:
-    """Mean and paired difference of a row of `over_seeds`, as a person reads them."""
+    """Return two texts, a tuple: the mean and the paired difference of a row of `over_seeds`, as a person reads them."""
     mean = written(row["metric"], row["mean"])
     if row["half"] == row["half"]:
         mean += f" ± {written(row['metric'], row['half'])}"

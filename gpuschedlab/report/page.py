@@ -35,7 +35,7 @@ HEIGHTS = {"jct": 430, "load": 520, "gantt": 620, "slowdown": 430, "fairness": 4
 
 
 def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[str, list[Drawing]]:
-    """Figures of each section, by its anchor: one, or one per run."""
+    """Return a dict of lists, the figures (`Drawing`) of each section, by its anchor: one, or one per run."""
     share = min(1500, max(100, STRETCHES // len(runs)))
     return {
         "jct": [jct_cdf(runs, 300, censored).draw()],
@@ -48,7 +48,7 @@ def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[s
 
 
 def _with_logarithmic_queues(drawing: Drawing) -> Drawing:
-    """Queues on a logarithmic axis: on a linear one the longest would flatten all others."""
+    """Return the `Drawing` with queues on a logarithmic axis: on a linear one the longest would flatten all others."""
     data = list(drawing.data)
     for i, queue in enumerate(data):
         if i % 2 == 0:
@@ -59,7 +59,7 @@ def _with_logarithmic_queues(drawing: Drawing) -> Drawing:
 
 
 def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
-    """Figure of a section of the page; a choice of the run if it has one for each."""
+    """Return HTML of the figure of a section of the page, with a choice of the run if it has one for each."""
     choice = ""
     if len(drawings) > 1:
         options = "".join(f"<option>{escape(name)}</option>" for name in names)
@@ -120,7 +120,7 @@ def write_report(
     command: str = "",
     seeds: list[dict] | None = None,
 ) -> Path:
-    """Write one self-contained interactive page that compares runs.
+    """Write one self-contained interactive page that compares runs, and return its path.
 
     Parameters
     ----------
