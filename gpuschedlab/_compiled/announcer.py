@@ -28,7 +28,7 @@ def size_of(function) -> int:
 
 
 def functions_within(dispatcher) -> dict:
-    """Return a compiled function and all compiled ones that it calls, at any depth, by the functions of Python; values are dispatchers."""
+    """Return a dict of a compiled function and all that it calls, at any depth: dispatchers by the functions of Python."""
     reached = {dispatcher.py_func: dispatcher}
     waiting = [dispatcher.py_func]
     for function in waiting:
@@ -71,7 +71,7 @@ class Progress:
         return max(1.0, expected - (now - self.begin))
 
     def words(self, now: float) -> str:
-        """Return how far compiling is."""
+        """Return a sentence on how far compiling is."""
         count = f"compiled {len(self.ready)} of {len(self.functions)} functions of the simulator"
         return f"{count} in {now - self.begin:.0f} s; about {self.seconds_left(now):.0f} s left."
 
@@ -131,7 +131,7 @@ def of_engine(function) -> bool:
 
 @cache
 def announce() -> Announcer:
-    """Follow the compilations of this process from now on; return the follower, the same at each call."""
+    """Follow the compilations of this process from now on; return the `Announcer`, the same at each call."""
     announcer = Announcer()
     event.register("numba:compile", announcer)
     return announcer

@@ -46,7 +46,7 @@ damaged: list[Path] = []
 
 
 def package_folder() -> Path:
-    """Return the folder of the package."""
+    """Return the path of the folder of the package."""
     return Path(__file__).parents[1]
 
 
@@ -69,7 +69,7 @@ def folder_name(part: str, root: Path) -> str:
 
 @cache
 def cache_folder(part: str, root: Path | None = None) -> Path:
-    """Return the folder into which machine code of the sources as they are now goes; the oldest of too many are removed."""
+    """Return the path of the folder for machine code of the sources as they are now; the oldest of too many are removed."""
     root = root or package_folder()
     name = folder_name(part, root)
     part_name, _, _ = name.rpartition("-")
@@ -88,7 +88,7 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
 
 @cache
 def shipped_folder(part: str) -> Path | None:
-    """Return the folder of a part's machine code that came with the package; None if it has none for these sources and versions."""
+    """Return the path of the folder of a part's machine code that came with the package; None if none suits these versions."""
     root = package_folder()
     folder = root / "_compiled" / SHIPPED / folder_name(part, root)
     return folder if folder.is_dir() else None
@@ -108,13 +108,13 @@ def writable_by_others(folder: Path) -> bool:
 
 
 def part_of(module: str) -> str:
-    """Return the folder whose sources the compiled functions of a module are made of: that of a paper, or a part of the package."""
+    """Return the name of the folder whose sources a module's compiled functions are made of: a paper's, or another part."""
     parts = module.split(".")[1:]
     return "/".join(parts[:2]) if parts[0] == "papers" and len(parts) > 2 else parts[0]
 
 
 def sources_of(part: str) -> tuple[str, ...]:
-    """Return patterns of the sources that the compiled functions of a folder (`part_of`) are made of."""
+    """Return a tuple of patterns of the sources that the compiled functions of a folder (`part_of`) are made of."""
     own = (*(POLICIES if "/" in part else ()), f"{part}/**/*.py")
     return {"sim": ENGINE, "policies": POLICIES}.get(part, own)
 
@@ -219,14 +219,14 @@ def trusted(folder: Path) -> bool:
 
 
 def processor() -> tuple[str, ...]:
-    """Return the platform, processor and features for which LLVM makes machine code here."""
+    """Return a tuple of the platform, processor and features (texts) for which LLVM makes machine code here."""
     from numba.core.registry import cpu_target
 
     return cpu_target.target_context.codegen().magic_tuple()
 
 
 def portable_processor() -> tuple[str, ...]:
-    """Return the value of `processor` on the machine that makes the shipped code."""
+    """Return the value of `processor`, a tuple of texts, on the machine that makes the shipped code."""
     return processor()[0], PORTABLE_CPU, ",".join(f"+{name}" for name in PORTABLE_FEATURES)
 
 

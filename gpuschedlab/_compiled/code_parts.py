@@ -12,7 +12,7 @@ from numba.core import types
 
 
 def same_width(kind: types.Type) -> types.Type:
-    """Return the type as which a value travels between compiled functions: int64 for literals and every signed whole number."""
+    """Return the numba type as which a value travels between compiled functions: int64 for literals and signed integers."""
     # Unsigned ones stay: int64 together with uint64 is float64 in numba.
     if isinstance(kind, types.IntegerLiteral | types.BooleanLiteral):
         kind = types.unliteral(kind)
@@ -66,7 +66,7 @@ class Part:
         return self.__dict__ | {"callees": [], "calls": self.calls_by_name()}
 
     def calls_by_name(self) -> list[Call]:
-        """Return the functions that it calls, by their names."""
+        """Return a list of the functions that it calls, each a `Call` by its name."""
         return [
             Call(part.descriptor.modname, part.descriptor.qualname, part.signature.args, part.symbol)
             for part in self.callees
@@ -79,11 +79,11 @@ class Part:
 
     @property
     def entry_symbols(self) -> set[str]:
-        """Names under which the outside knows an entry: itself, and its wrappers for Python and C."""
+        """Set of the names under which the outside knows an entry: itself, and its wrappers for Python and C."""
         return entry_symbols(self.descriptor)
 
     def module(self) -> llvm.ModuleRef:
-        """Return a new module of the IR."""
+        """Return the IR as a new LLVM `ModuleRef`."""
         return llvm.parse_bitcode(zlib.decompress(self.bitcode))
 
     def closure(self) -> Iterator["Part"]:
@@ -99,7 +99,7 @@ class Part:
                     waiting.append(callee)
 
     def linked_module(self) -> llvm.ModuleRef:
-        """Return a new module of the IR with that of all functions that it calls."""
+        """Return the IR as a new LLVM `ModuleRef` with that of all functions that it calls."""
         module, *others = [part.module() for part in self.closure()]
         for callee in others:
             module.link_in(callee)
@@ -119,10 +119,10 @@ class MachineCode:
 
     @property
     def entry_symbols(self) -> set[str]:
-        """Names under which the outside knows it: itself, and its wrappers for Python and C."""
+        """Set of the names under which the outside knows it: itself, and its wrappers for Python and C."""
         return entry_symbols(self.descriptor)
 
 
 def entry_symbols(descriptor) -> set[str]:
-    """Return the names of an entry in LLVM."""
+    """Return a set of the names of an entry in LLVM."""
     return {descriptor.llvm_func_name, descriptor.llvm_cpython_wrapper_name, descriptor.llvm_cfunc_wrapper_name}

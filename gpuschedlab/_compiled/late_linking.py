@@ -53,7 +53,7 @@ class Code(Part):
         """Do nothing: there is no machine code to be made."""
 
     def _get_module_for_linking(self) -> llvm.ModuleRef:
-        """Return the IR with all that it calls, for a function that `numba.njit` itself compiles."""
+        """Return the IR (`ModuleRef`) with all that it calls, for a function that `numba.njit` itself compiles."""
         return self.linked_module()
 
 
@@ -66,7 +66,7 @@ class _IrLibrary(codegen.JITCodeLibrary):
         self._linking_libraries.append(library)
 
     def sealed(self, result: compiler.CompileResult) -> Code:
-        """Return the IR, with helpers of numba's own, and the functions that it calls."""
+        """Return the IR, with helpers of numba's own, and the functions that it calls, as `Code`."""
         module = self._final_module
         callees = []
         for library in dict.fromkeys(self._linking_libraries):
@@ -111,7 +111,7 @@ class _LateCompiler(_FunctionCompiler):
         return result
 
     def code_of(self, arguments: tuple, return_type, entry: bool) -> Code:
-        """Return the IR for a signature; an entry has wrappers for Python and C beside the function itself."""
+        """Return the IR for a signature as `Code`; an entry has wrappers for Python and C beside the function itself."""
         flags = compiler.Flags()
         self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
         flags = self._customize_flags(flags)
@@ -135,7 +135,7 @@ class _LateCompiler(_FunctionCompiler):
 
 
 def linked(code: Code) -> compiler.CompileResult:
-    """Return an entry as machine code for this processor, linked with all that it calls and optimised once."""
+    """Return an entry as machine code for this processor (`CompileResult`), linked with all that it calls and optimised once."""
     library = _new_library(code.descriptor)
     library._final_module.link_in(code.linked_module())
     library._final_module.link_in(rtsys.library._get_module_for_linking(), preserve=True)
@@ -149,7 +149,7 @@ def linked(code: Code) -> compiler.CompileResult:
 
 
 def loaded(code: MachineCode) -> compiler.CompileResult:
-    """Return an entry whose machine code was kept."""
+    """Return an entry whose machine code was kept, as a `CompileResult`."""
     library = _new_library(code.descriptor)
     library._set_compiled_object(code.object_code)
     library._finalize_final_module()  # of an empty module: numba's hook gives LLVM the object code in its place
@@ -159,7 +159,7 @@ def loaded(code: MachineCode) -> compiler.CompileResult:
 
 
 def kept(result: compiler.CompileResult) -> MachineCode:
-    """Return the parts to be kept of an entry that was linked here."""
+    """Return the parts to be kept of an entry that was linked here, as `MachineCode`."""
     object_code = result.library._get_compiled_object()
     return MachineCode(result.signature, result.fndesc, result.environment, result.referenced_envs, object_code)
 
@@ -199,7 +199,7 @@ class _KeptCode:
         self.cache_path = str(files.folder)
 
     def load_overload(self, signature, context) -> compiler.CompileResult | None:
-        """Return an entry without compiling a function of Python; None if neither its machine code nor its IR is kept."""
+        """Return an entry, a `CompileResult`, without compiling Python; None if neither its machine code nor its IR is kept."""
         context.refresh()  # as numba does: types and functions that were registered since
         arguments, return_type = normalize_signature(signature)
         code = self.files.read_machine_code(arguments, return_type)
@@ -223,7 +223,7 @@ class _KeptCode:
 
 
 def _complete(code: Code) -> bool:
-    """Find the functions that code from a file calls, or make their IR; False if one is not as it was when the code was made."""
+    """Find the functions that code from a file calls, or make their IR; return False if one has changed since."""
     for call in code.calls:
         dispatcher = call.function
         callee = dispatcher.inner_code(call.arguments) if isinstance(dispatcher, LateDispatcher) else None
@@ -264,7 +264,7 @@ class LateDispatcher(CPUDispatcher):
         return self.inner.get(tuple(arguments)) or super().get_overload(sig)
 
     def inner_code(self, arguments: tuple) -> Code:
-        """Return the IR for these types of arguments: the one in memory, else from a file, else made now."""
+        """Return the IR for these types of arguments as `Code`: the one in memory, else from a file, else made now."""
         with global_compiler_lock:
             if arguments not in self.inner:
                 code = self._from_file(arguments) or self._from_source(arguments)
@@ -300,7 +300,7 @@ class LateDispatcher(CPUDispatcher):
 
     @property
     def address(self) -> int:
-        """Address of the C function of the declared signature, once it is prepared."""
+        """Address (int) of the C function of the declared signature, once it is prepared."""
         result = self.overloads[tuple(self.declared.args)]
         return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 
