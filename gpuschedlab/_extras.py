@@ -29,14 +29,14 @@ NAMES = {"yaml": "pyyaml"}
 
 
 def commands(extra: str) -> tuple[str, ...]:
-    """Lines that install an extra; CausalNex needs a second one."""
+    """Return a tuple of the lines that install an extra; CausalNex needs a second one."""
     pins = " ".join(f"{name}=={version}" for name, version in UNBOUND.items())
     second = (f"pip install --no-deps --ignore-requires-python {pins}",) if extra == "causalnex" else ()
     return f'pip install "gpuschedlab[{extra}]"', *second
 
 
 def need(module: str, what: str = "") -> ModuleType:
-    """Import an optional package, or say in one line that it is missing and how to install it."""
+    """Import an optional package and return the module; raise MissingExtra, which says how to install it, if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

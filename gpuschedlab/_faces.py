@@ -59,7 +59,7 @@ def home_of(package: str) -> Path | None:
 
 @cache
 def names_of(package: str) -> dict[str, str]:
-    """Public names of a package's stub, in its order, and the module of each; those of modules that are there."""
+    """Return a dict of the public names of a package's stub, in its order, and the module of each; of modules that are there."""
     stub = home_of(package) / "__init__.pyi"
     found = {}
     for node in ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else ():
@@ -74,7 +74,7 @@ def names_of(package: str) -> dict[str, str]:
 
 
 def _said(package: str, listed: set[str]) -> dict[str, str]:
-    """Names in `__all__` of the modules that a stub does not list, and the module of each; nothing is imported."""
+    """Return a dict of the names in `__all__` of modules that a stub does not list, and their modules; nothing is imported."""
     home = home_of(package)
     found = {}
     for path in sorted(home.rglob("[!_]*.py")):
@@ -86,7 +86,7 @@ def _said(package: str, listed: set[str]) -> dict[str, str]:
 
 @cache
 def papers() -> tuple[str, ...]:
-    """Packages of the papers: ours in the order of the stub of `papers/`, then those from outside."""
+    """Return a tuple of the packages of the papers: ours in the order of the stub of `papers/`, then those from outside."""
     wing = ROOT / "papers"
     order = [module.rpartition(".")[2] for module in names_of(f"{ROOT.name}.papers").values()]
     there = sorted(stub.parent.name for stub in wing.glob("*/__init__.pyi"))
@@ -96,7 +96,7 @@ def papers() -> tuple[str, ...]:
 
 
 def _outside() -> Iterator[str]:
-    """Packages that entry points name; those that cannot be read are left out, with a word."""
+    """Yield the packages that entry points name; those that cannot be read are left out, with a warning."""
     from importlib.metadata import entry_points
 
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
@@ -116,7 +116,7 @@ def _outside() -> Iterator[str]:
 
 @cache
 def names_of_papers(part: str) -> dict[str, str]:
-    """Names that the papers add to a part of the package, and the module of each."""
+    """Return a dict of the names that the papers add to a part of the package, and the module of each."""
     found = {}
     for paper in papers():
         rooms = [
@@ -131,12 +131,15 @@ def names_of_papers(part: str) -> dict[str, str]:
 
 
 def modules_of_papers(stem: str) -> list[str]:
-    """Modules of a name, such as ``recipe`` or ``command``, in the folders of the papers that have one."""
+    """Return a list of the modules of a name, such as ``recipe`` or ``command``, in the folders of the papers that have one."""
     return [f"{paper}.{stem}" for paper in papers() if (home_of(paper) / f"{stem}.py").exists()]
 
 
 def attach(package: str, *more: str) -> tuple[Callable, Callable]:
-    """`__getattr__`, which has `__all__` too, and `__dir__` of a package by its `__name__`: the names of its stub and of papers."""
+    """Return `__getattr__`, which has `__all__` too, and `__dir__` of a package by its `__name__`, a pair of functions.
+
+    The names are those of its stub and of papers.
+    """
     top, _, part = package.partition(".")
     part = part or "policies"  # the names that papers add to the package itself
     from_papers = names_of_papers if top == ROOT.name and part in {"policies", *FACES.values()} else lambda part: {}

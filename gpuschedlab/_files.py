@@ -27,13 +27,13 @@ UNREADABLE = (
 
 
 def reason(error: BaseException) -> str:
-    """The error, in one line."""
+    """Write the error in one line."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Give a path to write a file to, which takes the place of `path` when that is done; a write that fails leaves no trace."""
+    """Yield a path to write a file to, which takes the place of `path` when that is done; a write that fails leaves no trace."""
     # In the same folder, since a rename is atomic only within one file system.
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -44,13 +44,13 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def sha256(path: Path) -> str:
-    """Checksum of a file, as 64 hexadecimal digits."""
+    """Return the checksum of a file, a text of 64 hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def sums(files: Mapping[str, Path]) -> str:
-    """Checksums of files by name, as `sha256sum -c` reads them."""
+    """Return the checksums of files by name as text, as `sha256sum -c` reads them."""
     return "".join(f"{sha256(path)}  {name}\n" for name, path in files.items())
 
 
@@ -67,7 +67,10 @@ def verify(path: Path, note: Path):
 
 
 def parquet(frame: pl.DataFrame, metadata: Mapping[str, str] = {}, **options) -> bytes:
-    """Parquet file of a frame that carries its own checksum (`KEY`), for `frame_of`; options of `polars.DataFrame.write_parquet`."""
+    """Return the bytes of a parquet file of a frame, which carries its own checksum (`KEY`), for `frame_of`.
+
+    Options are those of `polars.DataFrame.write_parquet`.
+    """
     made = io.BytesIO()
     frame.write_parquet(made, metadata={**metadata, KEY: "0" * 64}, **options)
     raw = made.getvalue()
@@ -78,16 +81,16 @@ def parquet(frame: pl.DataFrame, metadata: Mapping[str, str] = {}, **options) ->
 
 
 def _sum_in(raw: bytes) -> tuple[int, int] | None:
-    """Place of the checksum in the bytes of a parquet file: after the key, and two bytes of type and length.
+    """Return the place of the checksum in the bytes of a parquet file, a pair (start, end), or None if it has none.
 
-    None if there is none.
+    It comes after the key, and two bytes of type and length.
     """
     start = raw.rfind(KEY.encode()) + len(KEY) + 2
     return None if start < len(KEY) + 2 else (start, start + 64)
 
 
 def frame_of(raw: bytes) -> pl.DataFrame:
-    """Frame of a parquet file that is unchanged since it was written; one without a checksum is taken as it is."""
+    """Read the frame of a parquet file that is unchanged since it was written; one without a checksum is taken as it is."""
     if place := _sum_in(raw):  # before it is opened: polars may take the whole process down with a harmed file
         start, stop = place
         found = hashlib.sha256()
@@ -108,20 +111,20 @@ def frame_of(raw: bytes) -> pl.DataFrame:
 
 
 def read_frame(path: Path, note: Path | None = None) -> pl.DataFrame:
-    """Read a parquet file that is unchanged since it was written, by its own checksum and by that in a file of `sums`."""
+    """Read the frame of a parquet file that is unchanged since it was written, by its own checksum and by that in `note`."""
     if note is not None:
         verify(path, note)
     return frame_of(path.read_bytes())
 
 
 def sealed(record: dict) -> bytes:
-    """JSON of a record behind the checksum of its bytes, for `unsealed`."""
+    """Return the bytes of a record in JSON behind the checksum of its bytes, for `unsealed`."""
     text = json.dumps(record, separators=(",", ":")).encode()
     return SEAL % hashlib.sha256(text).hexdigest().encode() + text + b"}\n"
 
 
 def unsealed(raw: bytes) -> dict:
-    """Record of a `sealed` file; an OSError if the bytes are not those that were written."""
+    """Return the record of a `sealed` file, a dict; raise OSError if the bytes are not those that were written."""
     start = len(SEAL % (b"0" * 64))
     text = raw[start:-2]
     if raw != SEAL % hashlib.sha256(text).hexdigest().encode() + text + b"}\n":
@@ -144,7 +147,7 @@ def append_line(path: Path, record: dict, *, durable: bool = False):
 
 
 def json_lines(path: Path) -> Iterator[dict]:
-    """Records of a file with one in a line of JSON, but for lines that are none; nothing if there is no file."""
+    """Yield the dicts of a file with one in a line of JSON, but for lines that are none; nothing if there is no file."""
     for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
         with contextlib.suppress(ValueError, RecursionError):  # a killed process leaves half a line
             if isinstance(found := json.loads(line), dict):

@@ -114,7 +114,7 @@ class KnobInfo:
     holder: str = ""
 
     def value_of(self, thing) -> object:
-        """Present value in something that has this knob."""
+        """Return the present value, any object, in something that has this knob."""
         return getattr(getattr(thing, self.holder) if self.holder else thing, self.name)
 
     @property
@@ -128,7 +128,7 @@ class KnobInfo:
         return self.knob.words or self.name.replace("_", " ")
 
     def words_at(self, place: int | None) -> str:
-        """Name of a place in a knob of several numbers, from 0 on, as its slider has it; None: of all of it."""
+        """Return the name of a place in a knob of several numbers, from 0 on, as its slider has it; None: of all of it."""
         return f"{self.words} {place + 1}" if place else self.words
 
     def describe(self) -> str:
@@ -141,7 +141,7 @@ class KnobInfo:
         return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {knob_word(self.default)})"
 
     def problem(self, value: object) -> str | None:
-        """Say how a value is wrong, or None when it is allowed."""
+        """Say how a value is wrong in a text, or None if it is allowed."""
         k = self.knob
         if value is None and self.optional:
             return None

@@ -78,19 +78,19 @@ class Comparison:
             raise RunError(f"Comparison: found weeks={shown(self.weeks)}; expected Weeks, or None.")
 
     def pair(self, measure: str = "jct", **options) -> tuple[str, ...]:
-        """Return the names of the two policies that the sentence compares; of one alone, and of none if no policy has run."""
+        """Return a tuple of the names of the two policies that the sentence compares; of one, or none, if no more have run."""
         from gpuschedlab.metrics.who_pays import pair_of
 
         return pair_of(self.runs, measure, self.headline, **options)
 
     def table(self, metrics: Iterable[str] = COLUMNS, **options) -> pl.DataFrame:
-        """One row per policy; options as in `gpuschedlab.metrics.compare`."""
+        """Return a frame with one row per policy; options as in `gpuschedlab.metrics.compare`."""
         from gpuschedlab.metrics import compare
 
         return compare(self.runs, metrics, **options)
 
     def show(self, metrics: Iterable[str] = COLUMNS, **options) -> "MetricTable":
-        """The table as a person reads it ("average JCT", "2.30 h"); parameters as of `table`."""
+        """Return the table as a person reads it, a `MetricTable` ("average JCT", "2.30 h"); parameters as of `table`."""
         from gpuschedlab.metrics import MetricTable
 
         return MetricTable(self.table(metrics, **options))
@@ -127,7 +127,7 @@ class Comparison:
         return difference.html
 
     def _difference(self, measure: str = "jct", **options) -> "Difference | None":
-        """The numbers of the sentence; None if no policy has run."""
+        """Return the numbers of the sentence, a `Difference`; None if no policy has run."""
         from gpuschedlab.metrics.who_pays import Scope, best_of
 
         scope = Scope(place=self.place)
@@ -145,11 +145,11 @@ class Comparison:
         return log_in_words(weeks_of(self.runs[names[0]], self.runs[names[1]], censored))
 
     def summary(self) -> dict[str, dict]:
-        """All metrics by policy."""
+        """Return a dict of all metrics, a dict each, by policy."""
         return {name: run.summary() for name, run in self.runs.items()}
 
     def raise_if_failed(self) -> "Comparison":
-        """Return itself when every policy has run.
+        """Return itself, the `Comparison`, if every policy has run.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class Comparison:
 def compare(
     what: "Recipe | Scenario | pl.DataFrame | Mapping[str, Run]", *more, **options
 ) -> "Comparison | pl.DataFrame":
-    """Compare policies in a scenario, or runs that are there already.
+    """Compare policies in a scenario, a `Comparison`, or runs that are there already, a frame.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def compare(
 
 
 def place_of(recipe: Recipe) -> str:
-    """Return whose facts a comparison in a scenario of a recipe says, one of `PLACES`."""
+    """Return whose facts a comparison in a scenario of a recipe says, one word of `PLACES`."""
     if not isinstance(recipe, Recipe):
         raise RunError(f"place_of: found {shown(recipe)} for recipe; expected a Recipe, such as SyntheticCluster().")
     if not recipe.drawn:
@@ -242,7 +242,7 @@ def place_of(recipe: Recipe) -> str:
 def _in_weeks(
     recipe: Recipe, policies=None, *, seed: int = 0, weeks: int = MOST, headline: str = "", **options
 ) -> "Comparison":
-    """Run several policies in the scenario of a seed, and the two that matter in others like it."""
+    """Return a `Comparison` of several policies in the scenario of a seed, and of the two that matter in others like it."""
     from gpuschedlab.weeks import of_comparison
 
     check_whole("comparison", "seed", seed, 0, MOST_SEED - 1)
@@ -296,7 +296,7 @@ def _run_all(
 
 
 def _knowing(scenario, policies) -> dict[str, tuple]:
-    """Policies by name, each with its scenario: those that share an estimator share the knowledge that it has learnt."""
+    """Return a dict by name of (policy, scenario): policies that share an estimator share the knowledge that it has learnt."""
     found: dict[str, tuple] = {}
     knowing = {id(None): scenario}
     for name, (policy, own) in _named(policies).items():
@@ -307,7 +307,7 @@ def _knowing(scenario, policies) -> dict[str, tuple]:
 
 
 def _named(policies) -> dict[str, tuple]:
-    """Policies by name, each with its own estimator, or None."""
+    """Return a dict by name of (policy, its own estimator or None)."""
     found: dict[str, tuple] = {}
     if isinstance(policies, Mapping):
         pairs = list(policies.items())

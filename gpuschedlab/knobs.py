@@ -20,14 +20,14 @@ from gpuschedlab.errors import LabError, PolicyError
 
 @cache
 def data_of(cls: type) -> Mapping[str, int]:
-    """Greatest lengths of the learnt tuples (`Data`) of a policy class, by name."""
+    """Return a mapping from the names of the learnt tuples (`Data`) of a policy class to their greatest lengths."""
     hints = typing.get_type_hints(cls, include_extras=True)
     annotations = ((f.name, getattr(hints[f.name], "__metadata__", ())) for f in fields(cls))
     return MappingProxyType({name: m.many for name, found in annotations for m in found if isinstance(m, Data)})
 
 
 def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
-    """Kind of a field from its type, with the knob completed from the type."""
+    """Return a tuple: the kind of a field from its type, and the `Knob`, completed from the type."""
     if hint is bool:
         return "bool", replace(knob, choices=(False, True))
     if knob.choices:
@@ -58,7 +58,7 @@ def _check_spelling(cls: type, f, hint):
 
 @cache
 def _declared(cls: type) -> tuple[dict[str, KnobInfo], dict]:
-    """Knobs of a class, and the types of its other fields whose defaults keep to them, by name."""
+    """Return a tuple of two dicts by name: the knobs of a class, and the types of other fields whose defaults keep to them."""
     hints = typing.get_type_hints(cls, include_extras=True)
     found = {}
     others = {}
@@ -89,7 +89,7 @@ def _declared(cls: type) -> tuple[dict[str, KnobInfo], dict]:
 
 
 def _held(cls: type, f, held: Holds, others) -> dict[str, KnobInfo]:
-    """Knobs of the thing that a field holds, with the defaults that it has there."""
+    """Return a dict of the knobs of the thing that a field holds, with the defaults that it has there."""
     thing = f.default_factory() if f.default is MISSING else f.default
     inside = knobs_of(thing)
     names = held.names or tuple(inside)
@@ -135,12 +135,12 @@ def check_fields(thing: object, raises: type[Exception], who: str):
 
 
 def _in_words(hint) -> str:
-    """A type as a message names it, without the modules."""
+    """Write a type as a message names it, without the modules."""
     return re.sub(r"\b\w[\w.]*\.(?=\w)", "", inspect.formatannotation(hint))
 
 
 def knobs_of(thing: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
-    """List the knobs of a policy, an estimator or another (class or instance) in order of declaration.
+    """Return a dict of the knobs of a policy, an estimator or another (class or instance) in order of declaration.
 
     Parameters
     ----------
@@ -206,11 +206,11 @@ class Knobbed:
 
     @property
     def knobs(self) -> dict:
-        """Present values by name."""
+        """Dict of the present values by name."""
         return {name: info.value_of(self) for name, info in knobs_of(self).items()}
 
     def with_knobs(self, **changes) -> typing.Self:
-        """Copy with some knobs changed; a constraint that no longer holds is an error."""
+        """Return a copy with some knobs changed; a constraint that no longer holds is an error."""
         infos = knobs_of(self)
         if unknown := sorted(set(changes) - set(infos)):
             raise self.raises(f"{type(self).__name__} has no knob {unknown}; its knobs are {sorted(infos)}.")
@@ -222,7 +222,7 @@ class Knobbed:
 
     @classmethod
     def project(cls, values: dict) -> dict:
-        """Nearest allowed values: each into its range, then the constraints in order."""
+        """Return a dict of the nearest allowed values: each into its range, then the constraints in order."""
         values = {name: info.clip(values.get(name, info.default)) for name, info in knobs_of(cls).items()}
         for c in cls.constraints:
             if not c.holds(values):
@@ -231,12 +231,12 @@ class Knobbed:
 
 
 def texts_of(thing: Knobbed) -> dict[str, str]:
-    """Fields that are plain text, such as a file's name: no knobs, and yet part of the word."""
+    """Return a dict of the fields that are plain text, such as a file's name: no knobs, and yet part of the word."""
     return {f.name: getattr(thing, f.name) for f in fields(thing) if f.type in (str, "str")}
 
 
 def word_of(thing: Knobbed) -> str:
-    """Word that makes a policy, an estimator or a recipe again: its class and the knobs that are not at their defaults.
+    """Return the word that makes a policy, an estimator or a recipe again: its class and the knobs that are not at defaults.
 
     Examples
     --------

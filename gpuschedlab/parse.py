@@ -26,7 +26,10 @@ SPOKEN = {"easy": "EASY backfill"}
 
 
 def split_word(text: str) -> tuple[str, dict[str, str], str]:
-    """Split NAME[:KNOB=VALUE,...][@ESTIMATOR]; NAME may be FILE.py or FILE.py:CLASS."""
+    """Return the three parts of NAME[:KNOB=VALUE,...][@ESTIMATOR], a tuple: a text, a dict of texts, a text.
+
+    NAME may be FILE.py or FILE.py:CLASS.
+    """
     # A part without `=` goes on with the value before it, so that lists need no other sign.
     body, _, estimator = text.partition("@")
     called, *options = re.split(r":(?=\w+\s*=)", body, maxsplit=1)
@@ -58,7 +61,7 @@ def estimator_of(text: str):
 
 
 def contenders_of(words: list[str]) -> dict[str, tuple]:
-    """Policies by their words, each with the estimator that stands after `@` (None without)."""
+    """Return a dict of policies by their words, each a pair with the estimator that stands after `@` (None without)."""
     # Policies with the same word of an estimator share one, and so what it learns.
     if twice := [word for i, word in enumerate(words) if word in words[:i]]:
         raise PolicyError(f"found {twice[0]} twice; expected each policy once.")
@@ -98,7 +101,7 @@ def in_words(policy, estimator=None) -> str:
 
 
 def _moved(policy: Knobbed, usual: Knobbed) -> dict[str, object]:
-    """Return the knobs of a policy that differ from those of another of its class."""
+    """Return a dict of the knobs of a policy that differ from those of another of its class."""
     return {name: value for name, value in policy.knobs.items() if value != usual.knobs[name]}
 
 
@@ -122,7 +125,7 @@ def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: 
 
 
 def with_words(thing: Knobbed, words: dict[str, str], name: str = "") -> Knobbed:
-    """Copy of a thing with knobs changed, and fields that are plain text, as words of a command line say."""
+    """Return a copy of a `Knobbed` thing with knobs and fields of plain text changed, as words of a command line say."""
     knobs = knobs_of(thing)
     name = name or type(thing).__name__
     texts = texts_of(thing)
@@ -133,7 +136,7 @@ def with_words(thing: Knobbed, words: dict[str, str], name: str = "") -> Knobbed
 
 
 def class_of(name: str, known: dict[str, type], base: type, what: str, error: type[LabError]) -> type:
-    """Class by its word: a known one, or that of a file."""
+    """Return a class by its word: a known one, or that of a file; raise `error` if there is none."""
     file, _, wanted = name.partition(":")
     if file.endswith(".py"):
         path = Path(file).resolve()
@@ -158,7 +161,7 @@ def class_of(name: str, known: dict[str, type], base: type, what: str, error: ty
 
 @lru_cache(maxsize=32)
 def _load(path: Path, error: type[LabError]) -> ModuleType:
-    """Import a Python file by its path; the same file gives the same module."""
+    """Import a Python file by its path and return the module; the same file gives the same module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     # Registered under its name so that its classes can be pickled.
@@ -186,7 +189,7 @@ def blame(raised: BaseException, file: str = "") -> str:
 
 
 def _where(raised: BaseException, file: str) -> str:
-    """Innermost line of user code that an exception came through, "" without."""
+    """Return the innermost line (text) of user code that an exception came through, "" without."""
     others = (str(Path(__file__).resolve().parent), *{sysconfig.get_path(n) for n in ("purelib", "platlib", "stdlib")})
     frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(others)]
     own = [f for f in frames if not file or Path(f.filename).name == file]
@@ -195,7 +198,10 @@ def _where(raised: BaseException, file: str) -> str:
 
 @cache
 def loaded_of_papers(stem: str) -> tuple[ModuleType, ...]:
-    """Modules of a name in the folders of papers (`modules_of_papers`), imported; one from outside that fails is left out, with a word."""
+    """Return a tuple of the modules of a name in the folders of papers (`modules_of_papers`), imported.
+
+    One from outside that fails is left out, with a warning.
+    """
     found = []
     for module in modules_of_papers(stem):
         try:

@@ -150,7 +150,7 @@ class Table:
     rows: int = 20
 
     def heads(self) -> list[str]:
-        """Return the heads of the columns, in words."""
+        """Return a list of the heads of the columns, in words."""
         heads = []
         for name in self.frame.columns:
             head = self.names.get(name, name.replace("_", " "))
@@ -161,7 +161,7 @@ class Table:
         return heads
 
     def columns(self) -> list[list[str]]:
-        """Return the cells of each column that are shown, as text."""
+        """Return a list with the cells of each column that are shown, a list of texts each."""
         columns = []
         for series in self.frame:
             unit = self.units.get(series.name, "")

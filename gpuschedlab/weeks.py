@@ -18,7 +18,7 @@ OTHERS = 10_000
 
 
 def seeds_of(seed: int, most: int = MOST) -> tuple[int, ...]:
-    """Return the seeds of weeks like that of a seed: itself, and those from 10,000 on.
+    """Return a tuple of the seeds of weeks like that of a seed: itself, and those from 10,000 on.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Kept:
 
     @property
     def noun(self) -> str:
-        """Noun of the plays ("weeks")."""
+        """Noun of the plays, a text ("weeks")."""
         return self.recipe.noun
 
     @property
@@ -63,15 +63,15 @@ class Kept:
         return not getattr(self.recipe, "warm", True)
 
     def source(self, contender, seed: int) -> tuple:
-        """Return the key of the scenario of a contender and seed, and the function of a seed that makes it in pieces."""
+        """Return a tuple: the key of the scenario of a contender and seed, and the function of a seed that makes it in pieces."""
         return (seed,), _at_once(self.recipe)
 
     def policy(self, contender) -> tuple:
-        """Return the policy of a contender, and its own estimator or None."""
+        """Return a tuple: the policy of a contender, and its own estimator or None."""
         return parted(contender)
 
     def play(self, contender, seed: int) -> Iterator[None]:
-        """Play the week of a seed in pieces, each followed by a pause, and return its figures and the queue."""
+        """Yield None at each pause while the week of a seed is played, and return its figures and the queue at the end."""
         policy, estimator = self.policy(contender)
         key, make = self.source(contender, seed)
         known = (policy, repr(estimator), *key)
@@ -97,7 +97,7 @@ class Kept:
 
 
 def _at_once(recipe: Callable) -> Callable:
-    """Return a function of a seed that makes a scenario in one piece."""
+    """Return a function of a seed that makes a scenario in one piece, as an iterator."""
 
     def make(seed: int) -> Iterator[None]:
         scenario = recipe(seed)
@@ -108,7 +108,7 @@ def _at_once(recipe: Callable) -> Callable:
 
 
 def run_in_pieces(scenario, policy) -> Iterator[None]:
-    """Simulate a policy as `scenario.run` does, with pauses while jobs come, and return the run."""
+    """Yield None at each pause while jobs come, and return the `Run` of a policy at the end, as `scenario.run` does."""
     simulation = scenario.simulation(policy)
     yield
     last = float(scenario.trace["submit"].max())
@@ -123,14 +123,14 @@ def run_in_pieces(scenario, policy) -> Iterator[None]:
 
 
 def parted(contender) -> tuple:
-    """Return a policy and its own estimator, or None."""
+    """Return a policy and its own estimator, or None, as a tuple."""
     if isinstance(contender, tuple):
         return contender
     return contender, None
 
 
 def figures_of(run: Run) -> tuple[dict[str, float], Queue]:
-    """Return mean and 99th percentile of the times to finish (s) of the jobs that count, and the queue of a run."""
+    """Return a tuple: a dict of mean and 99th percentile of times to finish (s) of jobs that count, and the `Queue` of a run."""
     jobs = run.columns("jobs")
     took = (jobs["end"] - jobs["submit"])[counted(jobs)]
     took = took[~np.isnan(took)]
@@ -140,7 +140,7 @@ def figures_of(run: Run) -> tuple[dict[str, float], Queue]:
 
 
 def refine(kept: Kept, pair: dict, seed: int = 0, most: int = MOST, measure: str = "jct") -> Iterator[Weeks]:
-    """Play two policies in weeks like that of a seed, one after another, and yield the result of all of them after each.
+    """Play two policies in weeks like that of a seed, one after another, and yield the `Weeks` so far after each.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def refine(kept: Kept, pair: dict, seed: int = 0, most: int = MOST, measure: str
 def pieces(
     kept: Kept, pair: dict, seed: int = 0, most: int = MOST, measure: str = "jct", thorough: bool = False
 ) -> Iterator[Weeks | None]:
-    """Play as `refine` does, and yield after each hundredth of a second or so: None, or the result of all weeks.
+    """Play as `refine` does, and yield after each hundredth of a second or so: None, or the `Weeks` so far.
 
     Of each week the second policy, with which others are compared, is played first. With `thorough` all weeks are played.
     """
@@ -183,7 +183,7 @@ def pieces(
 
 
 def weeks_like(recipe: Recipe, pair: dict, seed: int = 0, most: int = MOST, measure: str = "jct") -> Weeks:
-    """Play two policies in weeks like that of a seed, and return the result of all of them.
+    """Play two policies in weeks like that of a seed, and return the result of all of them, `Weeks`.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def weeks_like(recipe: Recipe, pair: dict, seed: int = 0, most: int = MOST, meas
 def of_comparison(
     recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int, headline: str = ""
 ) -> Weeks | None:
-    """Return the result of weeks like this one on the two policies that a comparison's sentence names; None without two."""
+    """Return the `Weeks` like this one of the two policies that a comparison's sentence names; None without two."""
     *_, last = refine_comparison(recipe, contenders, runs, seed, most, headline)
     return last
 
@@ -232,7 +232,7 @@ def of_comparison(
 def refine_comparison(
     recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int, headline: str = ""
 ) -> Iterator[Weeks | None]:
-    """Yield the result of weeks like this one after each week that is played; None once if there are not two policies."""
+    """Yield the `Weeks` like this one after each week that is played; None once if there are not two policies."""
     names = pair_of(runs, headline=headline)
     if len(names) < 2:
         yield None
