@@ -157,7 +157,7 @@ class KnobInfo:
         return f"expected at most {k.many} values" if len(values) > k.many else None
 
     def clip(self, value):
-        """Nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""
+        """Return the nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""
         k = self.knob
         if value is None and self.optional:
             return None
@@ -194,7 +194,7 @@ def knob_word(value: object, digits: int | None = None) -> str:
 
 
 def parse_knob(info: KnobInfo, text: str):
-    """Read a knob's value from a word of a command line ("0.5", "true", "600,3600")."""
+    """Return a knob's value, of its kind, from a word of a command line ("0.5", "true", "600,3600")."""
     try:
         if info.optional and text.lower() == "none":
             return None

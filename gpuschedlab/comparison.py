@@ -257,7 +257,7 @@ def _in_weeks(
 def _run_all(
     trace, cluster=None, policies=None, *, progress=False, each: Callable | None = None, headline: str = "", **parts
 ):
-    """Run several policies in one scenario."""
+    """Run several policies in one scenario, and return the `Comparison`."""
     from gpuschedlab.sim.entry import scenario_of
 
     check_flag("comparison", "progress", progress)

@@ -113,7 +113,7 @@ def interrupts():
 
 
 def _float_errors():
-    """Function that puts back how numpy treats floating point errors now; it does nothing while numpy is not loaded."""
+    """Return a function that puts back how numpy treats floating point errors now; it does nothing while numpy is not loaded."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return lambda: None

@@ -45,7 +45,7 @@ def split_word(text: str) -> tuple[str, dict[str, str], str]:
 
 
 def policy_of(text: str):
-    """Make a policy from a word."""
+    """Make a `Policy` from a word."""
     from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Policy
 
@@ -54,7 +54,7 @@ def policy_of(text: str):
 
 
 def estimator_of(text: str):
-    """Make an estimator, not yet fitted, from a word: a name of `gpuschedlab.estimators.ALL` or FILE.py:CLASS."""
+    """Make an `Estimator`, not yet fitted, from a word: a name of `gpuschedlab.estimators.ALL` or FILE.py:CLASS."""
     from gpuschedlab import estimators
 
     return made(text, estimators.ALL, estimators.Estimator, "estimator")
@@ -118,7 +118,7 @@ def knob_in_words(info: KnobInfo, value) -> str:
 
 
 def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
-    """Instance of a class by its word (NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py), its knobs read as they are declared."""
+    """Return an instance of a class by its word (NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py), with its knobs read."""
     name, values, _ = split_word(text)
     cls = class_of(name, known, base, what, base.raises)
     return with_words(cls(), values, name)

@@ -137,7 +137,7 @@ class CodeFiles:
         self.identity = (self.stem, function.__code__.co_firstlineno, hashlib.sha256(code).hexdigest())
 
     def read_part(self, arguments: tuple, return_type, entry: bool):
-        """Return the IR of a signature, as an entry or as a function that others call; None if it is not kept."""
+        """Return the IR of a signature as `Code`, as an entry or as a function that others call; None if it is not kept."""
         return self._read(self._name("ir", arguments, return_type, entry))
 
     def write_part(self, part, arguments: tuple, return_type, entry: bool):
@@ -146,7 +146,7 @@ class CodeFiles:
             self._write(self._name("ir", arguments, return_type, entry), part)
 
     def read_machine_code(self, arguments: tuple, return_type):
-        """Return the machine code of a signature for this processor, or shipped code that it can run; None if none is kept."""
+        """Return `MachineCode` of a signature for this processor, or shipped code that it can run; None if none is kept."""
         code = self._read(self._name("machine", arguments, return_type, *processor()))
         if code is None and runs_portable_code():
             code = self._read(self._name("machine", arguments, return_type, *portable_processor()))
@@ -192,7 +192,7 @@ def write(path: Path, content):
 
 
 def intact(path: Path):
-    """Return the content of a file; None if it is missing, unreadable, or not as it was written."""
+    """Return the object that a file holds; None if it is missing, unreadable, or not as it was written."""
     try:
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

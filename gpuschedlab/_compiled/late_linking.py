@@ -248,7 +248,7 @@ class LateDispatcher(CPUDispatcher):
         """The only signature, if there is one; compiled at the first call."""
 
     def get_call_template(self, args, kws):
-        """Return the description that numba needs of a call by a compiled function; numba would make machine code of this one here."""
+        """Return a tuple, the description that numba needs of a call by a compiled function, without machine code of this one."""
         pysig, arguments = self._compiler.fold_argument_types(args, kws)
         arguments = tuple(map(same_width, arguments))
         if self.declared is not None:
@@ -312,7 +312,7 @@ class LateDispatcher(CPUDispatcher):
         return self
 
     def __reduce__(self):
-        """Pickle by name, as Python's own functions are."""
+        """Return the qualified name, a string: pickle by name, as Python's own functions are."""
         function = self.py_func
         module = sys.modules.get(function.__module__)
         if getattr(module, function.__qualname__, None) is self:

@@ -61,7 +61,7 @@ def _held(run, now: float) -> pl.DataFrame:
 
 
 def _of_round(run, now: float, name: str):
-    """Value of a column of `Run.rounds` for the last round at an instant; None without one."""
+    """Return the value of a column of `Run.rounds` for the last round at an instant; None without one."""
     values = run.rounds.filter(time=now)[name].to_list()
     return values[-1] if values else None
 

@@ -72,7 +72,7 @@ class _EstimatorBattery:
     jobs: pl.DataFrame
 
     def fresh(self):
-        """An estimator of its own, not fitted."""
+        """Return an `Estimator` of its own, not fitted."""
         if isinstance(self.given, type):
             return self.given()
         return copy.deepcopy(self.given)
@@ -86,18 +86,27 @@ class _EstimatorBattery:
         return np.asarray(self.fitted.predict(self.jobs))
 
     def docstring(self):
-        """A docstring says how it predicts."""
+        """A docstring says how it predicts.
+
+        Return the problem in words, or None.
+        """
         return no_docstring(type(self.fresh()))
 
     def parameters(self):
-        """It is a frozen dataclass, equal to another with the same parameters."""
+        """It is a frozen dataclass, equal to another with the same parameters.
+
+        Return the problem in words, or None.
+        """
         if problem := not_frozen(type(self.fresh())):
             return problem
         if self.fresh() != self.fitted:
             return "fit() changed its parameters; keep what is learnt in attributes that end in an underscore"
 
     def needs_fit(self):
-        """Unless it needs no history, it refuses to predict before fit, with an EstimatorError."""
+        """Unless it needs no history, it refuses to predict before fit, with an EstimatorError.
+
+        Return the problem in words, or None.
+        """
         unfitted = self.fresh()
         if hasattr(unfitted, "history_") or not getattr(unfitted, "needs_history", True):
             return None
@@ -108,14 +117,20 @@ class _EstimatorBattery:
         return "predict() answered before fit(); expected an EstimatorError that says to fit it first"
 
     def answers(self):
-        """fit() returns it, and predict() a positive number of seconds for each job."""
+        """fit() returns it, and predict() a positive number of seconds for each job.
+
+        Return the problem in words, or None.
+        """
         estimator = self.fresh()
         if estimator.fit(self.history) is not estimator:
             return "fit() did not return the estimator itself; expected `return self`"
         return _not_seconds(self.estimates, self.jobs.height)
 
     def strangers(self):
-        """Users, groups and tasks that it has never seen get an answer, too."""
+        """Users, groups and tasks that it has never seen get an answer, too.
+
+        Return the problem in words, or None.
+        """
         labels = [c for c in ("user", "vc", "name", "model") if c in self.jobs.columns]
         new = self.jobs.with_columns(pl.lit("never seen").alias(c) for c in labels)
         gone = self.jobs.with_columns(pl.lit(None, pl.String).alias(c) for c in labels)
@@ -124,7 +139,10 @@ class _EstimatorBattery:
                 return problem
 
     def missing_columns(self):
-        """A trace with nothing but ids, times and GPUs can be learnt from and predicted."""
+        """A trace with nothing but ids, times and GPUs can be learnt from and predicted.
+
+        Return the problem in words, or None.
+        """
         columns = ["job_id", "submit", "gpus"]
         history = self.history.select(*columns, "duration")
         jobs = self.jobs.select(columns)
@@ -133,7 +151,10 @@ class _EstimatorBattery:
         return _not_seconds(self.fresh().fit(history).predict(jobs), self.jobs.height)
 
     def blind(self):
-        """It uses nothing that is not known at submission, unless `sees_truth` says so."""
+        """It uses nothing that is not known at submission, unless `sees_truth` says so.
+
+        Return the problem in words, or None.
+        """
         if getattr(self.fresh(), "sees_truth", False):
             return None
         reads = getattr(self.fresh(), "reads", ())
@@ -151,21 +172,30 @@ class _EstimatorBattery:
                 )
 
     def each_job_alone(self):
-        """A job's estimate does not depend on which others are predicted with it, nor on their order."""
+        """A job's estimate does not depend on which others are predicted with it, nor on their order.
+
+        Return the problem in words, or None.
+        """
         order = np.random.default_rng(1).permutation(self.jobs.height)
         for rows in (order, order[:7], order[:1]):
             if (np.asarray(self.fitted.predict(self.jobs[rows.tolist()])) != self.estimates[rows]).any():
                 return f"{len(rows)} jobs in another order get other estimates; expected the same for each job"
 
     def deterministic(self):
-        """Learning the same history twice gives the same bytes."""
+        """Learning the same history twice gives the same bytes.
+
+        Return the problem in words, or None.
+        """
         again = np.asarray(self.fresh().fit(self.history).predict(self.jobs))
         if again.tobytes() != self.estimates.tobytes():
             apart = np.abs(again - self.estimates).max()
             return f"estimates differ by up to {apart:g} s; expected the same. Fix its seed"
 
     def pickles(self):
-        """A pickled estimator predicts the same."""
+        """A pickled estimator predicts the same.
+
+        Return the problem in words, or None.
+        """
         again = np.asarray(pickle.loads(pickle.dumps(self.fitted)).predict(self.jobs))
         if again.tobytes() != self.estimates.tobytes():
             return "it predicts otherwise after pickling; expected the same"

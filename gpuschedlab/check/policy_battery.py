@@ -82,7 +82,7 @@ class _PolicyBattery:
 
     @cached_property
     def policy(self):
-        """The policy, with default knobs if its class was given."""
+        """`Policy` that is checked, with default knobs if its class was given."""
         if isinstance(self.given, type):
             return self.given()
         return self.given
@@ -113,15 +113,21 @@ class _PolicyBattery:
 
     @cached_property
     def usual(self):
-        """The run that others are compared with: that it is the same twice, is checked by itself."""
+        """`Run` that others are compared with: that it is the same twice, is checked by itself."""
         return self.run()
 
     def docstring(self):
-        """A docstring says its rule."""
+        """A docstring says its rule.
+
+        Return the problem in words, or None.
+        """
         return no_docstring(type(self.policy))
 
     def knobs(self):
-        """It is a frozen dataclass; its numbers are knobs, valid at both ends of their ranges."""
+        """It is a frozen dataclass; its numbers are knobs, valid at both ends of their ranges.
+
+        Return the problem in words, or None.
+        """
         cls = type(self.policy)
         if problem := not_frozen(cls):
             return problem
@@ -137,11 +143,17 @@ class _PolicyBattery:
                     return f"project() changes {made.knobs}, which is allowed; expected it left alone"
 
     def laws(self):
-        """Every job finishes; capacity, GPU-time, and the seconds and progress of each job add up."""
+        """Every job finishes; capacity, GPU-time, and the seconds and progress of each job add up.
+
+        Return the problem in words, or None.
+        """
         return self._broken()
 
     def laws_with_failures(self):
-        """The same while nodes fail and return."""
+        """The same while nodes fail and return.
+
+        Return the problem in words, or None.
+        """
         span = float(self.jobs["submit"].max())
         n = self.nodes.total_nodes
         at = [(i % n, (i + 1) * span / 9, (i + 1.5) * span / 9) for i in range(8)]
@@ -149,12 +161,18 @@ class _PolicyBattery:
         return self._broken(cluster=cluster)
 
     def laws_with_types(self):
-        """The same with elastic and rigid jobs on two types of GPU."""
+        """The same with elastic and rigid jobs on two types of GPU.
+
+        Return the problem in words, or None.
+        """
         jobs, speeds = elastic_sample()
         return self._broken(jobs, Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4))), speeds=speeds)
 
     def laws_with_sizes(self):
-        """The same on nodes of 4, 5 and 6 GPUs of one type, with some jobs of 11; nodes fail and return."""
+        """The same on nodes of 4, 5 and 6 GPUs of one type, with some jobs of 11; nodes fail and return.
+
+        Return the problem in words, or None.
+        """
         span = float(self.jobs["submit"].max())
         outages = tuple(Outage(i % 5, (i + 1) * span / 6, (i + 1.3) * span / 6) for i in range(5))
         cluster = Cluster((Nodes("v100", 2, 4), Nodes("v100", 2, 5), Nodes("v100", 1, 6)), outages)
@@ -163,7 +181,10 @@ class _PolicyBattery:
         return self._broken(small_trace(40, rng=2).with_columns(gpus=large), cluster)
 
     def laws_of_a_site(self):
-        """The same with limits, known windows, partitions and preferred types of GPU."""
+        """The same with limits, known windows, partitions and preferred types of GPU.
+
+        Return the problem in words, or None.
+        """
         groups = (Nodes("slow", 3, 4, ("main",)), Nodes("fast", 2, 4, ("late", "main")), Nodes("fast", 1, 4, ("late",)))
         jobs = small_trace(40, rng=3)
         number = pl.int_range(pl.len())
@@ -182,7 +203,10 @@ class _PolicyBattery:
         return self._broken(jobs, cluster, types="requested", over=10.0)
 
     def answers(self):
-        """The run follows the answers of rounds, field by field (of policies that decide by rounds)."""
+        """The run follows the answers of rounds, field by field (of policies that decide by rounds).
+
+        Return the problem in words, or None.
+        """
         if not isinstance(self.policy, Round):
             return None
         recorded = Recorded(self.policy)
@@ -191,18 +215,27 @@ class _PolicyBattery:
         return next(filter(None, problems), None)
 
     def deterministic(self):
-        """The same bytes twice."""
+        """The same bytes twice.
+
+        Return the problem in words, or None.
+        """
         return different(self.run(seed=3), self.run(seed=3), "the second time")
 
     def pickles(self):
-        """A pickled policy is equal and decides the same."""
+        """A pickled policy is equal and decides the same.
+
+        Return the problem in words, or None.
+        """
         again = pickle.loads(pickle.dumps(self.policy))
         if again != self.policy:
             return f"it comes back as {again}; expected {self.policy}"
         return different(self.usual, self.run(policy=again), "after pickling")
 
     def relabelled_jobs(self):
-        """Job ids are labels: other ones change nothing."""
+        """Job ids are labels: other ones change nothing.
+
+        Return the problem in words, or None.
+        """
         jobs = self.jobs
         if jobs["submit"].n_unique() < jobs.height:
             return None  # ties break by job id
@@ -211,7 +244,10 @@ class _PolicyBattery:
         return different(self.usual, other, "under other job ids", drop=("job_id",))
 
     def unit_of_time(self):
-        """With all times doubled, and knobs in s and GPU-s too, all happens at twice the time."""
+        """With all times doubled, and knobs in s and GPU-s too, all happens at twice the time.
+
+        Return the problem in words, or None.
+        """
         if self.speeds is not None:
             return None  # rates a second would have to be halved
         times = [c for c in ("submit", "duration", "deadline", "deadlines", "restart") if c in self.jobs.columns]
@@ -233,7 +269,10 @@ class _PolicyBattery:
         )
 
     def future_arrivals(self):
-        """The run until a time does not depend on jobs that come later."""
+        """The run until a time does not depend on jobs that come later.
+
+        Return the problem in words, or None.
+        """
         for t in self.jobs["submit"].quantile(0.3), self.jobs["submit"].quantile(0.7):
             all_jobs = self.run(until=t)
             past = self.run(self.jobs.filter(pl.col("submit") <= t), until=t)
@@ -242,7 +281,10 @@ class _PolicyBattery:
                 return problem
 
     def future_durations(self):
-        """The run until a time does not depend on how long unfinished jobs still last."""
+        """The run until a time does not depend on how long unfinished jobs still last.
+
+        Return the problem in words, or None.
+        """
         guess = Guess()
         whole = self.run(estimator=guess)
         t = float(np.quantile(whole.jobs["end"].fill_null(np.inf), 0.5))
@@ -260,7 +302,7 @@ class _PolicyBattery:
 
 
 def _slower(policy):
-    """Copy a policy with everything in seconds doubled, whatever the ranges of its knobs."""
+    """Return a copy of a policy with everything in seconds doubled, whatever the ranges of its knobs."""
     twin = copy.copy(policy)
     infos = knobs_of(policy)
     for name, info in infos.items():

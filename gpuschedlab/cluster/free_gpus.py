@@ -56,13 +56,13 @@ class FreeGpus:
 
 
 def _slots_of(gpus):
-    """GPUs in the unit in which they are counted."""
+    """Return an array of GPUs in the unit in which they are counted."""
     return np.ceil(np.asarray(gpus, float) * SLOTS - 1e-6).astype(np.int64)
 
 
 @njit
 def _place(P, slots, usable, rule, out_node, out_slots):
-    """Choose nodes of the first type that has room; how many, 0: no fit."""
+    """Choose nodes of the first type that has room; return how many, 0: no fit."""
     for pool in range(P.sizes.shape[0]):
         if usable[pool]:
             k = find_nodes(P, pool, slots, rule, True, out_node, out_slots)

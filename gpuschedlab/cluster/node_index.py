@@ -121,7 +121,7 @@ def count_sizes(nodes, sizes, only_up):
 
 @njit(inline="never")
 def fewest_nodes(sizes, pool, slots):
-    """Fewest nodes of a pool that have `slots` in all, were they empty; 0: all of them have less."""
+    """Return the fewest nodes of a pool that have `slots` in all, were they empty; 0: all of them have less."""
     # Largest first is optimal here: it only counts nodes, and empty ones leave no fragments that matter.
     k = 0
     left = slots
@@ -142,14 +142,14 @@ PLACES[[((0x03F79D71B4CB0A89 << place) & (2**64 - 1)) >> 58 for place in range(6
 
 @njit
 def lowest_bit(word):
-    """Place of the lowest bit of a word that is not 0."""
+    """Return the place (int) of the lowest bit of a word that is not 0."""
     lowest = word & (~word + np.uint64(1))
     return PLACES[np.int64((lowest * DE_BRUIJN) >> np.uint64(58))]
 
 
 @njit
 def next_node(member, row, n):
-    """First node from n on in a row of `member`, or -1."""
+    """Return the first node (an index) from n on in a row of `member`, or -1."""
     w = n >> SHIFT
     if w >= member.shape[1]:
         return -1

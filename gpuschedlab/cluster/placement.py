@@ -26,7 +26,7 @@ buddy : as consolidate, in aligned power-of-two cells of a node (HiveD, OSDI'20,
 
 @njit(inline="never")
 def best_fit(P, pool, slots):
-    """Node with the least room that holds `slots`, or -1; ties to the lowest number."""
+    """Return the node (an index) with the least room that holds `slots`, or -1; ties to the lowest number."""
     # A level counts whole GPUs: nodes of the first one may fall short of a demand that ends in a part of a GPU.
     for level in range(slots // SLOTS, LEVELS):
         if P.count[pool, level] == 0:
@@ -49,7 +49,7 @@ def best_fit(P, pool, slots):
 
 @njit(inline="never")
 def widest(P, pool):
-    """Node with the most room, or -1; ties to the lowest number."""
+    """Return the node (an index) with the most room, or -1; ties to the lowest number."""
     level = LEVELS - 1
     while level >= 0 and P.count[pool, level] == 0:
         level -= 1
@@ -66,7 +66,10 @@ def widest(P, pool):
 
 @njit(inline="never")
 def take_widest(P, pool, slots, unit, out_node, out_slots):
-    """Take up to `unit` slots at a time from the node with the most free GPUs; ties to the lowest number."""
+    """Take up to `unit` slots at a time from the node with the most free GPUs; ties to the lowest number.
+
+    Return the number of nodes, 0 if they do not hold all.
+    """
     k = 0
     left = slots
     while left > 0:
@@ -94,13 +97,13 @@ def take_widest(P, pool, slots, unit, out_node, out_slots):
 
 @njit
 def cell(start, gpus):
-    """Bits of GPUs start .. start + gpus - 1."""
+    """Return a mask with the bits of GPUs start .. start + gpus - 1."""
     return (~np.uint64(0) >> np.uint64(64 - gpus)) << np.uint64(start)
 
 
 @njit(inline="never")
 def free_block(mask, gpus, width):
-    """Smallest free aligned block that holds `gpus` of a node of `width` GPUs: (start, block size), or (-1, big)."""
+    """Return the smallest free aligned block that holds `gpus` of a node of `width`: a tuple (start, size), or (-1, big)."""
     # Blocks are aligned to the power of two that holds the demand: only then can buddies merge again when it leaves.
     need = 1
     while need < gpus:
@@ -126,7 +129,7 @@ def free_block(mask, gpus, width):
 
 @njit(inline="never")
 def buddy_fit(P, pool, gpus):
-    """Node whose smallest sufficient free cell is the smallest of all, or -1; ties to the lowest number."""
+    """Return the node (an index) whose smallest sufficient free cell is the smallest of all, or -1; ties to the lowest number."""
     best = -1
     smallest = 1 << 20
     for level in range(gpus, LEVELS):
@@ -153,14 +156,14 @@ def has_cell(nodes, n, slots):
 
 @njit
 def find_cell(mask, size, slots):
-    """Bits of the cell that holds `slots` on a node of some size, of which the GPUs of a mask are held."""
+    """Return a mask, the bits of the cell that holds `slots` on a node of some size, of which a mask of GPUs is held."""
     gpus = (slots + SLOTS - 1) // SLOTS
     return cell(free_block(mask, gpus, size // SLOTS)[0], gpus)
 
 
 @njit
 def take_cell(nodes, n, slots):
-    """Take the cell of node n that holds `slots`, if it has one; its bits."""
+    """Take the cell of node n that holds `slots`, if it has one; return its bits, a mask."""
     bits = find_cell(nodes[n].mask, nodes[n].size, slots)
     nodes[n].mask |= bits
     return bits
@@ -168,7 +171,7 @@ def take_cell(nodes, n, slots):
 
 @njit
 def largest_empty(P, pool):
-    """Largest node of which nothing is held, or -1; ties to the lowest number."""
+    """Return the largest node (an index) of which nothing is held, or -1; ties to the lowest number."""
     for level in range(P.sizes[pool, LARGEST], 0, -1):
         row = pool * LEVELS + level
         n = next_node(P.member, row, 0) if P.sizes[pool, level] > 0 and P.count[pool, level] > 0 else -1
@@ -181,7 +184,7 @@ def largest_empty(P, pool):
 
 @njit
 def most_empty(P, pool):
-    """Upper bound of the nodes of which nothing is held; exact if nodes are alike."""
+    """Return an upper bound of the number of nodes of which nothing is held; exact if nodes are alike."""
     n = 0
     for level in range(P.sizes[pool, LARGEST], 0, -1):
         n += min(P.sizes[pool, level], P.count[pool, level])
@@ -190,7 +193,10 @@ def most_empty(P, pool):
 
 @njit(inline="never")
 def take_fewest(P, pool, slots, rule, out_node, out_slots):
-    """Take the largest empty nodes until one node beside them holds the rest, as many in all as the empty pool would need."""
+    """Take the largest empty nodes until one node beside them holds the rest, as many in all as the empty pool would need.
+
+    Return the number of nodes, 0: no fit.
+    """
     # If any such nodes suffice, these do: the largest leave the least, and where the one for the rest is itself one of the
     # largest, the next largest holds at least as much.
     largest = P.sizes[pool, LARGEST] * SLOTS
@@ -229,7 +235,7 @@ def insists(rule, patient):
 
 @njit(inline="never")
 def find_nodes(P, pool, slots, rule, patient, out_node, out_slots):
-    """Choose nodes of `pool` for `slots` by `rule`; nothing is taken yet."""
+    """Choose nodes of `pool` for `slots` by `rule`; return how many, 0: no fit. Nothing is taken yet."""
     if rule == SPREAD:
         return take_widest(P, pool, slots, SLOTS, out_node, out_slots)
     if rule == WIDEST:
@@ -246,7 +252,10 @@ def find_nodes(P, pool, slots, rule, patient, out_node, out_slots):
 
 @njit(inline="never")
 def find_even(P, pool, slots, nodes, rule, out_node, out_slots):
-    """Choose just so many nodes of `pool` for `slots`, evenly, each with the least room that suffices; nothing is taken yet."""
+    """Choose just so many nodes of `pool` for `slots`, evenly, each with the least room; return how many, 0: no fit.
+
+    Nothing is taken yet.
+    """
     part = slots // nodes
     k = 0
     n = 0

@@ -170,7 +170,7 @@ def _of_use(run) -> dict:
 
 
 def _unless_nan(value):
-    """The value, or None if it is nan."""
+    """Return the value, or None if it is nan."""
     if value != value:
         return None
     return value

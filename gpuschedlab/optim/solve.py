@@ -154,7 +154,7 @@ def solvers() -> dict[str, tuple[str, str]]:
 
 
 def _make(solver: str, options: dict):
-    """The solver of that name, with these options: an object with `solve(program)`."""
+    """Return the solver of that name, with these options: an object with `solve(program)`."""
     word = solver.partition("-")[0] if solver.startswith("pop-") else solver
     if word not in solvers():
         raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(solvers())}.")

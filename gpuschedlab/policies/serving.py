@@ -7,7 +7,7 @@ from gpuschedlab._compiled import njit
 
 @njit
 def serve(order, able, gpus, capacity):
-    """Give pairs their GPUs in order, as long as they fit: types and GPUs (n,)."""
+    """Give pairs their GPUs in order, as long as they fit; return two arrays (n,): types and GPUs."""
     # Pairs (m,) are job x T + type, in the order in which they are served; `able` (n, T) says where each job can run.
     n, T = able.shape
     gpu_type = np.zeros(n, np.int64)

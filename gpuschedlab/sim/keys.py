@@ -148,7 +148,7 @@ class Compiled(types.WrapperAddressProtocol):
         return self.address
 
     def signature(self):
-        """Its signature, as the engine knows it."""
+        """Its signature (numba), as the engine knows it."""
         return self._numba_type_.signature
 
 

@@ -158,7 +158,7 @@ class Simulation:
 
     @property
     def _rounds(self):
-        """Modules that rounds need: loaded for policies that decide by rounds."""
+        """Module that rounds need: loaded for policies that decide by rounds."""
         from gpuschedlab.sim.rounds import consult
 
         return consult
@@ -323,5 +323,5 @@ class Simulation:
 
 
 def _begun(policy):
-    """State of a policy from round to round, as it is at the beginning."""
+    """Return the state of a policy from round to round, any object, as it is at the beginning."""
     return policy.begin() if isinstance(policy, Round) else {}

@@ -152,7 +152,7 @@ def summarise(speeds, kinds) -> pl.DataFrame:
 
 
 def _checked(frame):
-    """Frame with all columns in canonical types, or SpeedError."""
+    """Return the frame with all columns in canonical types, or raise SpeedError."""
     defaults = {"n_nodes": None, "progress": float("inf"), "placement": None}
     need_columns(frame, "Speeds", ("model", "gpu_type", "n_gpus", "rate"), *defaults)
     if frame.is_empty():
@@ -177,7 +177,7 @@ def _checked(frame):
 
 
 def _codes(frame, kind):
-    """Codes (rows,) of the frame's configurations, and the shapes among them."""
+    """Return an array (rows,) of the codes of the frame's configurations, and a dict of the shapes among them."""
     nodes, gpus = (frame[c].fill_null(ANY).to_numpy() for c in ("n_nodes", "n_gpus"))
     code = config_codes(kind, nodes, gpus)
     placed = frame["placement"].is_not_null().to_numpy()
@@ -188,7 +188,7 @@ def _codes(frame, kind):
 
 
 def _shape_codes(kind, placement):
-    """Codes of placements such as 431 or 16,8 on types, and {code: (type, placement)}."""
+    """Return an array of codes of placements such as 431 or 16,8 on types, and a dict {code: (type, placement)}."""
     table = pl.DataFrame({"kind": kind, "text": placement})
     unique = table.unique(maintain_order=True)
     if len(wrong := unique.filter(~pl.col("text").str.contains(r"^([1-9]+|[1-9]\d*(,[1-9]\d*)+)$"))):

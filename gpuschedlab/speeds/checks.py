@@ -39,7 +39,7 @@ def check_rows(frame: pl.DataFrame, rules: Mapping[str, tuple[pl.Expr, str]], wo
 
 
 def index_of(names, known):
-    """Indices of names, a series or an expression, among those that are known; -1 if there is none."""
+    """Return the indices of names, a series or an expression, among those that are known; -1 if there is none."""
     return names.replace_strict(list(known), range(len(known)), default=-1, return_dtype=pl.Int64)
 
 

@@ -47,19 +47,19 @@ _MIX2 = np.uint64(0x94D049BB133111EB)
 
 
 def config_codes(gpu_type, nodes, gpus):
-    """Codes of configurations: type * 2**40 + nodes * 2**20 + gpus; nodes and gpus below 2**20."""
+    """Return the codes of configurations, an array: type * 2**40 + nodes * 2**20 + gpus; nodes and gpus below 2**20."""
     return (gpu_type << 40) + (nodes << 20) + gpus
 
 
 @njit
 def config_code(gpu_type, nodes, gpus):
-    """`config_codes` of one configuration, for compiled code."""
+    """Return the code (int) of one configuration as `config_codes`, for compiled code."""
     return (gpu_type << 40) + (nodes << 20) + gpus
 
 
 @njit
 def _mix(x):
-    """Mix 64 bits: the finaliser of splitmix64 (Steele, Lea & Flood, OOPSLA'14, figure 17)."""
+    """Return 64 bits, mixed: the finaliser of splitmix64 (Steele, Lea & Flood, OOPSLA'14, figure 17)."""
     x = (x ^ (x >> np.uint64(30))) * _MIX1
     x = (x ^ (x >> np.uint64(27))) * _MIX2
     return x ^ (x >> np.uint64(31))
@@ -67,7 +67,7 @@ def _mix(x):
 
 @njit
 def smallest_rotation(counts, k):
-    """Where the lexicographically smallest rotation of counts[:k] begins; two candidates race, O(k)."""
+    """Return where (an index) the lexicographically smallest rotation of counts[:k] begins; two candidates race, O(k)."""
     i = 0
     j = 1
     same = 0
@@ -89,7 +89,7 @@ def smallest_rotation(counts, k):
 
 @njit
 def shape_code(gpu_type, counts, k):
-    """Code of a shape: 63 mixed bits of the type and of the smallest rotation of its counts, made negative."""
+    """Return the code (int) of a shape: 63 mixed bits of the type and of the smallest rotation of its counts, made negative."""
     at = smallest_rotation(counts, k)
     h = _mix(np.uint64(gpu_type) + _GOLDEN)
     for i in range(k):
@@ -99,7 +99,7 @@ def shape_code(gpu_type, counts, k):
 
 @njit
 def find_code(first, code, model, wanted):
-    """Index of the entry of `model` whose code is `wanted`, or -1."""
+    """Return the index of the entry of `model` whose code is `wanted`, or -1."""
     low = first[model]
     high = first[model + 1]
     while low < high:
@@ -135,7 +135,7 @@ def find_row(rows, model, gpu_type, nodes, gpus, counts):
 
 @njit
 def find_segment(seg_first, seg_end, model, progress):
-    """Segment (0 upwards) that applies at `progress`: the first that ends at or above it, or the last."""
+    """Return the index of the segment (from 0) that applies at `progress`: the first that ends at or above it, or the last."""
     low = seg_first[model]
     high = seg_first[model + 1] - 1
     while low < high:
@@ -149,7 +149,7 @@ def find_segment(seg_first, seg_end, model, progress):
 
 @njit
 def code_shapes(gpu_type, starts, counts):
-    """Codes (n,) of n shapes whose counts are counts[starts[i]:starts[i + 1]]."""
+    """Return an array (n,) of codes of n shapes whose counts are counts[starts[i]:starts[i + 1]]."""
     out = np.empty(gpu_type.shape[0], np.int64)
     for i in range(out.shape[0]):
         out[i] = shape_code(gpu_type[i], counts[starts[i] : starts[i + 1]], starts[i + 1] - starts[i])
@@ -158,7 +158,7 @@ def code_shapes(gpu_type, starts, counts):
 
 @njit
 def rates_of(table, model, progress, types, nodes, gpus):
-    """Rates (n, C) of n jobs at their progress in C configurations; nan if there is none."""
+    """Return an array (n, C) of rates of n jobs at their progress in C configurations; nan if there is none."""
     out = np.full((model.shape[0], types.shape[0]), np.nan)
     unknown = np.empty(0, np.int64)
     for i in range(model.shape[0]):
@@ -175,7 +175,7 @@ def rates_of(table, model, progress, types, nodes, gpus):
 
 @njit
 def segments_at(seg_first, seg_end, model, progress):
-    """Entry of `seg_end` (n,) that applies to each of n jobs at its progress; -1 without a model."""
+    """Return an array (n,): the entry of `seg_end` that applies to each of n jobs at its progress; -1 without a model."""
     out = np.full(model.shape[0], -1)
     for i in range(model.shape[0]):
         if model[i] >= 0:

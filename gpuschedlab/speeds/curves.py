@@ -189,7 +189,7 @@ class Curves:
         return out
 
     def _found(self, mode: str, model, other):
-        """Rows (n,) and points of each curve that some of so many models have."""
+        """Yield the rows (n,) and points of each curve that some of so many models have."""
         keys = self._key(self.mode, self.model, self.other)
         wanted = np.where(model >= 0, self._key(MODES.index(mode), model, other), -1)
         curve = np.searchsorted(keys, wanted)
@@ -198,7 +198,7 @@ class Curves:
             yield known & (curve == k), slice(self.first[k], self.first[k + 1])
 
     def _key(self, mode, model, other):
-        """Numbers that ascend with (mode, model, other)."""
+        """Return an array of numbers that ascend with (mode, model, other)."""
         size = len(self.models)
         return (mode * size + model) * (size + 1) + other + 1
 

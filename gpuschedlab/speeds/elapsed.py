@@ -17,7 +17,7 @@ def seconds_to(speeds: Speeds, model, progress, types, nodes, gpus) -> np.ndarra
 
 @njit
 def _seconds_to(table, model, progress, types, nodes, gpus):
-    """Seconds (n,) of `seconds_to`, job by job."""
+    """Return an array (n,) of the seconds of `seconds_to`, job by job."""
     seg_first = table.seg_first
     out = np.full(model.shape[0], np.nan)
     unknown = np.empty(0, np.int64)

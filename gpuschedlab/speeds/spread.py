@@ -115,7 +115,7 @@ def _relative_speeds(table, kind: str) -> dict[tuple[str, str], float]:
 
 
 def _spread_table(frame):
-    """{model: [(GPUs, log2 spreads, log speeds)]} of measured slowdowns, GPUs ascending."""
+    """Return a dict {model: [(GPUs, log2 spreads, log speeds)]} of measured slowdowns, GPUs ascending."""
     need_columns(frame, "placement_speeds", ("model", "n_gpus", "n_nodes", "relative_speed"))
     if not len(frame) or not (frame["relative_speed"] > 0).all():
         raise SpeedError(
@@ -132,7 +132,7 @@ def _spread_table(frame):
 
 
 def _spread_speed(measured, gpus, spread):
-    """Relative speeds of one model for arrays of GPUs and spreads."""
+    """Return an array of relative speeds of one model for arrays of GPUs and spreads."""
     x = np.log2(spread)
     at = np.array([np.interp(x, xs, ys) for _, xs, ys in measured])
     knots = np.log2([g for g, _, _ in measured])
@@ -144,7 +144,7 @@ def _spread_speed(measured, gpus, spread):
 
 
 def _relative(spread, by_type, shapes, gpus, sharing):
-    """Relative `Speeds` of models on types (name, GPUs a node, nodes), for jobs of up to `gpus` GPUs."""
+    """Return relative `Speeds` of models on types (name, GPUs a node, nodes), for jobs of up to `gpus` GPUs."""
     models = tuple(sorted(spread))
     codes = []
     rates = [[] for _ in models]

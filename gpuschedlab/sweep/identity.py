@@ -85,7 +85,7 @@ def _digest_of(frame: pl.DataFrame) -> str:
 
 
 def _plain(value):
-    """Value as JSON holds it; nothing in it depends on the process."""
+    """Return a value as JSON holds it (dict, list, text, number); nothing in it depends on the process."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):

@@ -89,7 +89,7 @@ def _policies(given) -> list[tuple]:
 
 
 def _flat(given):
-    """Pairs (policy, estimator or None), from a policy, a pair, or nested lists of them."""
+    """Yield pairs (policy, estimator or None), from a policy, a pair, or nested lists of them."""
     from gpuschedlab.sim.policy import Policy
 
     if isinstance(given, Policy):

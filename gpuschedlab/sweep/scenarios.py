@@ -53,7 +53,7 @@ def cross(traces, clusters, *, speeds=None, estimator=None, delays=None, until: 
 
 
 def _pair(trace, cluster, cluster_name: str, speeds, parts: dict, seed: int):
-    """Scenario of a seed; if the trace is made by the workers, the recipe of one."""
+    """Return the `Scenario` of a seed; if the trace is made by the workers, the recipe of one."""
     cluster = cluster(seed) if callable(cluster) else cluster
     if not isinstance(cluster, Cluster):
         raise ClusterError(

@@ -152,7 +152,7 @@ class Store:
 
 
 def _as_declared(value, dtype):
-    """Value of a cell's field in the type of JSON that stands for its column's type."""
+    """Return the value of a cell's field, an int or a float, in the type of JSON that stands for its column's type."""
     if value is None or dtype == pl.String:
         return value
     return int(value) if dtype == pl.Int64 else float(value)

@@ -108,7 +108,7 @@ def _opened(source) -> Scenario:
 
 
 def _once(key: tuple, make):
-    """Result of `make`, from the last time if that is not long ago."""
+    """Return the result of `make`, any object, from the last time if that is not long ago."""
     if key not in _held:
         _held[key] = make()
         while len(_held) > 2 * HELD:

@@ -66,7 +66,7 @@ def search_prices(v, configs, hulls, warm, gap, most) -> PriceSearch:
 
 @njit
 def _build_hulls(v, configs):
-    """Fields of the `Hulls` of all jobs and types."""
+    """Return a tuple of the fields of the `Hulls` of all jobs and types."""
     n = v.shape[0]
     order = configs.order
     starts = configs.starts
@@ -109,7 +109,7 @@ def _build_hulls(v, configs):
 
 @njit
 def vertices_above(slope, i, base, size, price):
-    """How many vertices of job i's hull from `base` have a slope above the price (a binary search)."""
+    """Return how many vertices of job i's hull from `base` have a slope above the price (a binary search)."""
     low = 0
     high = size
     while low < high:
@@ -123,7 +123,10 @@ def vertices_above(slope, i, base, size, price):
 
 @njit
 def evaluate(v, configs, hulls, prices, assignment):
-    """Lagrangian bound, sum of max(0, max_c v - price g) + price . capacity, and the value chosen."""
+    """Return a tuple of numbers: the Lagrangian bound, and the value chosen.
+
+    The bound is the sum of max(0, max_c v - price g), and price . capacity.
+    """
     # Fills each job's best choice (-1 none; of equals the smaller) and the GPUs they use by type.
     order = configs.order
     starts = configs.starts
@@ -159,7 +162,7 @@ def evaluate(v, configs, hulls, prices, assignment):
 
 @njit
 def _enter(B, rhs, basis, column, index):
-    """Pivot a column into the basis (B its inverse, rhs its values); False if nothing limits it."""
+    """Pivot a column into the basis (B its inverse, rhs its values) and return True; False if nothing limits it."""
     m = rhs.shape[0]
     step = B @ column
     row = -1
@@ -223,7 +226,7 @@ def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
 
 @njit
 def _search_prices(v, configs, hulls, warm, gap, most):
-    """Fields of the `PriceSearch` of some jobs."""
+    """Return a tuple of the fields of the `PriceSearch` of some jobs."""
     # The master has a row a type and one for convexity; its columns are the answers of `evaluate`. New columns are
     # asked for half-way between the best prices so far and the master's (Wentges, 1997), which makes warm prices worth
     # having.

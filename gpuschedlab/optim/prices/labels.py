@@ -49,7 +49,7 @@ def core_choices(v, configs, prices, limit) -> Core:
 
 @njit
 def _core_choices(v, configs, prices, limit):
-    """Fields of the `Core` of all jobs."""
+    """Return a tuple of the fields of the `Core` of all jobs."""
     order = configs.order
     gpus = configs.gpus
     type_of = configs.type_of
@@ -83,7 +83,7 @@ def _core_choices(v, configs, prices, limit):
 
 @njit
 def _find(table, stamp, mark, labels, used):
-    """Place in the hash table of the label with this use of GPUs, or of the empty place for it."""
+    """Return the place (int) in the hash table of the label with this use of GPUs, or of the empty place for it."""
     mask = np.uint64(table.shape[0] - 1)
     h = np.uint64(1469598103934665603)
     for t in range(used.shape[0]):
@@ -96,7 +96,7 @@ def _find(table, stamp, mark, labels, used):
 
 @njit
 def _idle_cost(used, ahead):
-    """Price of the GPUs that will be idle at the least; inf if the jobs to come cannot but exceed the capacity."""
+    """Return the price of the GPUs that will be idle at the least; inf if the jobs to come cannot but exceed the capacity."""
     cost = 0.0
     for t in range(used.shape[0]):
         if used[t] + ahead.least[t] > ahead.capacity[t]:
@@ -108,7 +108,7 @@ def _idle_cost(used, ahead):
 
 @njit
 def _extend(labels, config, loss, configs, ahead):
-    """Labels after one more job, which has some choices (`config`, `loss`); of equal use the least loss stays."""
+    """Return the `_Labels` after one more job with some choices (`config`, `loss`); of equal use the least loss stays."""
     used = labels.used
     room = used.shape[0] * config.shape[0]
     size = 64
@@ -150,7 +150,7 @@ def _extend(labels, config, loss, configs, ahead):
 
 @njit
 def _ranges(core, configs, jobs):
-    """Least and most GPUs of each type that the jobs from each step on may use together: two (steps + 1, T) arrays."""
+    """Return two arrays (steps + 1, T): the least and most GPUs of each type that jobs from each step on may use together."""
     config = core.config
     n = jobs.shape[0]
     types = configs.capacity.shape[0]
@@ -174,7 +174,7 @@ def _ranges(core, configs, jobs):
 
 @njit
 def _least(labels, width):
-    """Return the `width` labels of least loss, and the least loss of the others, inf if there are none."""
+    """Return the `width` labels of least loss, `_Labels`, and the least loss of the others, inf if there are none."""
     count = labels.loss.shape[0]
     keep = np.arange(count)
     dropped = np.inf
@@ -187,7 +187,7 @@ def _least(labels, width):
 
 @njit
 def close_gap(core, configs, prices, limit, width):
-    """Return the least loss, the choices (n,) that have it, and the least loss of a label that was given up (inf if none was).
+    """Return a tuple: the least loss, an array (n,) of its choices, and the least loss of a label given up (inf if none was).
 
     Loss is that of the choices and the price of idle GPUs. If none is below `limit`, the limit is returned, with an empty array.
     """

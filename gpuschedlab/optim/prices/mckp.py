@@ -176,7 +176,7 @@ class _Search:
         return not self.late
 
     def closed(self, job, config, slack: float, gap: float):
-        """Let HiGHS close some cells, in what time is left."""
+        """Let HiGHS close some cells, in what time is left, and return `Closed`."""
         limit = self.limits.time_limit
         left = None if limit is None else max(limit - (time.perf_counter() - self.start), 1e-3)
         found = close_cells(self.problem, job, config, slack=slack, gap=gap, time_limit=left, work=self.limits.work)

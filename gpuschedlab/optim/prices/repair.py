@@ -52,7 +52,7 @@ def round_mix(v, configs, hulls, searched, assignment):
 
 @njit
 def _retreat(v, configs, hulls, prices, assignment, i):
-    """Cheapest move of job i, which has GPUs, off a type that is over its capacity: (loss a GPU relieved, configuration)."""
+    """Return the cheapest move of job i off a type that is over its capacity, a tuple (loss a GPU relieved, configuration)."""
     order = configs.order
     starts = configs.starts
     gpus = configs.gpus
@@ -95,7 +95,7 @@ def _retreat(v, configs, hulls, prices, assignment, i):
 
 @njit
 def _advance(v, configs, prices, assignment, i):
-    """Best move of job i that fits and gains: (gain less the price of its further GPUs, configuration), or (-inf, -1)."""
+    """Return the best move of job i that fits and gains, a tuple (gain less its GPUs' price, configuration), or (-inf, -1)."""
     order = configs.order
     starts = configs.starts
     gpus = configs.gpus
@@ -148,7 +148,7 @@ def _too_many(configs, assignment, i):
 
 @njit
 def repair(v, configs, hulls, prices, assignment, passes):
-    """Make choices fit, then use the GPUs that stay free; changes the assignment in place, and returns the value of the choices."""
+    """Make choices fit, then use the GPUs that stay free, in place in the assignment; return the value of the choices."""
     # Each pass scores one move of every job concerned and makes them from the best on, looking again at each before it
     # is made.
     n = v.shape[0]
@@ -169,7 +169,7 @@ def repair(v, configs, hulls, prices, assignment, passes):
 
 @njit
 def advance(v, configs, prices, assignment, passes):
-    """Let jobs whose choices fit use free GPUs, those first that gain most beyond the prices; as `repair`."""
+    """Let jobs whose choices fit use free GPUs, those first that gain most beyond the prices; return the value as `repair`."""
     n = v.shape[0]
     score = np.empty(n)
     for _ in range(passes):

@@ -31,7 +31,7 @@ def write_program(program, path) -> None:
 
 
 def read_program(path, kind):
-    """As `Program.read`; `kind` is that class."""
+    """Read a `Program` as `Program.read`; `kind` is that class."""
     h = _highs(path)
     path = Path(path)
     try:

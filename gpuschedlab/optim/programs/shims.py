@@ -65,7 +65,7 @@ def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> n
 
 @njit
 def _fit(order, ranked, negligible, cells, kinds, gpus, capacity):
-    """Choice (n,) of `largest_share`, job by job: the first of its cells, as they are ranked, that fits and is not negligible."""
+    """Return an array, the choice (n,) of `largest_share`: each job's first cell, as ranked, that fits and is not negligible."""
     choice = np.full(order.shape[0], -1)
     room = capacity.copy()
     for i in order:

@@ -114,7 +114,7 @@ class Highs(Limits):
         return self._answer(highspy, h, program, "highs simplex", cost_factor(program), start)
 
     def _prepared(self, highspy, method: str, program: Program):
-        """The handle, with its options set."""
+        """Return HiGHS' handle, with its options set."""
         if self._handle is None:
             self._handle = highspy.Highs()
             _set(highspy, self._handle, **self.settings)

@@ -82,7 +82,7 @@ class Pymip(Limits):
         return Solution(point, status, objective, bound, seconds, f"mip {self.engine}", duals, program.shape)
 
     def _checked(self, mip, ended, program: Program, point: np.ndarray):
-        """How a solve ended, where the engine may be wrong: they mistake one reason for no best point for another."""
+        """Return the status of a solve, checked: engines mistake one reason for no best point for another."""
         S = mip.OptimizationStatus
         far = (np.isinf(program.upper) & (point > FAR)) | (np.isinf(program.lower) & (point < -FAR))
         none = ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED)
@@ -191,7 +191,7 @@ def _child() -> subprocess.Popen:
 
 
 def solved_apart(worker, program, x0, engine: str):
-    """What `worker.solve(program, x0)` says in a process that is kept from call to call."""
+    """Return the `Solution` of `worker.solve(program, x0)` in a process that is kept from call to call."""
     with ONE:
         child = _child()
         try:

@@ -140,7 +140,7 @@ def _room_on(S, a, node, slots):
 
 @njit
 def _take_cells(S, a, cells):
-    """Give a job the nodes that the answer names; False, and it is blamed, if others hold the GPUs."""
+    """Give a job the nodes that the answer names and return True; False, and it is blamed, if others hold the GPUs."""
     for i in range(a.cells):
         row = cells[a.first + i]
         if not _room_on(S, a, row.node, row.slots):
@@ -173,7 +173,7 @@ def _place_named(S, answer, cells):
 
 @njit
 def _place_new(S, answer, order, pool):
-    """Try to place all new jobs of a type beside those that stay, largest first; all or nothing."""
+    """Try to place all new jobs of a type beside those that stay, largest first, all or nothing; return whether all fit."""
     held = 0
     for i in order:
         a = answer[i]
@@ -201,7 +201,7 @@ def _place_new(S, answer, order, pool):
 
 @njit
 def _move(S, a, pool):
-    """Move a running job, whose nodes are vacated, to other nodes of the pool at no cost; False: there are none."""
+    """Move a running job, whose nodes are vacated, to other nodes of the pool at no cost; return False if there are none."""
     _let_move(S, a.job)
     k = find_place(S, a.job, a.slots, pool)
     if k == 0:
@@ -213,7 +213,7 @@ def _move(S, a, pool):
 
 @njit
 def _give_way(S, a, pool):
-    """A running job whose vacated nodes others took: it moves, if that costs nothing, or stops; whether it goes on."""
+    """Move a running job whose vacated nodes others took, if that costs nothing, or stop it; return whether it goes on."""
     b = S.body[a.job]
     b.vacated = 1
     if S.rule[0].free_moves == 1 and _move(S, a, pool):
@@ -226,7 +226,7 @@ def _give_way(S, a, pool):
 
 @njit
 def _repack(S, answer, order, pool):
-    """Place all jobs of a type anew, largest first; one whose old nodes are free stays. How many found no place."""
+    """Place all jobs of a type anew, largest first; one whose old nodes are free stays. Return how many found no place."""
     for i in order:
         if S.job[answer[i].job].state == RUNNING:
             vacate(S, answer[i].job)
@@ -246,7 +246,7 @@ def _repack(S, answer, order, pool):
 
 @njit
 def _place_by_rule(S, answer):
-    """Start the jobs whose nodes the placement rule chooses, type by type; how many found no place."""
+    """Start the jobs whose nodes the placement rule chooses, type by type; return how many found no place."""
     short = 0
     for p in range(S.pools.shape[0]):
         n = 0
@@ -269,7 +269,7 @@ def _place_by_rule(S, answer):
 
 @njit
 def _seat_guests(S, answer):
-    """Let guests that wait join their hosts; how many hosts do not run."""
+    """Let guests that wait join their hosts; return how many hosts do not run."""
     short = 0
     for i in range(answer.shape[0]):
         a = answer[i]
@@ -283,7 +283,7 @@ def _seat_guests(S, answer):
 
 @njit(types.int64(STATE, ANSWERS, CELLS, types.float64))
 def apply_answer(S, answer, cells, wake_at):
-    """Put a round's answer into force at this instant; how many jobs found no place (fragmentation)."""
+    """Put a round's answer into force at this instant; return how many jobs found no place (fragmentation)."""
     # `wake_at`: instant (s) of the next round, unless something happens before; nan: as always.
     # Whether a job was preempted is seen at the end: one that stopped and started again within the answer was not.
     ran = np.empty(answer.shape[0], np.bool_)

@@ -23,7 +23,7 @@ ASKS, RUNS, CELLS, CLAIMS = (
 
 @njit(inline="never")
 def open_classes(S):
-    """Open every class that has waiting jobs; how many."""
+    """Open every class that has waiting jobs, and return how many there are."""
     n = 0
     for c in range(S.cls.shape[0]):
         S.cls[c].open = 1 if S.cls[c].count > 0 else 0
@@ -33,7 +33,7 @@ def open_classes(S):
 
 @njit
 def most_free(S):
-    """Free slots of the pool that has most."""
+    """Return the number of free slots of the pool that has most."""
     most = 0
     for p in range(S.pools.shape[0]):
         most = max(most, S.pools[p].free)
@@ -42,7 +42,7 @@ def most_free(S):
 
 @njit(inline="never")
 def first_waiting(S):
-    """Head of the open classes that goes first, or -1."""
+    """Return the index of the first job in order among the heads of the open classes, or -1."""
     best = -1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
@@ -65,7 +65,7 @@ def can_place(S, j):
 
 @njit(inline="never")
 def start_on(S, j, pool):
-    """Start waiting job j (still in its class) on nodes of a pool that it may use, if they can be found now."""
+    """Start waiting job j (still in its class) on nodes of a pool that it may use; return whether they can be found now."""
     slots = S.body[j].slots
     k = find_place(S, j, slots, pool)
     if k > 0:
@@ -77,7 +77,7 @@ def start_on(S, j, pool):
 
 @njit(inline="never")
 def try_start(S, j):
-    """Start waiting job j (still in its class) if some pool can place it now."""
+    """Start waiting job j (still in its class) if some pool can place it now; return whether one can."""
     for n in range(S.pools.shape[0]):
         p = nth_pool(S, j, n)
         if is_eligible(S, j, p) and start_on(S, j, p):
@@ -87,7 +87,7 @@ def try_start(S, j):
 
 @njit(inline="never")
 def first_host(S, j, c):
-    """First running job of class c, in order, that could take j as a guest, or -1."""
+    """Return the index of the first running job of class c, in order, that could take j as a guest, or -1."""
     host = -1
     for i in range(S.scalar[0].running):
         h = S.running[i]
@@ -99,7 +99,7 @@ def first_host(S, j, c):
 
 @njit(inline="never")
 def find_host(S, j):
-    """Running job of the same demand with which j would go best together (sum of relative speeds), or -1."""
+    """Return the index of the running job of the same demand with which j would go best (sum of relative speeds), or -1."""
     m = S.job[j].model
     host = -1
     most = S.rule[0].share_limit
@@ -119,7 +119,7 @@ def find_host(S, j):
 
 @njit(inline="never")
 def try_share(S, j):
-    """Start waiting job j as the guest of a running one, if a good enough host runs."""
+    """Start waiting job j as the guest of a running one, if a good enough host runs; return whether one does."""
     h = find_host(S, j)
     if h < 0:
         return False
@@ -158,7 +158,7 @@ def fill(S):
 
 @njit(inline="never")
 def list_waiting(S, spare):
-    """Requests of the first waiting jobs, in order, as many as a plan looks at; which they are, is in `chosen`.
+    """Return an array of requests of the first waiting jobs, in order, as many as a plan looks at; their rows are in `chosen`.
 
     A job of which some quota has too little left is not among them.
     """
@@ -184,7 +184,7 @@ def list_waiting(S, spare):
 
 @njit(inline="never")
 def list_runs(S):
-    """Running jobs, one more row that ends the last, and their cells."""
+    """Return two arrays, a tuple: the running jobs, with one more row that ends the last, and their cells."""
     runs = np.empty(S.scalar[0].running + 1, RUNS)
     cells = np.empty(S.entry.shape[0], CELLS)
     k = 0
@@ -205,7 +205,7 @@ def list_runs(S):
 
 @njit(inline="never")
 def spare_quotas(S):
-    """Slots and jobs (Q,) of each quota that running jobs do not claim."""
+    """Return an array (Q,) of the slots and jobs of each quota that running jobs do not claim."""
     spare = S.quota.copy()
     for i in range(S.scalar[0].running):
         j = S.running[i]
@@ -219,7 +219,7 @@ def spare_quotas(S):
 
 @njit(inline="never")
 def claims_of(S, count):
-    """Claims of the first chosen jobs."""
+    """Return an array of the claims of the first chosen jobs."""
     claims = np.empty((count, S.claim.shape[1]), CLAIMS)
     for i in range(count):
         for k in range(claims.shape[1]):
@@ -229,7 +229,10 @@ def claims_of(S, count):
 
 @njit(inline="never")
 def slowest_type(S, j, k, slots):
-    """GPU type of the k nodes that job j holds, whose numbers `place_node` has; of several types the one on which it is slowest."""
+    """Return the number of the GPU type of the k nodes that job j holds; of several types, the one on which it is slowest.
+
+    `place_node` has the numbers of the nodes.
+    """
     slowest = S.nodes[S.place_node[0]].type
     several = False
     for i in range(k):
@@ -281,6 +284,6 @@ def obey(S):
 
 @njit(DECISION.signature)
 def decide_by_planner(S):
-    """Decide by `obey`."""
+    """Decide by `obey`, and return 0."""
     obey(S)
     return 0

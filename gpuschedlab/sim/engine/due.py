@@ -8,7 +8,7 @@ from gpuschedlab.sim.engine.jobs.records import ALL
 
 @njit
 def round_time(S, time):
-    """First instant (s) at or after `time` at which a round may begin: on the grid of the policy's interval."""
+    """Return the first instant (s) at or after `time` at which a round may begin: on the grid of the policy's interval."""
     r = S.rule[0]
     if r.ends_with_jobs == 0:
         return on_grid(time, r.interval)

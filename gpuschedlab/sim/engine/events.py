@@ -187,7 +187,7 @@ def decide(S):
 
 @njit(inline="never")
 def latest_timer(S, limit):
-    """Time of the latest timer up to a limit (s), of which the first is within it."""
+    """Return the time (s) of the latest timer up to a limit, of which the first is within it."""
     stack = S.victims
     latest = S.body[S.timers[0]].timer
     n = 1
@@ -205,7 +205,7 @@ def latest_timer(S, limit):
 
 @njit(inline="never")
 def next_time(S):
-    """Time of the next event (s), inf: none."""
+    """Return the time of the next event (s), inf: none."""
     # Timers that coincide but for rounding fire at one instant: that of an arrival, outage or decision beside them, which is
     # exact, and otherwise that of the last of them.
     sc = S.scalar[0]
@@ -227,7 +227,7 @@ def next_time(S):
 
 @njit(inline="never")
 def process_events(S):
-    """Process all events of this instant, but the decision; whether the logs have room for more."""
+    """Process all events of this instant, but the decision; return whether the logs have room for more."""
     sc = S.scalar[0]
     while sc.timers > 0 and (S.body[S.timers[0]].timer <= sc.now or ends_now(S, S.timers[0])):
         if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
@@ -247,7 +247,10 @@ def process_events(S):
 
 @njit(types.int64(STATE, types.float64))
 def advance(S, until):
-    """Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, FAULT, PAUSED (TURNS)."""
+    """Run a state until a time (s) or until Python is needed, and return a code: ENDED, FULL, DECIDE, FAULT or PAUSED.
+
+    FULL: the logs want room. PAUSED: after TURNS.
+    """
     sc = S.scalar[0]
     for _ in range(TURNS):
         time = next_time(S)

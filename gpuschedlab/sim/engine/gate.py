@@ -15,7 +15,7 @@ BEHIND = 1e12
 
 @njit(inline="never")
 def gate_values(S, values):
-    """Fill in the gate values of the jobs that compete: those that may be preempted, then all that wait; False: one is NaN."""
+    """Fill in the gate values of jobs that compete: those that may be preempted, then all that wait; return False for a NaN."""
     # `marked` lists them, and `victims` has which of them the gate holds back so far.
     now = S.scalar[0].now
     integral = S.scalar[0].contention
@@ -67,7 +67,7 @@ def hold_back(S, j, held):
 
 @njit
 def below(values, limit):
-    """How many values are below a limit."""
+    """Return how many values are below a limit."""
     n = 0
     for i in range(values.shape[0]):
         n += values[i] < limit
@@ -85,7 +85,7 @@ def equal_to(values, value):
 
 @njit
 def next_above(values, limit):
-    """Smallest value above a limit."""
+    """Return the smallest value above a limit."""
     found = np.inf
     for i in range(values.shape[0]):
         found = min(found, values[i] if values[i] > limit else np.inf)
@@ -94,7 +94,7 @@ def next_above(values, limit):
 
 @njit
 def next_below(values, limit):
-    """Largest value below a limit."""
+    """Return the largest value below a limit."""
     found = -np.inf
     for i in range(values.shape[0]):
         found = max(found, values[i] if values[i] < limit else -np.inf)
@@ -103,7 +103,7 @@ def next_below(values, limit):
 
 @njit(inline="never")
 def select(a, k):
-    """The k-th value of a, from 0, which is moved about. Quickselect (Hoare, 1961): np.partition takes ten seconds to compile."""
+    """Return the k-th value of a, from 0, which is moved about. Quickselect (Hoare, 1961): np.partition takes 10 s to compile."""
     low = 0
     high = a.size - 1
     while low < high:
@@ -127,7 +127,7 @@ def select(a, k):
 
 @njit(inline="never")
 def smallest(values, k, guess):
-    """The k-th smallest of n values: a few steps from a guess that is near, such as that of the last decision."""
+    """Return the k-th smallest of n values: a few steps from a guess that is near, such as that of the last decision."""
     first = below(values, guess)  # the guess, were it one of them, would be at place first + 1
     if abs(first + 1 - k) > STEPS:
         return select(values.copy(), k - 1)

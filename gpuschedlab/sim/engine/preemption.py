@@ -58,7 +58,7 @@ def rekey(S):
 
 @njit(inline="never")
 def choose(S, at, room, chosen, keep):
-    """Walk the jobs behind place `at` of the rank, and the waiting ones, in order while room lasts."""
+    """Walk the jobs behind place `at` of the rank, and those waiting, in order while room lasts; return how many are picked."""
     # Marks running jobs to keep, takes waiting ones out of their classes; how many it took.
     sc = S.scalar[0]
     picked = 0
@@ -154,7 +154,7 @@ def vacate(S, j):
 
 @njit(inline="never")
 def reclaim(S, j):
-    """Take the GPUs that running job j vacated again; False, and nothing is taken: others hold some of them."""
+    """Take the GPUs that running job j vacated again and return True; False, and none is taken, if others hold some of them."""
     e = S.body[j].head
     while e >= 0:
         n = S.nodes[S.entry[e].node]
@@ -202,6 +202,6 @@ def reorder(S):
 
 @njit(DECISION.signature)
 def decide_by_preemption(S):
-    """Decide by `reorder`."""
+    """Decide by `reorder`, and return 0."""
     reorder(S)
     return 0

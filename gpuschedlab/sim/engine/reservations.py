@@ -38,7 +38,7 @@ from gpuschedlab.sim.engine.room_ahead import (
 
 @njit(inline="never")
 def look(S):
-    """Note on which pools there is room for jobs of each class; of how many classes some have any."""
+    """Note on which pools there is room for jobs of each class; return for how many classes some have any."""
     able = 0
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
@@ -53,7 +53,7 @@ def look(S):
 
 @njit(inline="never")
 def narrow(S):
-    """Leave out the pools that have become too full for a class; of how many classes some jobs may still be placed."""
+    """Leave out the pools that have become too full for a class; return of how many classes jobs may still be placed."""
     able = 0
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
@@ -142,7 +142,7 @@ def forget_all(S):
 
 @njit(inline="never")
 def reserve(S, j):
-    """Reserve for job j the first start at which it fits, if that is within the window; whether it ever fits on nodes that are up."""
+    """Reserve the first start at which job j fits, if within the window; return whether it ever fits on nodes that are up."""
     sc = S.scalar[0]
     pool = -1
     begin = np.inf
@@ -188,7 +188,10 @@ def sort_reservations(S):
 
 @njit(inline="never")
 def keep_reservations(S):
-    """Start the jobs whose reservations fall due, and reserve no later start for the others; how many these are, taken from the queue."""
+    """Start the jobs whose reservations fall due, and reserve no later start for the others; return how many these are.
+
+    They are taken from the queue.
+    """
     sc = S.scalar[0]
     had = sc.reservations
     for i in range(had):
@@ -214,7 +217,7 @@ def keep_reservations(S):
 
 @njit(inline="never")
 def walk(S, left, strict):
-    """Let so many jobs start or be promised a start, in order; how many more may be looked at, none if no one may start."""
+    """Let so many jobs start or be promised a start, in order; return how many more may be looked at, 0 if no one may start."""
     # Strictly, none passes one that does not start.
     sc = S.scalar[0]
     r = S.rule[0]
@@ -251,7 +254,10 @@ def walk(S, left, strict):
 
 @njit(inline="never")
 def first_within(S, some):
-    """First waiting job of the open classes that may end in time to start beside all that is promised, or any if some will do."""
+    """Return the index of the first waiting job of the open classes that may end in time to start beside all that is promised.
+
+    Return any if some will do; -1: none.
+    """
     best = -1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
@@ -273,7 +279,7 @@ def first_within(S, some):
 
 @njit(inline="never")
 def next_beside(S, starts):
-    """First waiting job of the open classes that starts beside all that is promised, or some job that could; -1: none."""
+    """Return the index of the first waiting job of the open classes that starts, or could, beside all promised; -1: none."""
     j = first_within(S, not starts)
     while j >= 0 and not fits_beside(S, j, starts):
         j = first_within(S, not starts)
@@ -313,6 +319,6 @@ def plan(S):
 
 @njit(DECISION.signature)
 def decide_by_plan(S):
-    """Decide by `plan`."""
+    """Decide by `plan`, and return 0."""
     plan(S)
     return 0

@@ -16,14 +16,14 @@ from gpuschedlab.sim.engine.jobs.rank import repeated, total
 
 @njit
 def slot_end(S, time):
-    """End (s) of the plan's slot in which an instant lies: plans live in slots, if they have a resolution."""
+    """Return the end (s) of the plan's slot in which an instant lies: plans live in slots, if they have a resolution."""
     unit = S.rule[0].resolution
     return on_grid(time, unit) if unit > 0 else time
 
 
 @njit
 def end_of(S, j, begin):
-    """End (s) of job j, by its estimate, if it starts at an instant."""
+    """Return the end (s) of job j, by its estimate, if it starts at an instant."""
     return slot_end(S, begin + S.job[j].estimate)
 
 
@@ -46,7 +46,7 @@ def any_window(S):
 
 @njit
 def step_of(S, n, time):
-    """Step of node n that holds at an instant (s)."""
+    """Return the index of the step of node n that holds at an instant (s)."""
     i = n
     while S.step[i].next >= 0 and S.step[S.step[i].next].when <= time:
         i = S.step[i].next
@@ -55,7 +55,7 @@ def step_of(S, n, time):
 
 @njit
 def add_step(S, i, time):
-    """Step that begins at an instant (s) after step i, with the same room; it is that one if they begin together."""
+    """Return the index of a step that begins at an instant (s) after step i, with the same room; i if they begin together."""
     step = S.step[i]
     new = S.scalar[0].steps
     if step.when == time:
@@ -138,7 +138,10 @@ def promise(S, n, begin, end, slots, mask):
 
 @njit
 def least_room(S, n, begin, end):
-    """Least free slots of node n from one instant to another (s), and the GPUs that the buddy rule holds at any time between."""
+    """Return a tuple: the least free slots of node n from one instant to another (s), and the mask of GPUs held in between.
+
+    The mask is of GPUs that the buddy rule holds at any time in between.
+    """
     i = step_of(S, n, begin)
     room = S.step[i].room
     mask = S.step[i].mask
@@ -152,7 +155,7 @@ def least_room(S, n, begin, end):
 
 @njit
 def first_on(S, n, slots, seconds, begin, before):
-    """First instant (s), from one and up to another, from which so many slots of node n are free for so long; inf: none."""
+    """Return the first instant (s) in a span from which so many slots of node n are free for so long; inf: none."""
     first = np.inf
     end = np.inf
     i = step_of(S, n, begin)
@@ -210,7 +213,7 @@ def hide(S):
 
 @njit
 def wants(S, j, p):
-    """Nodes of pool p that job j must find, and the slots that it needs on each of them, 0: all; no nodes: any slots may do."""
+    """Return a tuple: nodes of pool p that job j must find, and the slots on each, 0: all; no nodes: any slots may do."""
     slots = np.int64(S.body[j].slots)
     largest = S.sizes[p, LARGEST] * SLOTS
     asked = np.int64(S.cls[S.body[j].cls].asked)
@@ -227,7 +230,10 @@ def wants(S, j, p):
 
 @njit(inline="never")
 def nodes_from(S, j, p, begin):
-    """Choose nodes of pool p for job j from an instant (s) on for as long as it says, into the work space; how many, 0: no fit."""
+    """Choose nodes of pool p for job j from an instant (s) on, for as long as it says, into the work space; return how many.
+
+    0: no fit.
+    """
     end = end_of(S, j, begin)
     many, need = wants(S, j, p)
     k = 0
@@ -257,7 +263,7 @@ def nodes_from(S, j, p, begin):
 
 @njit(inline="never")
 def nth_first(S, j, p, many, need, begin, before):
-    """When so many nodes of pool p have first been free from an instant on, each by so much, for as long as job j runs: no sooner (s)."""
+    """Return when (s) so many nodes of pool p have first been free from an instant on, for as long as job j runs: no sooner."""
     first = repeated(before, many)
     for n in range(S.nodes.shape[0]):
         if S.nodes[n].pool == p:
@@ -274,7 +280,7 @@ def nth_first(S, j, p, many, need, begin, before):
 
 @njit(inline="never")
 def next_lift(S, j, p, begin):
-    """First instant (s) after another from which more is free on a node of pool p for as long as job j runs; inf: none."""
+    """Return the first instant (s) after another from which more is free on a node of pool p while job j runs; inf: none."""
     # Where cells count, those that are held may be fewer from any step on.
     found = np.inf
     end = end_of(S, j, begin) if S.rule[0].placement != BUDDY else begin
@@ -292,7 +298,7 @@ def next_lift(S, j, p, begin):
 
 @njit(inline="never")
 def earliest(S, j, p, before):
-    """First instant (s), before another, at which job j fits on nodes of pool p for as long as it says; that one: none."""
+    """Return the first instant (s) before `before` at which job j fits on nodes of pool p for as long as it says, or `before`."""
     many, need = wants(S, j, p)
     at = S.scalar[0].now
     alike = need > 0 and S.rule[0].placement != BUDDY
@@ -307,7 +313,7 @@ def earliest(S, j, p, before):
 
 @njit(inline="never")
 def last_end(S, j, p):
-    """Instant (s) by which such a job as j has to end to start on pool p now, beside all that is promised; inf: at any time."""
+    """Return the instant (s) by which such a job as j has to end to start on pool p now, beside all promised; inf: any time."""
     # An upper bound, which is exact where a node with room is enough.
     many, need = wants(S, j, p)
     if many == 0:

@@ -24,7 +24,7 @@ from gpuschedlab.sim.engine.jobs.state import STATE
 
 @njit(types.int64(STATE))
 def admit(S):
-    """Let the first arrivals in, all of them waiting; how many."""
+    """Let the first arrivals in, all of them waiting; return how many."""
     sc = S.scalar[0]
     for j in range(sc.arrived):
         S.body[j].last = sc.now
@@ -38,7 +38,7 @@ def admit(S):
 
 @njit(types.int64(STATE, INDEX))
 def seat(S, running):
-    """Start jobs that were running again, without delay, and give profilers the nodes left empty; how many did not fit."""
+    """Start jobs that ran again, without delay, and give profilers the nodes left empty; return how many did not fit."""
     short = 0
     for i in range(running.shape[0]):
         j = running[i]
@@ -63,7 +63,7 @@ def _resume(S, j):
 
 @njit(types.int64(STATE, INDEX, INDEX, INDEX))
 def seat_on(S, running, first, nodes):
-    """Start jobs that were running again on nodes that are named, job by job from `first`; how many did not fit there.
+    """Start jobs that ran again on nodes that are named, job by job from `first`; return how many did not fit there.
 
     A job takes the free GPUs of its nodes in their order, and leaves a GPU for each of those that follow.
     """
@@ -93,7 +93,7 @@ def seat_on(S, running, first, nodes):
 
 @njit(types.int64(STATE))
 def stop_misfits(S):
-    """Stop jobs that are profiled on GPUs on which they could not run, as nobody asks for their profile any more; how many."""
+    """Stop jobs that are profiled on GPUs on which they could not run, as no one asks for their profile; return how many."""
     stopped = 0
     for j in range(S.scalar[0].arrived):
         b = S.body[j]
@@ -106,7 +106,10 @@ def stop_misfits(S):
 
 @njit(types.int64(STATE))
 def reinsert(S):
-    """Put every active job of a state whose queues are empty back into them, by the present policy's keys."""
+    """Put every active job of a state whose queues are empty back into them, by the present policy's keys.
+
+    Return the number of running jobs.
+    """
     sc = S.scalar[0]
     for j in range(sc.arrived):
         state = S.job[j].state

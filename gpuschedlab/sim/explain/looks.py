@@ -17,7 +17,7 @@ from gpuschedlab.sim.engine.room_ahead import end_of, free_by_time, hide, show
 
 @njit(INDEX(STATE))
 def waiting_jobs(S):
-    """Waiting jobs, in order of submission."""
+    """Return an array of the waiting jobs, in order of submission."""
     out = np.empty(S.scalar[0].waiting, np.int64)
     put_waiting(S, out, 0)
     return ascending(out)
@@ -25,13 +25,16 @@ def waiting_jobs(S):
 
 @njit(types.float64(STATE))
 def next_instant(S):
-    """Time of the next event (s)."""
+    """Return the time of the next event (s)."""
     return next_time(S)
 
 
 @njit(types.int64[:, ::1](STATE, INDEX))
 def room_for(S, jobs):
-    """Most free slots of a pool that each job may use, and most, up to those requested, that the placement rule would give it."""
+    """Return an array of most free slots of a pool that each job may use, and most that the placement rule would give it.
+
+    The latter are at most those requested.
+    """
     out = np.zeros((2, jobs.shape[0]), np.int64)
     firsts = np.empty(jobs.shape[0], np.int64)  # of each class of jobs
     classes = 0
@@ -58,7 +61,10 @@ def room_for(S, jobs):
 
 @njit(types.int64[::1](STATE, INDEX))
 def held_by(S, jobs):
-    """First of the promises of the last plan beside which each job does not fit now; -1: it fits beside all, -2: a window comes."""
+    """Return an array of the first promise of the last plan beside which each job does not fit now.
+
+    -1: it fits beside all, -2: a window comes.
+    """
     out = np.full(jobs.shape[0], -1, np.int64)
     free_by_time(S)
     for i in range(-1, S.scalar[0].reservations):
@@ -75,7 +81,7 @@ def held_by(S, jobs):
 
 @njit(types.float64[::1](STATE, INDEX))
 def keys_now(S, jobs):
-    """Keys of jobs at this instant; sums that are brought up to date for that are put back, so that no sum is split."""
+    """Return an array of keys of jobs at this instant; sums brought up to date for it are put back, so that no sum is split."""
     out = np.empty(jobs.shape[0])
     for i in range(jobs.shape[0]):
         j = jobs[i]
@@ -92,7 +98,10 @@ def keys_now(S, jobs):
 
 @njit(types.float64[:, ::1](STATE, INDEX, types.float64[::1], INDEX, types.float64[::1]))
 def standing(S, jobs, keys, others, theirs):
-    """(6, n) of each job: number, first and slots of others that go before it; slots of later ones, of leased ones, until when."""
+    """Return an array (6, n): number, first and slots of others that go before each job, and slots of later ones.
+
+    The last two are slots of leased ones, and until when.
+    """
     out = np.zeros((6, jobs.shape[0]))
     out[1] = -1.0
     out[5] = np.inf

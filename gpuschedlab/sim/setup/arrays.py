@@ -17,7 +17,10 @@ from gpuschedlab.sim.setup.prepared import NEW_BODY, NEW_JOB, Prepared, constant
 
 
 def _classes(prepared: Prepared, job, rule):
-    """Group jobs by demand (`Prepared.demands`): the classes, each with the one that its jobs join later, and the class of each."""
+    """Group jobs by demand (`Prepared.demands`); return a tuple: the classes, the class of each job, and their total size.
+
+    Each class has the one that its jobs join later.
+    """
     tight = (rule["placement"][0] == RELAX) & (job["spread"] < rule["skew"][0])
     demands = prepared.demands(bool(rule["sharing"][0]))
     # One number a demand: of jobs that are to be profiled, that insist on few nodes, and that are relaxed.
@@ -60,7 +63,7 @@ def _once_each(codes: tuple[np.ndarray, ...], function) -> list[np.ndarray]:
 
 
 def _classed(prepared: Prepared, job, body, rule):
-    """Put jobs into classes; those of the last run in which no job had started are made once. The classes, and the heaps' size."""
+    """Put jobs into classes, and return them and the heaps' size; those of the last run without started jobs are made once."""
     fresh = (job["state"] <= records.WAITING) & (job["starts"] == 0)
     # `place_in_queue` skips the stage where no profiler is large enough
     profiled = rule["profile"][0] > 0
@@ -171,7 +174,7 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
 
 
 def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
-    """Rows that a plan needs: for jobs, for the nodes that it promises (linked), and for steps of the GPUs that will be free."""
+    """Return the rows a plan needs, a tuple: for jobs, nodes that it promises (linked), and steps of GPUs that will be free."""
     if rule["backfill"] != records.PLAN:
         return 1, np.zeros(1, records.ENTRY), 1
     slots = prepared.body["slots"]
@@ -212,7 +215,7 @@ def _check_eligible(prepared: Prepared, placing: Placing, every: bool):
 
 
 def _nodes(prepared: Prepared, profiler_nodes: int, ready):
-    """Nodes, each in the pool of its type and purpose, made once for those that may be any."""
+    """Return the arrays of `_divided`, a tuple; those of nodes that may be any are made once."""
     if ready is not None and profiler_nodes:
         return _divided(prepared.cluster, profiler_nodes, ready)
     key = ("nodes", profiler_nodes)
@@ -222,7 +225,10 @@ def _nodes(prepared: Prepared, profiler_nodes: int, ready):
 
 
 def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
-    """Nodes, pools, and the nodes that each lacks. A profiler has nodes like the first ones, so many of each kind."""
+    """Return a tuple of three arrays: nodes, pools, and the nodes that each lacks.
+
+    A profiler has nodes like the first ones, so many of each kind.
+    """
     nodes = np.zeros(cluster.total_nodes, NODE)
     nodes["size"] = nodes["free"] = cluster.node_gpus * SLOTS
     nodes["type"] = cluster.node_type

@@ -329,7 +329,10 @@ def _work(trace: pl.DataFrame, speeds, model: np.ndarray) -> np.ndarray:
 
 
 def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cluster: Cluster, type_map):
-    """Fields (n,) of JOB and BODY that a scenario says, each job's row of `known` among them; and `known` (K, T)."""
+    """Return the fields (n,) of JOB and BODY that a scenario says, two dicts, and the types (K, T) on which jobs are known.
+
+    Each job's row of these is among the fields.
+    """
     body = {
         "jobs": _column(trace, "jobs", 1.0),
         "slots": np.ceil(trace["gpus"].to_numpy() * SLOTS - 1e-6).astype(np.int32),

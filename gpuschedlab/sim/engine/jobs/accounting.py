@@ -37,7 +37,7 @@ def refresh_waiting(job, b, now, integral):
 
 @njit
 def useful(job, b):
-    """Seconds that a job has progressed, but for those that were undone."""
+    """Return the seconds that a job has progressed, but for those that were undone."""
     return job.executed - b.overhead - b.idled - b.lost
 
 
@@ -127,7 +127,7 @@ def blame(S, j, fault):
 
 @njit(inline="never")
 def find_speed(S, j):
-    """Row of the speed table for the GPUs of running job j, -1: it has none."""
+    """Return the row of the speed table for the GPUs of running job j, -1: it has none."""
     b = S.body[j]
     # Some tables know exact placements: the GPUs node by node, in the order in which they are held.
     counts = S.node_gpus
@@ -151,13 +151,13 @@ def find_speed(S, j):
 
 @njit
 def factor_of(table, a, b):
-    """Factor of a pair of models, nan: unknown."""
+    """Return the factor of a pair of models, nan: unknown."""
     return table[a, b] if 0 <= a < table.shape[0] and 0 <= b < table.shape[0] else np.nan
 
 
 @njit
 def rounded(S, time):
-    """Time (s) as a multiple of the unit of the speed table, if it has one; less than half a unit stays as it is."""
+    """Return time (s) as a multiple of the unit of the speed table, if it has one; less than half a unit stays as it is."""
     unit = S.rounding[0]
     whole = np.rint(time / unit) * unit if unit > 0 else 0.0
     return whole if whole > 0 else time
@@ -223,13 +223,13 @@ def wake(S, j):
 
 @njit
 def on_grid(time, interval):
-    """First multiple of `interval` at or after `time`, forgiving rounding."""
+    """Return the first multiple of `interval` at or after `time`, forgiving rounding."""
     return np.ceil(time / interval - 1e-9) * interval
 
 
 @njit
 def lease_end(S):
-    """When a lease ends that begins now: on the grid, so that leases end together and one decision serves many."""
+    """Return when (s) a lease ends that begins now: on the grid, so that leases end together and one decision serves many."""
     r = S.rule[0]
     end = S.scalar[0].now + r.lease
     return on_grid(end, r.lease_grid) if r.lease > 0 and r.lease_grid > 0 else end
@@ -259,7 +259,7 @@ def is_eligible(S, j, pool):
 
 @njit(inline="never")
 def nth_pool(S, j, n):
-    """Pool that job j tries at turn n, from 0: those of the types that it prefers come first, else they come as they stand."""
+    """Return the index of the pool that job j tries at turn n, from 0: preferred types first, else as they stand."""
     row = S.known[S.body[j].knows]
     last = 1
     for t in range(row.shape[0]):
@@ -281,7 +281,7 @@ def is_patient(S, j):
 
 @njit
 def choose_nodes(S, j, slots, pool):
-    """Choose nodes of a pool for job j by the placement rule and the index, into the work space; how many, 0: no fit."""
+    """Choose nodes of a pool for job j by the placement rule and the index, into the work space; return how many, 0: no fit."""
     index = NodeIndex(S.nodes, S.count, S.member, S.sizes)
     asked = S.cls[S.body[j].cls].asked
     if asked > 0 and slots == S.body[j].slots:
@@ -291,5 +291,5 @@ def choose_nodes(S, j, slots, pool):
 
 @njit(inline="never")
 def find_place(S, j, slots, pool):
-    """The same, of the present free GPUs."""
+    """Choose nodes as `choose_nodes`, of the present free GPUs; return how many, 0: no fit."""
     return choose_nodes(S, j, slots, pool) if S.pools[pool].free >= slots else 0

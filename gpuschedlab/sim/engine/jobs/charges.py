@@ -19,7 +19,7 @@ LN2 = math.log(2.0)
 
 @njit
 def used_now(S, row):
-    """Usage of an account now (GPU-s): half is forgotten in a half-life, of present as of earlier usage."""
+    """Return the usage of an account now (GPU-s): half is forgotten in a half-life, of present as of earlier usage."""
     a = S.ledger[row]
     h = S.rule[0].half_life
     seconds = S.scalar[0].now - a.since
@@ -49,13 +49,13 @@ def _charge(S, j):
 
 @njit
 def standing_of(S, j):
-    """Standing of the account of job j when it was last looked at, 0 without an account."""
+    """Return the standing of the account of job j, a number, as of the last look, 0 without an account."""
     return S.ledger[S.body[j].account].standing if S.body[j].account >= 0 else 0.0
 
 
 @njit(NUMBERS(STATE))
 def usage_now(S):
-    """(U,) usage of all accounts now (GPU-s)."""
+    """Return an array (U,) of the usage of all accounts now (GPU-s)."""
     found = np.empty(S.ledger.shape[0])
     for row in range(found.shape[0]):
         found[row] = used_now(S, row)
@@ -64,7 +64,7 @@ def usage_now(S):
 
 @njit
 def look_again(S):
-    """When the standing of accounts is looked at next: not while no job runs and none that waits can start."""
+    """Return when (s) the standing of accounts is looked at next; inf while no job runs and none that waits can start."""
     sc = S.scalar[0]
     period = S.rule[0].period
     more = sc.arrived < S.job.shape[0] or sc.outage < S.outage.shape[0]

@@ -41,7 +41,7 @@ def log_stretch(S, j):
 
 @njit
 def most_free_gpus(S):
-    """Whole free GPUs of the node that has most."""
+    """Return the number of whole free GPUs of the node that has most."""
     most = 0
     for p in range(S.pools.shape[0]):
         level = LEVELS - 1
@@ -53,7 +53,7 @@ def most_free_gpus(S):
 
 @njit
 def counts_of(t):
-    """Counts of a row of the log."""
+    """Return a tuple of the counts of a row of the log."""
     return t.used, t.demanded, t.capacity, t.running, t.waiting, t.largest
 
 
@@ -76,7 +76,7 @@ def log_tick(S):
 
 @njit
 def put_waiting(S, out, n):
-    """Write all waiting jobs, queue by queue, from a place on; the place after the last."""
+    """Write all waiting jobs, queue by queue, from a place on; return the place after the last."""
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         for i in range(k.first, k.first + k.count):
@@ -87,7 +87,7 @@ def put_waiting(S, out, n):
 
 @njit(INDEX(STATE))
 def refresh_active(S):
-    """Bring all active jobs up to date; their indices, in order of submission."""
+    """Bring all active jobs up to date; return an array of their indices, in order of submission."""
     sc = S.scalar[0]
     out = np.empty(sc.running + sc.waiting, np.int64)
     for i in range(sc.running):
@@ -101,7 +101,7 @@ def refresh_active(S):
 
 @njit(types.int64(STATE))
 def log_open(S):
-    """Log the stretches of running jobs as if they ended now; rows in the log."""
+    """Log the stretches of running jobs as if they ended now; return the number of rows in the log."""
     for i in range(S.scalar[0].running):
         log_stretch(S, S.running[i])
     return S.scalar[0].stretches

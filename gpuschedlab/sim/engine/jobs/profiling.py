@@ -25,7 +25,7 @@ def profiler_fits(S, j):
 
 @njit
 def stay_end(S, j, since):
-    """When a stay of job j that began at an instant ends by itself (s); inf: it does not."""
+    """Return when (s) a stay of job j that began at an instant ends by itself; inf: it does not."""
     return since + S.rule[0].profile if S.job[j].stage == 1 else np.inf
 
 
@@ -38,7 +38,7 @@ def skip_profiling(S, j):
 
 @njit
 def _take_empty_nodes(S, p):
-    """Move empty nodes of its type into pool p while it lacks any; how many."""
+    """Move empty nodes of its type into pool p while it lacks any; return how many."""
     took = 0
     n = 0
     lacking = S.lacking[p]

@@ -62,7 +62,7 @@ def _settle(S, k, count, i):
 
 @njit(inline="never")
 def _place_of(S, k, j):
-    """Place of waiting job j of class k: known in a heap; in a line most that are looked for are near its beginning."""
+    """Return the place of waiting job j of class k: known in a heap; in a line most that are looked for are near its front."""
     i = k.first if S.rule[0].backfill == PLAN else S.body[j].pos
     while S.heap[i] != j:
         i += 1
@@ -156,7 +156,7 @@ def _sift_class(S, n, i):
 
 @njit(inline="never")
 def queue_classes(S, room):
-    """Queue the open classes of jobs of up to `room` slots by their first jobs; how many."""
+    """Queue the open classes of jobs of up to `room` slots by their first jobs; return how many."""
     queue = S.queue
     n = 0
     for c in range(S.cls.shape[0]):
@@ -172,19 +172,19 @@ def queue_classes(S, room):
 
 @njit
 def first_queued(S, n):
-    """First job of the n classes that are queued, -1: none."""
+    """Return the index of the first job of the n classes that are queued, -1: none."""
     return S.heap[S.cls[S.queue[0]].head] if n > 0 else -1
 
 
 @njit
 def left_of(k):
-    """Waiting jobs of class k that a decision has not looked at."""
+    """Return the number of waiting jobs of class k that a decision has not looked at."""
     return k.first + k.count - k.head
 
 
 @njit(inline="never")
 def requeue(S, n):
-    """Restore the order of n queued classes after a look at the first job of the first, or after some were closed; how many are left."""
+    """Restore the order of n queued classes after a look at the first's first job, or closing some; return how many are left."""
     queue = S.queue
     while n > 0:
         k = S.cls[queue[0]]

@@ -11,7 +11,7 @@ from gpuschedlab.sim.engine.jobs.queues import ahead, slide
 
 @njit(inline="never")
 def place_in_rank(S, j, lo, hi):
-    """Index in rank[lo:hi] before which job j belongs."""
+    """Return the index in rank[lo:hi] before which job j belongs."""
     while lo < hi:
         mid = (lo + hi) // 2
         if ahead(S.body, S.rank[mid], j):
@@ -74,7 +74,7 @@ def sort_rank(S, at):
 
 @njit(inline="never")
 def order_of(values):
-    """Return the order in which values ascend; equal ones keep theirs. A merge sort from the bottom up."""
+    """Return an array of the order in which values ascend; equal ones keep theirs. A merge sort from the bottom up."""
     size = values.shape[0]
     order = np.empty(size, np.int64)
     merged = np.empty(size, np.int64)
@@ -101,7 +101,7 @@ def order_of(values):
 
 @njit(inline="never")
 def ascending(numbers):
-    """Return whole numbers in ascending order."""
+    """Return an array of whole numbers in ascending order."""
     order = order_of(numbers)
     result = np.empty(numbers.shape[0], np.int64)
     for i in range(numbers.shape[0]):
