@@ -57,7 +57,7 @@ class Jobs(Part):
     def __init__(self, simulation):
         job = fields_of(simulation.state.job, {*JOB.values(), "state", "attained", "starts"}, RARE)
         body = fields_of(simulation.state.body, {*BODY.values(), "first", "end"}, RARE)
-        parts = simulation.prepared.body
+        job_bodies = simulation.prepared.body
         self.trace = simulation.prepared.trace
         self.types = simulation.cluster.gpu_types
         self.names = (*(name for name in self.trace if name not in ORDER), *ORDER)
@@ -68,13 +68,13 @@ class Jobs(Part):
         self.own = {"start": body["first"], "end": body["end"]}
         self.own |= {name: job[field] for name, field in JOB.items()}
         self.own |= {name: body[field] for name, field in BODY.items()}
-        job["attained"] *= parts["jobs"]
+        job["attained"] *= job_bodies["jobs"]
         self.own["attained"] = job["attained"]
         self.own["restarts"] = np.maximum(job["starts"] - 1, 0).astype(np.int32)
         self.own["gpu_type"][~started] = -1
-        if np.isfinite(parts["limit"]).any():
+        if np.isfinite(job_bodies["limit"]).any():
             timed_out = simulation.state.body["timed_out"] == 1
-            self.own |= {"limit": parts["limit"] - simulation.limits["over"], "timed_out": timed_out}
+            self.own |= {"limit": job_bodies["limit"] - simulation.limits["over"], "timed_out": timed_out}
             self.names = (*(name for name in self.names if name not in LIMITED), *LIMITED)
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -93,13 +93,15 @@ class Jobs(Part):
 
     def frame(self) -> pl.DataFrame:
         """Return the frame `Run.jobs`."""
-        made = {
+        job_columns = {
             name: pl.Series(name, self[name], nan_to_null=name in ORDER[:3]) for name in ORDER if name != "gpu_type"
         }
-        made["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(_null(self.own["gpu_type"]))
-        made["source"] = _null(self.own["source"])
-        made |= {name: pl.Series(self.own[name]) for name in LIMITED if name in self.own}
-        return self.trace.frame.with_columns(**{name: made[name] for name in (*ORDER, *LIMITED) if name in made})
+        job_columns["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(_null(self.own["gpu_type"]))
+        job_columns["source"] = _null(self.own["source"])
+        job_columns |= {name: pl.Series(self.own[name]) for name in LIMITED if name in self.own}
+        return self.trace.frame.with_columns(
+            **{name: job_columns[name] for name in (*ORDER, *LIMITED) if name in job_columns}
+        )
 
 
 class Timeline(Part):
@@ -133,29 +135,29 @@ class Allocations(Part):
     names += ("guest", "profiling", "delay", "partner", "merged", "source")
 
     def __init__(self, simulation, last: bool):
-        rows = simulation.state.stretches[: simulation.state.scalar["stretches"][0]]
-        self.rows = rows if last else copied(rows)
+        logged_stretches = simulation.state.stretches[: simulation.state.scalar["stretches"][0]]
+        self.rows = logged_stretches if last else copied(logged_stretches)
         self.types = simulation.cluster.gpu_types
         self.node_type = simulation.cluster.node_type
 
     def __getitem__(self, name: str) -> np.ndarray:
-        rows = self.rows
+        stretches = self.rows
         if name == "gpus":
-            return rows["slots"] / SLOTS
+            return stretches["slots"] / SLOTS
         if name == "gpu_type":
-            return np.array(self.types, object)[self.node_type[rows["node"]]]
+            return np.array(self.types, object)[self.node_type[stretches["node"]]]
         if name in FLAGS:
-            return rows[FLAGS[name]].astype(bool)
+            return stretches[FLAGS[name]].astype(bool)
         if name in NULLS:
-            return np.where(rows[name] < 0, np.nan, rows[name])
-        return rows["job"].astype(np.int64) if name == "job" else rows[name]
+            return np.where(stretches[name] < 0, np.nan, stretches[name])
+        return stretches["job"].astype(np.int64) if name == "job" else stretches[name]
 
     def frame(self) -> pl.DataFrame:
         """Return the frame `Run.allocations`."""
-        made = {name: self[name] for name in self.names if name != "gpu_type" and name not in NULLS}
-        made["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(self.node_type[self.rows["node"]])
-        made |= {name: _null(self.rows[name]) for name in NULLS}
-        return pl.DataFrame({name: made[name] for name in self.names})
+        stretch_columns = {name: self[name] for name in self.names if name != "gpu_type" and name not in NULLS}
+        stretch_columns["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(self.node_type[self.rows["node"]])
+        stretch_columns |= {name: _null(self.rows[name]) for name in NULLS}
+        return pl.DataFrame({name: stretch_columns[name] for name in self.names})
 
 
 class Rows(Part):
@@ -197,38 +199,46 @@ def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Clust
     """Return a frame of reservations until now (s), renewed at rounds, without the GPUs of nodes that fail, until they return."""
     if pools.is_empty() or not cluster.events:
         return pools
-    parts = []
+    limited_pools = []
     for kind, gpu_type in enumerate(cluster.gpu_types):
-        own = pools.filter(gpu_type=gpu_type)
-        held = allocations.filter(~pl.col("guest"), gpu_type=gpu_type)
-        if own.height:
-            parts.append(_limited(own, *(held[c].to_numpy() for c in ("gpus", "start", "end")), cluster, kind, now))
-    return pl.concat(parts).sort("time", maintain_order=True)
+        pools_of_type = pools.filter(gpu_type=gpu_type)
+        stretches_of_type = allocations.filter(~pl.col("guest"), gpu_type=gpu_type)
+        if pools_of_type.height:
+            limited_pools.append(
+                _limited(
+                    pools_of_type,
+                    *(stretches_of_type[c].to_numpy() for c in ("gpus", "start", "end")),
+                    cluster,
+                    kind,
+                    now,
+                )
+            )
+    return pl.concat(limited_pools).sort("time", maintain_order=True)
 
 
 def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.DataFrame:
     """Return a frame of the reservations of one type, anew at each of their rows and of the outages."""
     outages = [e for e in cluster.events if cluster.node_type[e.node] == kind]
     times = {*pools["time"].to_list(), *(t for e in outages for t in (e.start, e.end) if t <= now)}
-    asked = {}
-    shown = {}
-    rows = []
-    at = 0
-    given = pools.select("time", "name", "gpus").rows()
+    asked_gpus = {}
+    logged_gpus = {}
+    pool_rows = []
+    next_change = 0
+    pool_changes = pools.select("time", "name", "gpus").rows()
     for time in sorted(times):
-        while at < len(given) and given[at][0] <= time:
-            asked[given[at][1]] = given[at][2]
-            at += 1
+        while next_change < len(pool_changes) and pool_changes[next_change][0] <= time:
+            asked_gpus[pool_changes[next_change][1]] = pool_changes[next_change][2]
+            next_change += 1
         down = {e.node for e in outages if e.start <= time < e.end}
         up = cluster.capacity[kind] - sum(int(cluster.node_gpus[n]) for n in down)
-        over = sum(asked.values()) - (up - float(gpus[(start <= time) & (time < end)].sum()))
-        for name in sorted(asked):
-            lost = min(asked[name], over) if over > NOTHING else 0.0
+        over = sum(asked_gpus.values()) - (up - float(gpus[(start <= time) & (time < end)].sum()))
+        for name in sorted(asked_gpus):
+            lost = min(asked_gpus[name], over) if over > NOTHING else 0.0
             over -= lost
-            if shown.get(name, 0.0) != asked[name] - lost:
-                shown[name] = asked[name] - lost
-                rows.append((time, name, cluster.gpu_types[kind], shown[name]))
-    return pl.DataFrame(rows, schema=POOLS, orient="row").select(pools.columns)
+            if logged_gpus.get(name, 0.0) != asked_gpus[name] - lost:
+                logged_gpus[name] = asked_gpus[name] - lost
+                pool_rows.append((time, name, cluster.gpu_types[kind], logged_gpus[name]))
+    return pl.DataFrame(pool_rows, schema=POOLS, orient="row").select(pools.columns)
 
 
 def _null(values: np.ndarray) -> pl.Series:
@@ -245,16 +255,16 @@ class Made:
     def __get__(self, run, owner: type | None = None) -> pl.DataFrame:
         if run is None:
             return self
-        held = vars(run)[self.name]
-        if isinstance(held, Part):
-            held = vars(run)[self.name] = held.frame()
-        return held
+        part = vars(run)[self.name]
+        if isinstance(part, Part):
+            part = vars(run)[self.name] = part.frame()
+        return part
 
-    def __set__(self, run, held: pl.DataFrame | Part):
-        vars(run)[self.name] = held
+    def __set__(self, run, part: pl.DataFrame | Part):
+        vars(run)[self.name] = part
 
 
 def columns_of(run, part: str) -> Mapping[str, np.ndarray]:
     """Return the columns of a part of a run, a mapping from names to arrays, without its frame if that has not been made."""
-    held = vars(run)[part]
-    return held if isinstance(held, Part) else Columns(held)
+    run_part = vars(run)[part]
+    return run_part if isinstance(run_part, Part) else Columns(run_part)

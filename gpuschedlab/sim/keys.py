@@ -58,37 +58,37 @@ def _check_class(cls: type):
 def _check_key(cls: type, name: str, arguments: tuple[str, ...]):
     """Check the visible parts of a key before it is compiled: how it is called, and which fields it reads."""
     where = f"{cls.__name__}.{name}"
-    held = inspect.getattr_static(cls, name)
-    if not isinstance(held, staticmethod):
+    static_key = inspect.getattr_static(cls, name)
+    if not isinstance(static_key, staticmethod):
         raise PolicyError(
             f"{where} is no static method; expected @staticmethod above `def {name}({', '.join(arguments)})`, without self."
         )
-    code = getattr(getattr(held.__func__, "py_func", held.__func__), "__code__", None)
+    code = getattr(getattr(static_key.__func__, "py_func", static_key.__func__), "__code__", None)
     if code is None:
         return
-    given = code.co_varnames[: code.co_argcount]
-    if len(given) != len(arguments):
-        raise PolicyError(f"{where} takes ({', '.join(given)}); expected ({', '.join(arguments)}).")
+    key_arguments = code.co_varnames[: code.co_argcount]
+    if len(key_arguments) != len(arguments):
+        raise PolicyError(f"{where} takes ({', '.join(key_arguments)}); expected ({', '.join(arguments)}).")
     for argument, field in _fields_read(code):
-        if argument == given[1] and "job" in arguments and field not in JOB.names:
+        if argument == key_arguments[1] and "job" in arguments and field not in JOB.names:
             near = get_close_matches(field, JOB.names, 1)
             advice = HIDDEN.get(field) or (f"did you mean {near[0]}?" if near else "there is no such field")
             raise PolicyError(f"{where} reads {argument}.{field}: {advice}; a job has {', '.join(JOB.names)}.")
-        if argument == given[-1] and field not in knobs_of(cls) and field not in data_of(cls):
+        if argument == key_arguments[-1] and field not in knobs_of(cls) and field not in data_of(cls):
             raise PolicyError(f"{where} reads {argument}.{field}: {_no_knob(cls, field)}")
 
 
 def _fields_read(code) -> list[tuple[str, str]]:
     """Return the attributes that are read straight from a local variable: a list of (variable, attribute), in order."""
-    found = []
+    attributes_read = []
     last = None
     for step in dis.get_instructions(code):
         if step.opname == "LOAD_ATTR" and isinstance(last, str):
-            found.append((last, step.argval))
+            attributes_read.append((last, step.argval))
         # Python 3.13 loads two at a time: the attribute is of the second.
         loads = step.opname.startswith("LOAD_FAST")
         last = (step.argval[-1] if isinstance(step.argval, tuple) else step.argval) if loads else None
-    return found
+    return attributes_read
 
 
 def _no_knob(cls: type, field: str) -> str:
@@ -109,12 +109,12 @@ def _no_knob(cls: type, field: str) -> str:
 def knob_dtype(cls: type) -> np.dtype:
     """Numpy dtype of a record of a policy's knobs, as compiled keys see them."""
     kinds = {"float": "f8", "int": "i8", "bool": "i8", "choice": "i8"}
-    parts = [
+    knob_fields = [
         (k.name, "f8", (k.knob.many,)) if k.kind == "floats" else (k.name, kinds[k.kind])
         for k in knobs_of(cls).values()
     ]
-    parts += [(name, "f8", (many,)) for name, many in data_of(cls).items()]
-    return np.dtype(parts or [("none", "i8")], align=True)
+    knob_fields += [(name, "f8", (many,)) for name, many in data_of(cls).items()]
+    return np.dtype(knob_fields or [("none", "i8")], align=True)
 
 
 def knob_record(policy) -> np.ndarray:
@@ -128,8 +128,8 @@ def knob_record(policy) -> np.ndarray:
             value = tuple(value) + (np.inf,) * (k.knob.many - len(value))
         record[k.name] = value
     for name, many in data_of(type(policy)).items():
-        values = getattr(policy, name)
-        record[name] = tuple(values) + (np.inf,) * (many - len(values))
+        learnt_values = getattr(policy, name)
+        record[name] = tuple(learnt_values) + (np.inf,) * (many - len(learnt_values))
     return records(record)
 
 
@@ -162,12 +162,12 @@ def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
         )
     if numba.config.DISABLE_JIT:
         return function
-    own = function.__module__.startswith("gpuschedlab.")  # others' sources may change in ways a cache does not see
+    is_ours = function.__module__.startswith("gpuschedlab.")  # others' sources may change in ways a cache does not see
     try:
         # Divided by zero, a key is infinite or no number, as in numpy: the engine reports that, where it would swallow an error.
         signature = kind.signature.return_type(*kind.signature.args[:-1], from_dtype(dtype))
         with interrupts():
-            if own:
+            if is_ours:
                 compiled = compile_now(njit(signature, error_model="numpy")(function), signature)
             else:
                 compiled = numba.cfunc(signature, error_model="numpy")(function)

@@ -212,11 +212,11 @@ class Ordered(Policy):
     def rule(self) -> np.ndarray:
         """Return an array (1,), the RULE record that the engine follows."""
         rule = super().rule()
-        for name, table in (("backfill", BACKFILL), ("moving", MOVING)):
+        for name, numbers_of_words in (("backfill", BACKFILL), ("moving", MOVING)):
             value = getattr(self, name)
-            if value not in table:
-                raise PolicyError(f"{self.name}.{name}: found {value!r}; expected one of {sorted(table)}.")
-            rule[name] = table[value]
+            if value not in numbers_of_words:
+                raise PolicyError(f"{self.name}.{name}: found {value!r}; expected one of {sorted(numbers_of_words)}.")
+            rule[name] = numbers_of_words[value]
         for name in ("preemptive", "sharing", "planned", "across"):
             rule[name] = self._flag(name)
         rule["backfill"] = PLAN if self.planned else rule["backfill"]  # a planner, too, sees waiting jobs in order

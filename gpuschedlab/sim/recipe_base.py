@@ -104,5 +104,9 @@ class Recipe(Knobbed):
         """Describe a scenario of it in a dict of texts: its trace, its history, and the knowledge of policies about durations."""
         summary = (type(self).__doc__ or "").strip().partition("\n")[0].rstrip(".")
         past = "nothing" if scenario.history is None else f"{scenario.history.height:,} jobs before"
-        known = word_of(scenario.estimator or Oracle())
-        return {"trace": f"{word_of(self)} (seed {scenario.seed}): {summary}", "history": past, "estimator": known}
+        estimator_word = word_of(scenario.estimator or Oracle())
+        return {
+            "trace": f"{word_of(self)} (seed {scenario.seed}): {summary}",
+            "history": past,
+            "estimator": estimator_word,
+        }

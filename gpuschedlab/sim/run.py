@@ -88,11 +88,11 @@ class Run:
         """
         return columns_of(self, part)
 
-    def __eq__(self, other):
-        if not isinstance(other, Run):
+    def __eq__(self, other_run):
+        if not isinstance(other_run, Run):
             return NotImplemented
-        pairs = ((getattr(self, name), getattr(other, name)) for name in (*FRAMES, LOG))
-        return self.info == other.info and all(
+        pairs = ((getattr(self, name), getattr(other_run, name)) for name in (*FRAMES, LOG))
+        return self.info == other_run.info and all(
             a is b or (a is not None and b is not None and a.equals(b)) for a, b in pairs
         )
 
@@ -159,9 +159,9 @@ class Run:
         if not (names := self.never_ended):
             return ""
         jobs = self.columns("jobs")
-        now = self.info["now"]
+        stopped_at = self.info["now"]
         waits = np.count_nonzero(np.isnan(jobs["start"]))
-        down = len({node for node, start, end in self.info["events"] if start <= now < end})
+        down = len({node for node, start, end in self.info["events"] if start <= stopped_at < end})
         nodes = f"; {down} node{'s are' if down > 1 else ' is'} down and not repaired" if down else ""
         never = f", {waits} of them never started" if waits else ""
         return (
@@ -172,21 +172,21 @@ class Run:
     def __repr__(self):
         end = self.columns("jobs")["end"]
         done = np.count_nonzero(~np.isnan(end))
-        left = f"; {self.left}" if self.left else ""
-        return f"Run({self.info['policy']}: {done} of {len(end)} jobs done on {self.info['cluster']}{left})"
+        unfinished_jobs = f"; {self.left}" if self.left else ""
+        return f"Run({self.info['policy']}: {done} of {len(end)} jobs done on {self.info['cluster']}{unfinished_jobs})"
 
     def _repr_html_(self):
         from gpuschedlab.metrics.display import column
         from gpuschedlab.table_display import Table
 
         labels = []
-        values = []
+        metric_words = []
         for name, value in self.summary().items():
             metric = column(name, [value])
             if value is not None:
                 labels.append(metric.label)
-                values.append(f"{metric.cells[0]} {metric.unit}".strip())
-        return Table(pl.DataFrame({"metric": labels, "value": values}), caption=repr(self))._repr_html_()
+                metric_words.append(f"{metric.cells[0]} {metric.unit}".strip())
+        return Table(pl.DataFrame({"metric": labels, "value": metric_words}), caption=repr(self))._repr_html_()
 
     def to_parquet(self, folder: str | Path) -> Path:
         """Store the run in a folder, whole or not at all, with checksums (for `sha256sum -c SHA256SUMS`), and return its path.
@@ -201,15 +201,17 @@ class Run:
         folder = Path(folder)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as made:
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary_folder:
                 for name in FRAMES if self.decisions is None else (*FRAMES, LOG):
-                    (Path(made) / f"{name}.parquet").write_bytes(parquet(getattr(self, name)))
-                (Path(made) / "info.json").write_text(json.dumps(self.info, indent=1, sort_keys=True, default=str))
+                    (Path(temporary_folder) / f"{name}.parquet").write_bytes(parquet(getattr(self, name)))
+                (Path(temporary_folder) / "info.json").write_text(
+                    json.dumps(self.info, indent=1, sort_keys=True, default=str)
+                )
                 folder.mkdir(exist_ok=True)
                 (folder / f"{LOG}.parquet").unlink(missing_ok=True)  # of a run that was there before
-                parts = sorted(Path(made).iterdir())
-                (Path(made) / SUMS).write_text(sums({part.name: part for part in parts}))
-                for part in (*parts, Path(made) / SUMS):
+                run_files = sorted(Path(temporary_folder).iterdir())
+                (Path(temporary_folder) / SUMS).write_text(sums({part.name: part for part in run_files}))
+                for part in (*run_files, Path(temporary_folder) / SUMS):
                     os.replace(part, folder / part.name)
         except OSError as error:
             raise RunError(
@@ -280,10 +282,10 @@ def make_run(simulation, last: bool = False) -> Run:
 @cache
 def versions() -> dict[str, str]:
     """Return a dict of the versions (text) of packages that a result depends on, those of estimators and solvers among them."""
-    found = {}
+    package_versions = {}
     for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", "scikit-learn", "xgboost", "highspy", "mip"):
         try:
-            found[name] = version(name)
+            package_versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            package_versions[name] = "not installed"
+    return package_versions

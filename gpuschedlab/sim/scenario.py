@@ -159,8 +159,10 @@ class Scenario:
         s = simulation
         from gpuschedlab.sim.setup.warm import parted_played
 
-        parts = parted_played(s.trace) | {"estimator": s.estimator, "delays": s.delays, "seed": s.rng} | s.limits
-        return cls(cluster=s.cluster, speeds=s.speeds, **parts)
+        scenario_parts = (
+            parted_played(s.trace) | {"estimator": s.estimator, "delays": s.delays, "seed": s.rng} | s.limits
+        )
+        return cls(cluster=s.cluster, speeds=s.speeds, **scenario_parts)
 
     def replace(self, **changes) -> "Scenario":
         """Return a copy, a `Scenario`, with some parts changed, by the names of the parameters.
@@ -170,11 +172,11 @@ class Scenario:
         checked = recall(self.trace)
         if checked is not None and changes.keys() <= ENDS:
             return self._twin(checked.copy(), changes)
-        made = dataclasses.replace(self, **changes)
-        if made.history is self.history:
-            learnt = ("known", "knowledge") if made.estimator is self.estimator else ("known",)
-            made._common.update({name: self._common[name] for name in learnt if name in self._common})
-        return made
+        changed_scenario = dataclasses.replace(self, **changes)
+        if changed_scenario.history is self.history:
+            learnt = ("known", "knowledge") if changed_scenario.estimator is self.estimator else ("known",)
+            changed_scenario._common.update({name: self._common[name] for name in learnt if name in self._common})
+        return changed_scenario
 
     def _twin(self, trace: pl.DataFrame, ends: dict) -> "Scenario":
         """Return a copy, a `Scenario`, with the same trace and other `ENDS`."""
@@ -354,8 +356,8 @@ class Scenario:
         policy = self.fitted(policy)
         state, index = state_by_hand(self.prepared, policy, now, arrays)
         view = View(state, self.prepared, index, memory=policy.begin())
-        for name, values in arrays.items():  # what the state does not hold
-            setattr(view, name, values)
+        for name, view_array in arrays.items():  # what the state does not hold
+            setattr(view, name, view_array)
         return view
 
     def run(self, policy: Policy, *, log: bool | str = False) -> Run:
@@ -366,11 +368,11 @@ class Scenario:
         """Return a dict of its parts; `load`: GPU-time requested over that of the cluster from the first job to the last."""
         submit = self.trace["submit"]
         span = float(submit.max() - submit.min()) if self.trace.height else 0.0
-        asked = float((self.trace["gpus"] * self.trace["duration"]).sum())
+        requested_gpu_time = float((self.trace["gpus"] * self.trace["duration"]).sum())
         return {
             "jobs": self.trace.height,
             "days": span / DAY,
-            "load": asked / span / self.cluster.total_gpus if span else None,
+            "load": requested_gpu_time / span / self.cluster.total_gpus if span else None,
             "cluster": str(self.cluster),
             "GPUs": self.cluster.total_gpus,
             "outages": len(self.cluster.events),
@@ -383,15 +385,15 @@ class Scenario:
         }
 
     def __repr__(self):
-        found = self.summary()
+        scenario_parts = self.summary()
         return (
-            f"Scenario({found['jobs']:,} jobs over {found['days']:.3g} days on {found['cluster']}; "
-            f"{found['estimator']}, history of {found['history']:,} jobs, speeds of {found['speeds']} models, "
-            f"{found['delays']}, until={found['until']}, seed={found['seed']})"
+            f"Scenario({scenario_parts['jobs']:,} jobs over {scenario_parts['days']:.3g} days on {scenario_parts['cluster']}; "
+            f"{scenario_parts['estimator']}, history of {scenario_parts['history']:,} jobs, speeds of {scenario_parts['speeds']} models, "
+            f"{scenario_parts['delays']}, until={scenario_parts['until']}, seed={scenario_parts['seed']})"
         )
 
     def _repr_html_(self):
-        rows = "".join(
+        html_rows = "".join(
             f"<tr><th>{name}</th><td>{escape(str(value))}</td></tr>" for name, value in self.summary().items()
         )
-        return f"<table>{rows}</table>"
+        return f"<table>{html_rows}</table>"

@@ -193,7 +193,7 @@ class Simulation:
         """Go on until a round is due (return True), an instant (s), or the logs hold `most` rows; `watch` as in `go`."""
         while not self.over:
             before = self.now
-            counts = counts_of(self.state)
+            job_counts = counts_of(self.state)
             code = advance(self.state, float(until))
             if code == FULL and len(self.state.ticks) + len(self.state.stretches) > most:
                 return False
@@ -201,7 +201,7 @@ class Simulation:
                 self._grow(watch)
             elif code == FAULT:
                 self.raise_fault()
-            elif code == PAUSED and self.now - before < SHORTEST and counts == counts_of(self.state):
+            elif code == PAUSED and self.now - before < SHORTEST and job_counts == counts_of(self.state):
                 raise PolicyError(
                     f"{self.policy.name} was woken {TURNS} times between t={before:.9g} and {self.now:.9g} s, where no job "
                     "came or ended. Let `change` return instants at least a millisecond apart, and leases last as long."
@@ -228,8 +228,8 @@ class Simulation:
             return make_run(self, last)
         finally:
             state.scalar["stretches"] = closed
-            for name, values in opened.items():
-                state.body[name][runs] = values
+            for name, job_field in opened.items():
+                state.body[name][runs] = job_field
 
     def copy(self) -> "Simulation":
         """Return a snapshot: an independent `Simulation` at the same instant."""
@@ -303,9 +303,11 @@ class Simulation:
         """Make room in the logs; an error if all rows since the last time are of jobs that started without progress."""
         scalar = self.state.scalar[0]
         job = self.state.job
-        now = np.array([scalar["arrived"], scalar["done"], job["executed"].sum(), self.state.body["overhead"].sum()])
-        arrived, done, executed, overhead = now - self._logged
-        self._logged = now
+        logged_totals = np.array(
+            [scalar["arrived"], scalar["done"], job["executed"].sum(), self.state.body["overhead"].sum()]
+        )
+        arrived, done, executed, overhead = logged_totals - self._logged
+        self._logged = logged_totals
         if watch and not arrived and not done and overhead > 0.99 * executed and len(self.state.stretches) > LOGGED:
             raise PolicyError(
                 f"{self.policy.name} starts jobs over and over until t={self.now:g} s and stops them within their delays: "

@@ -47,8 +47,8 @@ def _on_its_cells(S, a, cells):
 def _keeps_its_gpus(S, a):
     """Whether a running job may go on with the GPUs that it holds, be it on other nodes."""
     b = S.body[a.job]
-    known = a.source < 0 or a.source == b.source
-    return a.slots == b.got and a.type == b.type and a.idle == b.idle and known
+    same_source = a.source < 0 or a.source == b.source
+    return a.slots == b.got and a.type == b.type and a.idle == b.idle and same_source
 
 
 @njit
@@ -114,8 +114,8 @@ def _begin(S, a):
     b = S.body[j]
     if a.source >= 0 and a.source != b.source:
         m = S.job[j].model
-        other = S.job[a.source].model
-        b.gain = 1.0 if a.source == j else factor_of(S.transfer, other, m)
+        source_model = S.job[a.source].model
+        b.gain = 1.0 if a.source == j else factor_of(S.transfer, source_model, m)
         if not b.gain >= 0:
             blame(S, j, NO_TRANSFER)
         undo(S, j, 0.0, 0.0)
@@ -174,7 +174,7 @@ def _place_named(S, answer, cells):
 @njit
 def _place_new(S, answer, order, pool):
     """Try to place all new jobs of a type beside those that stay, largest first, all or nothing; return whether all fit."""
-    held = 0
+    placed_jobs = 0
     for i in order:
         a = answer[i]
         if S.job[a.job].state != WAITING:
@@ -183,15 +183,15 @@ def _place_new(S, answer, order, pool):
         if k == 0:
             break
         hold(S, a.job, k, S.place_node, S.place_slots)
-        held += 1
+        placed_jobs += 1
     new = 0
     for i in order:
         new += S.job[answer[i].job].state == WAITING
-    fits = held == new
+    fits = placed_jobs == new
     for i in order:
         a = answer[i]
-        if held > 0 and S.job[a.job].state == WAITING:
-            held -= 1
+        if placed_jobs > 0 and S.job[a.job].state == WAITING:
+            placed_jobs -= 1
             if fits:
                 _begin(S, a)
             else:

@@ -256,7 +256,7 @@ def obey(S):
     spare = spare_quotas(S)
     queue = list_waiting(S, spare)
     claims = claims_of(S, queue.shape[0])
-    runs, held = list_runs(S)
+    runs, run_cells = list_runs(S)
     wake = np.zeros(1)
     allowed = np.empty((S.known.shape[0], S.nodes.shape[0]), np.bool_)
     reach = np.empty_like(allowed)
@@ -265,7 +265,7 @@ def obey(S):
         allowed[:, n] = (S.known[:, S.nodes[n].type] > 0) & up
         reach[:, n] = (S.known[:, S.nodes[n].type] != 0) & up
     cells = S.planner(
-        S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, held, allowed, reach, wake, claims, spare, S.knobs
+        S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, run_cells, allowed, reach, wake, claims, spare, S.knobs
     )
     i = 0
     while i < len(cells):

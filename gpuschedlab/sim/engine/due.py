@@ -61,9 +61,9 @@ def sleep_until(S, time):
     """Put the next round off to an instant, or bring it forward, on the grid of a policy that has one."""
     # What happens before then brings it forward again, as it does for a policy that waits for events.
     interval = S.rule[0].interval
-    now = S.scalar[0].now
+    clock = S.scalar[0].now
     if interval > 0 and time < 1e300:
         # As after a decision: never this instant again.
-        time = round_time(S, max(time, now + interval * 1e-6))
+        time = round_time(S, max(time, clock + interval * 1e-6))
     S.scalar[0].decide_at = time
     S.scalar[0].asleep = 1

@@ -78,10 +78,10 @@ def fire_timer(S, j):
             return
         # Its place is looked up by the old key, under which it stands there.
         led = leads(S, j)
-        at = place_in_rank(S, j, 0, sc.ranked)
+        rank_place = place_in_rank(S, j, 0, sc.ranked)
         renew_key(S, j)
         if b.ranked == 1:
-            moved_rank(S, at)
+            moved_rank(S, rank_place)
         else:
             contest(S, j)
         if led and leads(S, j):

@@ -74,15 +74,15 @@ def fits_beside(S, j, starts):
         if k.pools >> p & 1 == 0 or end > S.until[S.body[j].cls, p]:
             continue
         show(S, -1, S.scalar[0].now, end)
-        found = int(start_on(S, j, p)) if starts else find_place(S, j, S.body[j].slots, p)
+        node_count = int(start_on(S, j, p)) if starts else find_place(S, j, S.body[j].slots, p)
         hide(S)
-        if found > 0 and starts:
+        if node_count > 0 and starts:
             book_held(S, S.body[j].head, S.scalar[0].now, end, 1)
-        elif found > 0:
+        elif node_count > 0:
             S.line["seat"][:] = 0
-            for i in range(found):
+            for i in range(node_count):
                 S.line[S.place_node[i]].seat = 1
-        if found > 0:
+        if node_count > 0:
             return True
         S.until[S.body[j].cls, p] = np.nextafter(end, -np.inf)  # nor can another of its demand that ends no sooner
     return False
@@ -149,10 +149,10 @@ def reserve(S, j):
     for n in range(S.pools.shape[0]):
         p = nth_pool(S, j, n)
         if is_eligible(S, j, p):
-            at = earliest(S, j, p, begin)
-            if at < begin:
+            pool_start = earliest(S, j, p, begin)
+            if pool_start < begin:
                 pool = p
-                begin = at
+                begin = pool_start
     if pool >= 0 and begin - sc.now <= S.rule[0].window:
         w = S.reservation[sc.reservations]
         w.start = begin
@@ -180,10 +180,10 @@ def reserve(S, j):
 @njit(inline="never")
 def sort_reservations(S):
     """Put reservations in order of their starts."""
-    found = S.reservation[: S.scalar[0].reservations].copy()
-    order = order_of(found["start"])
+    unsorted_reservations = S.reservation[: S.scalar[0].reservations].copy()
+    order = order_of(unsorted_reservations["start"])
     for i in range(len(order)):
-        S.reservation[i] = found[order[i]]
+        S.reservation[i] = unsorted_reservations[order[i]]
 
 
 @njit(inline="never")
@@ -223,7 +223,7 @@ def walk(S, left, strict):
     r = S.rule[0]
     n = queue_classes(S, ANY)
     able = narrow(S)
-    some = -1
+    waiting_beside = -1
     seats = 0
     while n > 0 and left > 0 and (able > 0 or r.keep == 1) and (left < np.inf or not all_deep(S)):
         j = first_queued(S, n)
@@ -244,10 +244,14 @@ def walk(S, left, strict):
         left -= 1
         # What is promised may leave no room for anybody already.
         changed = (started or sc.reservations > stood) and r.keep == 0 and (left < np.inf or not all_deep(S))
-        lost = some < 0 or some == j or (changed and total(S.line["seat"]) < seats and not fits_beside(S, some, False))
+        lost = (
+            waiting_beside < 0
+            or waiting_beside == j
+            or (changed and total(S.line["seat"]) < seats and not fits_beside(S, waiting_beside, False))
+        )
         if changed and lost:
-            some = next_beside(S, False)
-            able = 0 if some < 0 else able
+            waiting_beside = next_beside(S, False)
+            able = 0 if waiting_beside < 0 else able
         seats = total(S.line["seat"]) if changed else seats
     return left if able > 0 else 0.0
 
@@ -291,7 +295,7 @@ def plan(S):
     """Start waiting jobs as the plan allows, made anew or with the promises that it keeps."""
     sc = S.scalar[0]
     r = S.rule[0]
-    left = r.tested
+    jobs_to_look_at = r.tested
     windows = any_window(S)
     between = r.every > 0 and on_grid(sc.now, r.every) > sc.now
     if r.keep == 0:
@@ -299,21 +303,21 @@ def plan(S):
     if not windows and r.keep == 0:
         waited = sc.waiting
         fill(S)
-        left = max(0.0, left - (waited - sc.waiting))
+        jobs_to_look_at = max(0.0, jobs_to_look_at - (waited - sc.waiting))
     elif windows:  # neither do all of a demand fit or none, nor is the order strict
-        left = min(left, float(sc.waiting))
+        jobs_to_look_at = min(jobs_to_look_at, float(sc.waiting))
     if open_classes(S) == 0 or (between and not windows):
         return
     if look(S) == 0 and r.keep == 0:
         return
     free_by_time(S)
-    kept = keep_reservations(S) if r.keep == 1 else 0
-    left = walk(S, left - kept, between)
-    while left == np.inf and next_beside(S, True) >= 0:
+    kept_reservations = keep_reservations(S) if r.keep == 1 else 0
+    jobs_to_look_at = walk(S, jobs_to_look_at - kept_reservations, between)
+    while jobs_to_look_at == np.inf and next_beside(S, True) >= 0:
         narrow(S)
     if r.keep == 1:
         sort_reservations(S)
-    for i in range(kept):
+    for i in range(kept_reservations):
         push_waiting(S, S.marked[i])
 
 

@@ -31,17 +31,17 @@ def end_of(S, j, begin):
 def known_window(S, i):
     """Whether a window has been announced, and is not over."""
     w = S.window[i]
-    now = S.scalar[0].now
-    return w.announced <= now < w.end
+    clock = S.scalar[0].now
+    return w.announced <= clock < w.end
 
 
 @njit(inline="never")
 def any_window(S):
     """Whether there is one."""
-    found = False
+    has_window = False
     for i in range(S.window.shape[0]):
-        found = found or known_window(S, i)
-    return found
+        has_window = has_window or known_window(S, i)
+    return has_window
 
 
 @njit
@@ -216,9 +216,9 @@ def wants(S, j, p):
     """Return a tuple: nodes of pool p that job j must find, and the slots on each, 0: all; no nodes: any slots may do."""
     slots = np.int64(S.body[j].slots)
     largest = S.sizes[p, LARGEST] * SLOTS
-    asked = np.int64(S.cls[S.body[j].cls].asked)
-    if asked > 0:
-        return asked, slots // asked
+    nodes_asked = np.int64(S.cls[S.body[j].cls].asked)
+    if nodes_asked > 0:
+        return nodes_asked, slots // nodes_asked
     if not insists(S.rule[0].placement, is_patient(S, j)):
         return 0, 0
     if slots <= largest:
@@ -268,13 +268,13 @@ def nth_first(S, j, p, many, need, begin, before):
     for n in range(S.nodes.shape[0]):
         if S.nodes[n].pool == p:
             slots = need if need > 0 else S.nodes[n].size
-            at = first_on(S, n, slots, S.job[j].estimate, begin, first[many - 1])
+            node_first = first_on(S, n, slots, S.job[j].estimate, begin, first[many - 1])
             k = many - 1
-            S.line[n].first = at
-            while k > 0 and first[k - 1] > at:
+            S.line[n].first = node_first
+            while k > 0 and first[k - 1] > node_first:
                 first[k] = first[k - 1]
                 k -= 1
-            first[k] = min(first[k], at)
+            first[k] = min(first[k], node_first)
     return first[many - 1]
 
 
@@ -282,7 +282,7 @@ def nth_first(S, j, p, many, need, begin, before):
 def next_lift(S, j, p, begin):
     """Return the first instant (s) after another from which more is free on a node of pool p while job j runs; inf: none."""
     # Where cells count, those that are held may be fewer from any step on.
-    found = np.inf
+    next_instant = np.inf
     end = end_of(S, j, begin) if S.rule[0].placement != BUDDY else begin
     for n in range(S.nodes.shape[0]):
         if S.nodes[n].pool == p:
@@ -292,22 +292,24 @@ def next_lift(S, j, p, begin):
                 least = i if S.step[i].room <= S.step[least].room else least
                 i = S.step[i].next
             if S.step[least].next >= 0 and (end == begin or S.step[least].room < S.nodes[n].size):
-                found = min(found, S.step[S.step[least].next].when)
-    return found
+                next_instant = min(next_instant, S.step[S.step[least].next].when)
+    return next_instant
 
 
 @njit(inline="never")
 def earliest(S, j, p, before):
     """Return the first instant (s) before `before` at which job j fits on nodes of pool p for as long as it says, or `before`."""
     many, need = wants(S, j, p)
-    at = S.scalar[0].now
+    candidate_start = S.scalar[0].now
     alike = need > 0 and S.rule[0].placement != BUDDY
-    while at < before:
-        first = nth_first(S, j, p, many, need, at, before) if many > 0 else at
-        sure = many == 1 or first == at or total(S.line["changed"]) == 0  # what nobody is promised stays free
+    while candidate_start < before:
+        first = nth_first(S, j, p, many, need, candidate_start, before) if many > 0 else candidate_start
+        sure = (
+            many == 1 or first == candidate_start or total(S.line["changed"]) == 0
+        )  # what nobody is promised stays free
         if first == before or (sure if alike else nodes_from(S, j, p, first) > 0):
             return first
-        at = first if alike else next_lift(S, j, p, first)
+        candidate_start = first if alike else next_lift(S, j, p, first)
     return before
 
 

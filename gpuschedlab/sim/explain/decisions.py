@@ -47,10 +47,10 @@ KEPT = ("reason", "gated", "blocker", "free", "missing", "until", "note")
 class Decisions:
     """Log of a simulation's decisions so far: on all jobs with these names, or on one."""
 
-    def __init__(self, names: pl.Series, one: bool | str = True):
+    def __init__(self, names: pl.Series, one_job: bool | str = True):
         self.one = None
-        if one is not True:
-            self.one = row_of(names, str(one))
+        if one_job is not True:
+            self.one = row_of(names, str(one_job))
         jobs = len(names)
         self.waited = False  # the one job, at the last event
         self.parts: list[np.ndarray] = []
@@ -124,21 +124,21 @@ class Decisions:
             jobs, position = self._near(simulation, jobs)
         if len(jobs) == 0:
             return
-        rows = _blank(instant, jobs)
-        _measure(state, jobs, rows)
+        decision_rows = _blank(instant, jobs)
+        _measure(state, jobs, decision_rows)
         if state.rule["rounds"][0] == 0:
-            _order(simulation, jobs, rows)
+            _order(simulation, jobs, decision_rows)
         if self.decided < instant:
-            rows["reason"] = UNDECIDED
-            rows["until"] = state.scalar["decide_at"][0]
+            decision_rows["reason"] = UNDECIDED
+            decision_rows["until"] = state.scalar["decide_at"][0]
         elif state.rule["rounds"][0] == 1:
-            self._of_round(simulation, jobs, rows)
+            self._of_round(simulation, jobs, decision_rows)
         if position is not None:
-            rows["place"] = position
+            decision_rows["place"] = position
             mine = jobs == self.one
             jobs = jobs[mine]
-            rows = rows[mine]
-        self._keep(state, jobs, rows)
+            decision_rows = decision_rows[mine]
+        self._keep(state, jobs, decision_rows)
 
     def _near(self, simulation, jobs) -> tuple[np.ndarray, int | None]:
         """Return an array of the waiting jobs that say why the one job waits, and its place in the queue, as a pair.
@@ -184,15 +184,15 @@ class Decisions:
         running = state.running[: state.scalar["running"][0]].astype(np.int64)
         began = np.sort(running[state.job["started"][running] == instant])
         began = began[state.job["starts"][began] != self.seen["starts"][began]]
-        rows = _blank(instant, began)
-        rows["missing"] = 0
-        rows["place"] = -1
+        started_rows = _blank(instant, began)
+        started_rows["missing"] = 0
+        started_rows["place"] = -1
         if state.rule["rounds"][0] == 0:
-            rows["key"] = state.body["key"][began]
+            started_rows["key"] = state.body["key"][began]
         self.seen["starts"][began] = state.job["starts"][began]
-        self.last[began] = rows
+        self.last[began] = started_rows
         if len(began):
-            self.parts.append(rows)
+            self.parts.append(started_rows)
 
     def _keep(self, state, jobs, rows):
         """Append the rows that say something new, each with how the wait began if it is the first of one."""
@@ -230,10 +230,10 @@ class Decisions:
 
     def frame(self) -> pl.DataFrame:
         """Return the log as a frame (`Run.decisions`)."""
-        rows = np.frombuffer(b"".join(part.tobytes() for part in self.parts), ROW)
-        columns = {name: rows[name] for name in ROW.names}
+        decision_rows = np.frombuffer(b"".join(part.tobytes() for part in self.parts), ROW)
+        columns = {name: decision_rows[name] for name in ROW.names}
         for name, texts in (("reason", REASONS), ("began", BEGINNINGS), ("note", [*self.notes])):
-            columns[name] = pl.Series(texts, dtype=pl.Utf8).gather(rows[name].astype(np.int64))
+            columns[name] = pl.Series(texts, dtype=pl.Utf8).gather(decision_rows[name].astype(np.int64))
         with_nulls = [pl.when(pl.col("until").is_finite()).then(pl.col("until"))]
         for name in ("place", "blocker"):
             with_nulls.append(pl.when(pl.col(name) >= 0).then(pl.col(name)))
@@ -246,10 +246,10 @@ class Decisions:
 
 def _blank(instant: float, jobs: np.ndarray) -> np.ndarray:
     """Return an array of rows of an instant, one per job, that say nothing of their jobs yet."""
-    rows = np.full(len(jobs), BLANK)
-    rows["time"] = instant
-    rows["job"] = jobs
-    return rows
+    blank_rows = np.full(len(jobs), BLANK)
+    blank_rows["time"] = instant
+    blank_rows["job"] = jobs
+    return blank_rows
 
 
 def _measure(state, jobs, rows):

@@ -40,26 +40,26 @@ class Explanation:
 
     def text(self, every: bool = False) -> str:
         """Lines of text, one for each reason, or for each instant at which something changed (`every`)."""
-        rows = self.reasons
+        explained_waits = self.reasons
         if every:
-            rows = self.steps
+            explained_waits = self.steps
         spans = []
-        for start, end in rows.select("start", "end").iter_rows():
+        for start, end in explained_waits.select("start", "end").iter_rows():
             spans.append(f"{hours(start)}, for {lasting(end - start)}")
         wide = max(map(len, spans), default=0)
-        lines = [f"  {span:>{wide}}  {text}" for span, text in zip(spans, rows["text"], strict=True)]
+        lines = [f"  {span:>{wide}}  {text}" for span, text in zip(spans, explained_waits["text"], strict=True)]
         return "\n".join([self.about, *lines])
 
     def __str__(self):
         return self.text()
 
     def _repr_html_(self):
-        rows = []
-        for start, end, text in self.reasons.select("start", "end", "text").iter_rows():
-            reason = f"<td style='text-align:left'>{escape(text)}</td>"
-            rows.append(f"<tr><td>{hours(start)}</td><td>{lasting(end - start)}</td>{reason}</tr>")
+        html_rows = []
+        for start, end, reason_text in self.reasons.select("start", "end", "text").iter_rows():
+            reason = f"<td style='text-align:left'>{escape(reason_text)}</td>"
+            html_rows.append(f"<tr><td>{hours(start)}</td><td>{lasting(end - start)}</td>{reason}</tr>")
         head = "<tr><th>from</th><th>for</th><th style='text-align:left'>why it waited</th></tr>"
-        return f"<p>{escape(self.about)}</p><table>{head}{''.join(rows)}</table>"
+        return f"<p>{escape(self.about)}</p><table>{head}{''.join(html_rows)}</table>"
 
 
 def explain(run, job: str | int) -> Explanation:
@@ -72,7 +72,7 @@ def explain(run, job: str | int) -> Explanation:
     row = row_of(run.jobs["job_id"], str(job))
     steps, borders = steps_of(run, row)
     context = Context(run, row)
-    rows = []
+    reason_rows = []
     texts = [phrase(context.group(steps[i : i + 1])) for i in range(steps.height)]
     steps = steps.with_columns(text=pl.Series(texts, dtype=pl.Utf8))
     for first, behind in pairwise(borders):
@@ -80,18 +80,18 @@ def explain(run, job: str | int) -> Explanation:
         start, reason, blocker = group.select("start", "reason", "blocker").row(0)
         end = group["end"][-1]
         missing = group["missing"].min()
-        rows.append((start, end, reason, blocker, missing, phrase(context.group(group))))
+        reason_rows.append((start, end, reason, blocker, missing, phrase(context.group(group))))
     schema = steps.select("start", "end", "reason", "blocker", "missing", "text").schema
-    reasons = pl.DataFrame(rows, schema=schema, orient="row")
+    reasons = pl.DataFrame(reason_rows, schema=schema, orient="row")
     return Explanation(str(run.jobs["job_id"][row]), context.about(steps), steps, reasons)
 
 
 def row_of(names: pl.Series, job: str) -> int:
     """Return the row of a job (int) by its name, among the names of all; raise TraceError if none has it."""
     names = names.cast(pl.Utf8)
-    rows = (names == job).arg_true()
-    if len(rows):
-        return int(rows[0])
+    job_rows = (names == job).arg_true()
+    if len(job_rows):
+        return int(job_rows[0])
     near = get_close_matches(job, names.head(CANDIDATES).to_list(), 1)
     advice = "run.jobs['job_id'] lists them."
     if near:

@@ -47,14 +47,14 @@ def fault_of(simulation) -> SpeedError | PolicyError:
     second = int(b["source"])
     if fault == records.NO_PAIR:
         second = int(b["partner"])
-    table = "sharing"
+    pair_table = "sharing"
     relation = "shares GPUs with"
     if fault == records.NO_TRANSFER:
-        table = "transfer"
+        pair_table = "transfer"
         relation = "started from the result of"
     elif b["joint"]:
-        table = "merged"
+        pair_table = "merged"
     return SpeedError(
-        f"{who} ({name}) {relation} job {simulation.trace['job_id'][second]}, and Speeds.{table} has no row for the two models. "
+        f"{who} ({name}) {relation} job {simulation.trace['job_id'][second]}, and Speeds.{pair_table} has no row for the two models. "
         "Extend the table, or do not bring them together."
     )

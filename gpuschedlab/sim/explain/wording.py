@@ -39,31 +39,31 @@ def phrase(facts: dict) -> str:
 
 def _beside(facts: dict) -> str:
     """Write other facts of then, as text: jobs before it, running ones that may not be preempted, nodes that were down; or ""."""
-    parts = []
+    other_facts = []
     if facts["gated"]:
-        parts.append("the policy's gate held it back")
+        other_facts.append("the policy's gate held it back")
     if before := _before(facts):
-        parts.append(f"{before} went before it")
+        other_facts.append(f"{before} went before it")
     if facts["ahead"][1]:
-        parts.append(f"running jobs that go before it held {span(facts['ahead'], 'GPU')}")
+        other_facts.append(f"running jobs that go before it held {span(facts['ahead'], 'GPU')}")
     if facts["later"][1] and facts["free"][1] + facts["later"][1] >= facts["needs"]:
         claimed = ""
         if facts["place"][1]:
             claimed = ", or only such as jobs before it claim"
-        parts.append(
+        other_facts.append(
             f"running jobs that go after it held {span(facts['later'])}, and stopping the last of them frees no places that "
             f"the placement rule accepts{claimed}"
         )
     if facts["leased"][1]:
-        parts.append(f"others held {span(facts['leased'])} by leases{_instant(' until', facts['until'][0])}")
+        other_facts.append(f"others held {span(facts['leased'])} by leases{_instant(' until', facts['until'][0])}")
     if facts["down"] > 0:
-        parts.append(f"up to {span((facts['down'], facts['down']), 'GPU')} were down")
+        other_facts.append(f"up to {span((facts['down'], facts['down']), 'GPU')} were down")
     if facts["chosen"] and facts["reason"] != "behind":
         started = f"{span((facts['chosen'],) * 2, 'other job')} started meanwhile"
         if facts["passed"]:
             started += f", {facts['passed']} of them submitted later"
-        parts.append(started)
-    return "".join(f"; {part}" for part in parts)
+        other_facts.append(started)
+    return "".join(f"; {part}" for part in other_facts)
 
 
 def _instant(before: str, seconds: float | None) -> str:

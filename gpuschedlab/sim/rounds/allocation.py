@@ -107,15 +107,15 @@ class Allocation:
                         filled[name] = np.full(n, empty, value.dtype if name != "delay" else object)
                     filled[name][rows] = np.where(value >= 0, rows[value], -1) if name == "partner" else value
             if part.nodes is not None and len(part.nodes):
-                own = np.array(part.nodes, float)
-                own[:, POSITION] = rows[own[:, POSITION].astype(int)]
-                nodes.append(own)
+                part_cells = np.array(part.nodes, float)
+                part_cells[:, POSITION] = rows[part_cells[:, POSITION].astype(int)]
+                nodes.append(part_cells)
             for name, gpus in part.reserved.items():
                 reserved[name] = reserved.get(name, 0.0) + np.asarray(gpus, float)
         filled |= {name: np.zeros(n) for name in ("gpu_type", "gpus") if filled[name] is None}
         wakes = [part.wake for _, part in parts]
         solved = [part for rows, part in parts if len(rows)]
-        words = dict.fromkeys(part.status or "no program" for part in solved)
+        statuses = dict.fromkeys(part.status or "no program" for part in solved)
         return cls(
             **filled,
             nodes=np.concatenate(nodes) if nodes else None,
@@ -124,7 +124,7 @@ class Allocation:
             objective=float(sum(part.objective for part in solved)) if solved else np.nan,
             bound=float(sum(part.bound for part in solved)) if solved else np.nan,
             seconds=float(sum(part.seconds for part in solved)) if solved else np.nan,
-            status=" ".join(words) if any(part.status for part in solved) else "",
+            status=" ".join(statuses) if any(part.status for part in solved) else "",
         )
 
 

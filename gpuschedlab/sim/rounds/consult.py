@@ -25,22 +25,22 @@ def view_now(simulation) -> View:
     """Return the `View` of the policy now, once the estimator has renewed its estimates."""
     s = simulation
     index = refresh_active(simulation.state)
-    known = {"memory": s.memory, "reserved": s.reserved, "learnt": s.learnt}
+    round_state = {"memory": s.memory, "reserved": s.reserved, "learnt": s.learnt}
     if s.estimator.learns_speeds:
-        _learn(s.learnt, View(s.state, s.prepared, index, **known))
-    view = View(s.state, s.prepared, index, **known)
+        _learn(s.learnt, View(s.state, s.prepared, index, **round_state))
+    view = View(s.state, s.prepared, index, **round_state)
     renewed = s.estimator.renewed(view)
     if renewed is None:
         return view
     s.state.job["estimate"][index] = renewed
-    return View(s.state, s.prepared, index, **known)  # what the first has read, it keeps
+    return View(s.state, s.prepared, index, **round_state)  # what the first has read, it keeps
 
 
 def _learn(learnt: np.ndarray, view: View):
     """Keep which types jobs have run on, and whether on one GPU or on several."""
     ran = np.flatnonzero((view.gpu_type >= 0) & (view.effort > 0))
-    at = (view.index[ran], view.gpu_type[ran])
-    learnt[at] = np.maximum(learnt[at], np.where(view.running_gpus[ran] > 1, 2, 1))
+    job_and_type = (view.index[ran], view.gpu_type[ran])
+    learnt[job_and_type] = np.maximum(learnt[job_and_type], np.where(view.running_gpus[ran] > 1, 2, 1))
 
 
 def _answer(simulation, view: View) -> Allocation:
@@ -77,8 +77,8 @@ def reserve(simulation, reserved: dict[str, np.ndarray]) -> bool:
     before = len(simulation.pools)
     none = np.zeros(len(simulation.cluster.gpu_types))
     for name in sorted(s.reserved.keys() | reserved.keys()):
-        old = s.reserved.get(name, none)
+        old_gpus = s.reserved.get(name, none)
         new = reserved.get(name, none)
-        s.pools.extend((s.now, name, s.cluster.gpu_types[k], float(new[k])) for k in np.flatnonzero(old != new))
+        s.pools.extend((s.now, name, s.cluster.gpu_types[k], float(new[k])) for k in np.flatnonzero(old_gpus != new))
     s.reserved = reserved
     return len(s.pools) > before

@@ -29,12 +29,14 @@ def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple
         state.body["partner"][index] = arrays.pop("partner")
     for name in FIELDS.keys() & arrays.keys():
         array, field, _ = FIELDS[name]
-        values = np.asarray(arrays.pop(name))
-        if values.ndim == 0 or len(values) != len(index):
+        given_array = np.asarray(arrays.pop(name))
+        if given_array.ndim == 0 or len(given_array) != len(index):
             raise RunError(
-                f"view: {name} has shape {values.shape}; expected ({len(index)},), an entry for each job submitted by now."
+                f"view: {name} has shape {given_array.shape}; expected ({len(index)},), an entry for each job submitted by now."
             )
-        getattr(state, array)[field][index] = values / state.body["jobs"][index] if name in IN_TOTAL else values
+        getattr(state, array)[field][index] = (
+            given_array / state.body["jobs"][index] if name in IN_TOTAL else given_array
+        )
     _give_nodes(state, np.asarray(arrays.pop("nodes", ()), float).reshape(-1, 3), prepared.cluster.node_type)
     runs = np.flatnonzero(state.job["held"] > 0)
     state.job["state"][runs], state.job["starts"][runs] = RUNNING, np.maximum(state.job["starts"][runs], 1)
@@ -47,8 +49,8 @@ def _give_nodes(state: State, rows: np.ndarray, node_type: np.ndarray):
         return
     job = rows[:, 0].astype(int)
     node = rows[:, 1].astype(int)
-    held = np.bincount(job, rows[:, 2], len(state.job)) / state.body["jobs"]
-    state.job["held"] = np.where(held > 0, held, state.job["held"])
+    gpus_of_job = np.bincount(job, rows[:, 2], len(state.job)) / state.body["jobs"]
+    state.job["held"] = np.where(gpus_of_job > 0, gpus_of_job, state.job["held"])
     state.body["nodes"][job] = np.bincount(job, minlength=len(state.job))[job]
     state.body["type"][job] = node_type[node]
     state.nodes["free"] -= np.rint(np.bincount(node, rows[:, 2], len(state.nodes)) * SLOTS).astype(np.int32)

@@ -119,8 +119,8 @@ class View(OfJobs):
         --------
         See `gpuschedlab.policies.Pop`.
         """
-        known = {"reserved": self.reserved, "learnt": self._learnt}
-        part = View(self._state, self._prepared, self.index[rows], memory=memory, **known)
+        round_state = {"reserved": self.reserved, "learnt": self._learnt}
+        part = View(self._state, self._prepared, self.index[rows], memory=memory, **round_state)
         part.interval = self.interval
         if nodes is not None:
             part.up = self.up & nodes
@@ -188,11 +188,11 @@ class View(OfJobs):
         SpeedError
             There is no such kind, or it says nothing of the model of one of these jobs.
         """
-        rows = self.index if jobs is None else self.index[jobs]
+        job_rows = self.index if jobs is None else self.index[jobs]
         if not kind:
-            body = self._state.body[rows]
-            return body["switch"] + body["restart"] * (self._state.job["starts"][rows] > 0)
-        return self._prepared.start_seconds(kind, rows)
+            body = self._state.body[job_rows]
+            return body["switch"] + body["restart"] * (self._state.job["starts"][job_rows] > 0)
+        return self._prepared.start_seconds(kind, job_rows)
 
     def job_id(self, i: int) -> str:
         """Return the name of the job at a position, a string."""
@@ -302,14 +302,16 @@ class View(OfJobs):
             not elastic runs on its requested GPUs only.
         """
         types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))
-        asked = (np.ceil(self.gpus)[:, None] == gpus) & self.allowed[:, types]
-        rates = np.where(asked, 1.0, np.nan)
+        as_requested = (np.ceil(self.gpus)[:, None] == gpus) & self.allowed[:, types]
+        rates = np.where(as_requested, 1.0, np.nan)
         if self.speeds is None:
             return rates
-        known = self.speeds.type_codes(self.cluster.gpu_types)[types]
+        type_in_table = self.speeds.type_codes(self.cluster.gpu_types)[types]
         named = self.model >= 0
-        table = self.speeds.rates(self.model[named], self.progress[named], np.maximum(known, 0), nodes, gpus)
-        able = (known >= 0) & (asked | self.elastic[:, None] & self.allowed[:, types])[named]
-        rates[named] = np.where(able, table, np.nan)
+        table_rates = self.speeds.rates(
+            self.model[named], self.progress[named], np.maximum(type_in_table, 0), nodes, gpus
+        )
+        able = (type_in_table >= 0) & (as_requested | self.elastic[:, None] & self.allowed[:, types])[named]
+        rates[named] = np.where(able, table_rates, np.nan)
         estimator = self._prepared.estimator
         return estimator.rates(rates, self.learnt, types, gpus) if estimator.learns_speeds else rates

@@ -33,21 +33,21 @@ def _classes(prepared: Prepared, job, rule):
         profiled_code = insisting_code + 2 * job["stage"]
     codes = (profiled_code, insisting_code, relaxed_code)
     size = sum(_once_each(codes, lambda code: np.bincount(code, minlength=4 * len(demands.slots))))
-    rows = np.flatnonzero(size)
+    used_demands = np.flatnonzero(size)
     number = np.zeros(len(size), np.int32)
-    number[rows] = np.arange(len(rows))
+    number[used_demands] = np.arange(len(used_demands))
     first, base, relaxed = _once_each(codes, lambda code: number[code])
-    cls = np.zeros(len(rows), records.CLASS)
-    demand_of_class = rows // 4
-    cls["tight"] = rows & 1
-    cls["stage"] = rows >> 1 & 1
+    cls = np.zeros(len(used_demands), records.CLASS)
+    demand_of_class = used_demands // 4
+    cls["tight"] = used_demands & 1
+    cls["stage"] = used_demands >> 1 & 1
     cls["slots"] = demands.slots[demand_of_class]
     cls["model"] = demands.model[demand_of_class]
     cls["asked"] = demands.nodes[demand_of_class]
     cls["relaxed"] = cls["next"] = np.arange(len(cls))
     cls["relaxed"][base] = relaxed
     cls["next"][first] = base
-    room = size[rows]
+    room = size[used_demands]
     cls["room"] = room
     cls["base"] = cls["first"] = cls["head"] = np.cumsum(room) - room
     return cls, first, int(size.sum())
@@ -182,15 +182,15 @@ def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
     whole_gpus = -(-slots // SLOTS)
     nodes_of_jobs = np.sort(np.minimum(whole_gpus, len(nodes)))
     depth = int(min(n, rule["depth"] * pools))
-    parts = int(nodes_of_jobs[n - depth :].sum())
-    promised = np.zeros(parts + 1, records.ENTRY)
+    promised_nodes = int(nodes_of_jobs[n - depth :].sum())
+    promised = np.zeros(promised_nodes + 1, records.ENTRY)
     promised["next"] = np.arange(1, len(promised) + 1)
     # One a node, one for each part of a running job, two for each of a job that starts, is promised a start, or a window.
     busy = int(nodes["size"].sum()) // _smallest(prepared)
     plans = 1
     if rule["keep"]:
         plans = 2
-    twice = busy + plans * parts + len(prepared.constant["window"])
+    twice = busy + plans * promised_nodes + len(prepared.constant["window"])
     return n + 1, promised, len(nodes) + busy + 2 * twice
 
 
@@ -246,8 +246,8 @@ def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
     pools = np.zeros(len(purposes), records.POOL)
     pools["stage"], pools["type"] = np.divmod(purposes, types)
     pools["free"] = pools["size"] = pools["total"] = np.bincount(nodes["pool"], nodes["size"], len(purposes))
-    taken = np.bincount(alike[stage == 1], minlength=len(wanted))
-    missing = (wanted - taken).reshape(types, LEVELS)
+    nodes_taken = np.bincount(alike[stage == 1], minlength=len(wanted))
+    missing = (wanted - nodes_taken).reshape(types, LEVELS)
     lacking = np.where(pools["stage"][:, None] == 1, missing[pools["type"]], 0)
     return nodes, pools, lacking.astype(np.int32)
 

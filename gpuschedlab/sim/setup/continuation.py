@@ -18,10 +18,10 @@ def unfinished(simulation) -> pl.DataFrame:
     """Return a frame of the jobs submitted and not done, with the service that they have received."""
     index = refresh_active(simulation.state)
     job = simulation.state.job[index]
-    values = {name: job[name] for name in PAST}
-    values["attained"] = job["attained"] * simulation.state.body["jobs"][index]
-    values["running"] = job["state"] == RUNNING
-    columns = [pl.Series(name, column) for name, column in values.items()]
+    past_fields = {name: job[name] for name in PAST}
+    past_fields["attained"] = job["attained"] * simulation.state.body["jobs"][index]
+    past_fields["running"] = job["state"] == RUNNING
+    columns = [pl.Series(name, column) for name, column in past_fields.items()]
     return simulation.trace[index].select("job_id").with_columns(columns)
 
 
@@ -45,34 +45,34 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
             f"start={start:g} s: job {odd} is in only one of trace (submitted by then) and `initial`; expected "
             "`initial` to list exactly the jobs submitted by then and not done. Drop those that are done from the trace."
         )
-    rows = np.array([row_of_name[name] for name in names], np.int64)
+    initial_rows = np.array([row_of_name[name] for name in names], np.int64)
     for name in ("executed", "attained", "progress"):
-        s.job[name][rows] = initial[name].to_numpy()
+        s.job[name][initial_rows] = initial[name].to_numpy()
     s.job["attained"] /= s.body["jobs"]
-    started = rows[initial["executed"].to_numpy() > 0]
+    started = initial_rows[initial["executed"].to_numpy() > 0]
     s.job["starts"][started] = 1
     s.body["first"][started] = s.job["submit"][started]
     s.body["segment"][:] = 0
     s.scalar["arrived"] = early
     stage = np.zeros(len(s.job), int)
     if "stage" in initial.columns:
-        stage[rows] = initial["stage"].to_numpy()
-    running = np.sort(rows[initial["running"].to_numpy()])
+        stage[initial_rows] = initial["stage"].to_numpy()
+    running = np.sort(initial_rows[initial["running"].to_numpy()])
     s.job["starts"][running] = 0
     admit(s)
     if "nodes" in initial.columns:
-        _seat_on_nodes(s, rows, initial)
+        _seat_on_nodes(s, initial_rows, initial)
     for number in (0, 1):  # the profiler takes nodes where none of the others run
         seat(s, running[stage[running] == number])
     s.job["starts"][running] = 1
     s.job["stage"][started] = stage[started]
     # How contended their past was, and since when they wait or run: queues are sorted again by it.
     if "contention" in initial.columns:
-        past = float(s.scalar["now"][0]) - s.job["submit"][rows]
-        s.body["contention0"][rows] = -initial["contention"].to_numpy() * past
+        past = float(s.scalar["now"][0]) - s.job["submit"][initial_rows]
+        s.body["contention0"][initial_rows] = -initial["contention"].to_numpy() * past
     for name in ("waiting_since", "started"):
         if name in initial.columns:
-            s.job[name][rows] = initial[name].to_numpy()
+            s.job[name][initial_rows] = initial[name].to_numpy()
     rebuild(simulation)
 
 
@@ -97,7 +97,7 @@ def rebuild(simulation):
     refresh_active(state)
     job = state.job
     body = state.body
-    old = state.nodes
+    old_nodes = state.nodes
     body["pos"] = -1
     body["tick"] = -1
     body["timer"] = np.inf
@@ -105,14 +105,14 @@ def rebuild(simulation):
     job["standing"] = 0.0
     body["account"] = -1
     body["charged"] = 0
-    had = state.pools["stage"][old["pool"]] == 1
-    empty = (old["free"] == old["size"]) & (old["down"] == 0)
+    had = state.pools["stage"][old_nodes["pool"]] == 1
+    empty = (old_nodes["free"] == old_nodes["size"]) & (old_nodes["down"] == 0)
     ready = np.concatenate([np.flatnonzero(had), np.flatnonzero(empty & ~had)])
     new = arrange(simulation.prepared, job, body, simulation.policy, ready)
     nodes = new["nodes"]
     pools = new["pools"]
     for name in ("free", "down", "mask"):
-        nodes[name] = old[name]
+        nodes[name] = old_nodes[name]
     up = nodes["down"] == 0
     pools["free"] = np.bincount(nodes["pool"], nodes["free"] * up, len(pools))
     pools["size"] = np.bincount(nodes["pool"], nodes["size"] * up, len(pools))
@@ -163,5 +163,5 @@ def _accounts_of(simulation, past: pl.DataFrame) -> np.ndarray:
     account = pl.Series("account_row", simulation.state.body["account"], dtype=pl.Int64)
     accounts = simulation.trace.select(columns).with_columns(account)
     accounts = accounts.unique(columns, keep="first", maintain_order=True)
-    rows = past.select(columns).join(accounts, on=columns, how="left", maintain_order="left")["account_row"]
-    return rows.fill_null(-1).to_numpy()
+    account_rows = past.select(columns).join(accounts, on=columns, how="left", maintain_order="left")["account_row"]
+    return account_rows.fill_null(-1).to_numpy()

@@ -56,8 +56,8 @@ def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> 
     kinds = requests.unique(maintain_order=True)
     turns_of_kinds = [_turns(cluster, row) for row in kinds.iter_rows(named=True)]
     numbered = kinds.with_row_index("kind")
-    rows = requests.join(numbered, on=names, how="left", maintain_order="left")["kind"].to_numpy()
-    turns = np.array(turns_of_kinds, np.int8).reshape(-1, len(cluster.gpu_types))[rows]
+    request_kind = requests.join(numbered, on=names, how="left", maintain_order="left")["kind"].to_numpy()
+    turns = np.array(turns_of_kinds, np.int8).reshape(-1, len(cluster.gpu_types))[request_kind]
     has_nodes = (turns > 0).any(axis=1)
     if not has_nodes.all():
         raise _lacking(requests.filter(~has_nodes), trace.height, cluster)
@@ -90,11 +90,11 @@ def _lacking(requests: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterErro
     from gpuschedlab.sim.setup.unknown_names import commonest
 
     columns = requests.columns
-    counts = requests.group_by(columns, maintain_order=True).len()
-    counts = counts.sort("len", *columns, descending=[True, *[False] * len(columns)])
+    jobs_by_request = requests.group_by(columns, maintain_order=True).len()
+    jobs_by_request = jobs_by_request.sort("len", *columns, descending=[True, *[False] * len(columns)])
     named_counts = []
-    for *values, count in counts.iter_rows():
-        alternatives = [value.replace("\0", " or ") or "any" for value in values]
+    for *requested_names, count in jobs_by_request.iter_rows():
+        alternatives = [value.replace("\0", " or ") or "any" for value in requested_names]
         named_counts.append((" in ".join(alternatives), count))
     nouns = " in ".join(column.replace("_", " ") for column in columns)
     return ClusterError(

@@ -37,7 +37,7 @@ def part_of(scenario, first: int, count: int, pace: float):
         )
     prepared = scenario.prepared
     warm_jobs = scenario.played.height - scenario.trace.height
-    rows = slice(warm_jobs + first, warm_jobs + first + count)
+    rows_of_part = slice(warm_jobs + first, warm_jobs + first + count)
     trace = scenario.trace[first : first + count]
     submit = trace["submit"].to_numpy()
     shifted = (submit - submit[0]) * pace
@@ -49,18 +49,18 @@ def part_of(scenario, first: int, count: int, pace: float):
     vars(part).update(vars(scenario) | alone | {"_common": {}})
     remember(trace, canonical_order(trace.columns))
     part._common["knowledge"] = scenario.knowledge
-    part._common["prepared"] = _prepared_part(prepared, part, rows)
+    part._common["prepared"] = _prepared_part(prepared, part, rows_of_part)
     return part
 
 
-def _prepared_part(whole: Prepared, part, rows: slice) -> Prepared:
+def _prepared_part(whole_scenario: Prepared, part, rows: slice) -> Prepared:
     """Return the `Prepared` of a part, its arrays cut out of those of the whole.
 
     Fields that depend on the clock, or on which jobs there are, are made anew.
     """
     trace = part.trace.clone()
-    job = {name: values[rows] for name, values in whole.job.items()}
-    body = {name: values[rows] for name, values in whole.body.items()}
+    job = {name: job_field[rows] for name, job_field in whole_scenario.job.items()}
+    body = {name: job_field[rows] for name, job_field in whole_scenario.body.items()}
     job["submit"] = trace["submit"].to_numpy()
     if "deadline" in trace.columns:
         job["deadline"] = job["submit"] + trace["deadline"].fill_null(math.inf).to_numpy()
@@ -68,20 +68,20 @@ def _prepared_part(whole: Prepared, part, rows: slice) -> Prepared:
     job["estimate"] = np.minimum(estimates_of(part, trace), limits)
     for name in CODED:
         job[name] = _renumbered(job[name])
-    type_map = whole.constant["type_map"]
-    types, body["knows"] = known_types(whole.speeds, job, body, type_map)
-    turns = eligibility_of(trace, whole.cluster, part.types)
+    type_map = whole_scenario.constant["type_map"]
+    types, body["knows"] = known_types(whole_scenario.speeds, job, body, type_map)
+    turns = eligibility_of(trace, whole_scenario.cluster, part.types)
     types = allowed_types(types, body, turns)
     elastic = 0
-    if whole.speeds is not None:
+    if whole_scenario.speeds is not None:
         models = job["model"][job["model"] >= 0]
-        elastic = int((~whole.speeds.relative[models]).sum())
+        elastic = int((~whole_scenario.speeds.relative[models]).sum())
     return dataclasses.replace(
-        whole,
+        whole_scenario,
         trace=Columns(trace),
         job=job,
         body=body,
-        constant=whole.constant | {"known": types},
+        constant=whole_scenario.constant | {"known": types},
         elastic=elastic,
         turns=turns,
         cache={},

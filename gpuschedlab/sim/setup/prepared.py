@@ -152,10 +152,10 @@ def distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     most = int(numbers.max(initial=0))
     if most > 4 * len(numbers):
         return np.unique(numbers, return_inverse=True)
-    rows = np.flatnonzero(np.bincount(numbers, minlength=most + 1))
+    used_numbers = np.flatnonzero(np.bincount(numbers, minlength=most + 1))
     rank = np.zeros(most + 1, np.int32)
-    rank[rows] = np.arange(len(rows))
-    return rows, rank[numbers]
+    rank[used_numbers] = np.arange(len(used_numbers))
+    return used_numbers, rank[numbers]
 
 
 def _check_known(column: str) -> None:
@@ -263,13 +263,13 @@ def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_
     if speeds is None or len(type_map) == 0 or type_map[0] < 0:
         return constant(1.0, len(model))
     models, model_row = np.unique(model, return_inverse=True)
-    counts, count_row = np.unique(gpus.astype(int), return_inverse=True)
-    least = cluster.fewest_nodes(0, counts)
-    kinds = np.full(2 * len(counts), type_map[0])
+    gpu_counts, count_row = np.unique(gpus.astype(int), return_inverse=True)
+    least = cluster.fewest_nodes(0, gpu_counts)
+    kinds = np.full(2 * len(gpu_counts), type_map[0])
     nodes = np.concatenate([least, 2 * least])
-    rates = speeds.rates(models, np.zeros(len(models)), kinds, nodes, np.tile(counts, 2))
+    rates = speeds.rates(models, np.zeros(len(models)), kinds, nodes, np.tile(gpu_counts, 2))
     near, far = np.hsplit(rates, 2)
-    ratio = np.where(counts > 1, far / near, 1.0)
+    ratio = np.where(gpu_counts > 1, far / near, 1.0)
     ratio[~np.isfinite(ratio)] = 1.0
     return ratio[model_row, count_row]
 
@@ -286,8 +286,8 @@ def known_types(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
     gpus = np.maximum(1, whole_gpus).astype(np.int64)
     model = job["model"].astype(np.int64)
     _, first, demand = np.unique(model * (ANY + 1) + gpus, return_index=True, return_inverse=True)
-    rows, kind = _rows(speeds.usable(model[first], gpus[first], type_map))
-    return rows, kind[demand]
+    type_rows, kind = _rows(speeds.usable(model[first], gpus[first], type_map))
+    return type_rows, kind[demand]
 
 
 def allowed_types(known: np.ndarray, body: dict, turns: np.ndarray | None) -> np.ndarray:
@@ -371,10 +371,10 @@ def _tables(speeds) -> dict:
         return tables | {"rounding": np.zeros(1)}
     tables = {name: getattr(speeds, name) for name in ("first", "code", "row", "rate", "seg_first", "seg_end")}
     for name in PAIRS:
-        table = getattr(speeds, name)
-        if table is None:
-            table = np.zeros((0, 0))
-        tables[name] = np.ascontiguousarray(table)
+        speed_table = getattr(speeds, name)
+        if speed_table is None:
+            speed_table = np.zeros((0, 0))
+        tables[name] = np.ascontiguousarray(speed_table)
     return tables | {"rounding": np.array([speeds.rounding])}
 
 

@@ -67,8 +67,8 @@ def refresh(S, j):
     """Bring the waiting time, GPU-time, service and work of job j up to date."""
     job = S.job[j]
     b = S.body[j]
-    now = S.scalar[0].now
-    dt = now - b.last
+    clock = S.scalar[0].now
+    dt = clock - b.last
     if dt > 0:
         if job.state == RUNNING:
             period = S.rule[0].checkpoint
@@ -90,9 +90,9 @@ def refresh(S, j):
             b.fresh = 0
         elif job.state == WAITING:
             job.queued += dt
-        b.last = now
-    if now > job.submit:
-        job.contention = (S.scalar[0].contention - b.contention0) / (now - job.submit)
+        b.last = clock
+    if clock > job.submit:
+        job.contention = (S.scalar[0].contention - b.contention0) / (clock - job.submit)
 
 
 @njit(inline="never")
@@ -130,11 +130,11 @@ def find_speed(S, j):
     """Return the row of the speed table for the GPUs of running job j, -1: it has none."""
     b = S.body[j]
     # Some tables know exact placements: the GPUs node by node, in the order in which they are held.
-    counts = S.node_gpus
+    gpus_on_node = S.node_gpus
     k = 0
     e = S.body[b.partner if b.guest else j].head
     while e >= 0:
-        counts[k] = S.entry[e].slots // SLOTS
+        gpus_on_node[k] = S.entry[e].slots // SLOTS
         k += 1
         e = S.entry[e].next
     gpus = max(1, b.got // SLOTS)
@@ -142,11 +142,11 @@ def find_speed(S, j):
     if b.jobs > 1:  # each of them on its part of the GPUs, and of the nodes
         part = max(1, round(b.got / SLOTS / b.jobs))
         gpus, nodes, k = part, (part * nodes + gpus - 1) // gpus, 0
-    known = S.type_map[b.type]
-    if known < 0:
+    known_type = S.type_map[b.type]
+    if known_type < 0:
         return np.int64(-1)
-    rows = RateRows(S.first, S.code, S.row)
-    return find_row(rows, S.job[j].model, known, nodes, gpus, counts[:k])
+    speed_rows = RateRows(S.first, S.code, S.row)
+    return find_row(speed_rows, S.job[j].model, known_type, nodes, gpus, gpus_on_node[:k])
 
 
 @njit
@@ -159,8 +159,8 @@ def factor_of(table, a, b):
 def rounded(S, time):
     """Return time (s) as a multiple of the unit of the speed table, if it has one; less than half a unit stays as it is."""
     unit = S.rounding[0]
-    whole = np.rint(time / unit) * unit if unit > 0 else 0.0
-    return whole if whole > 0 else time
+    rounded_time = np.rint(time / unit) * unit if unit > 0 else 0.0
+    return rounded_time if rounded_time > 0 else time
 
 
 @njit(inline="never")
@@ -186,18 +186,18 @@ def set_rate(S, j):
             b.goal = min(b.work, S.seg_end[S.seg_first[m] + b.segment])
     if b.idle == 0:
         factor = b.gain
-        other = S.job[b.partner].model if b.partner >= 0 else -1
+        partner_model = S.job[b.partner].model if b.partner >= 0 else -1
         if b.partner >= 0 and b.joint == 1:
-            factor *= factor_of(S.merged, m, other)
+            factor *= factor_of(S.merged, m, partner_model)
         elif b.partner >= 0:
-            b.pace *= factor_of(S.sharing, m, other)
+            b.pace *= factor_of(S.sharing, m, partner_model)
         b.rate = b.pace * factor
         if not b.rate >= 0:
             blame(S, j, NO_PAIR)
             return
     # Rounding errors may put the progress past its goal by an ulp: no job ends in the past.
-    left = max(0.0, b.goal - job.progress)
-    b.finish = b.last + b.pause + rounded(S, left / b.rate) if b.rate > 0 else INF
+    work_left = max(0.0, b.goal - job.progress)
+    b.finish = b.last + b.pause + rounded(S, work_left / b.rate) if b.rate > 0 else INF
 
 
 @njit(inline="never")
@@ -206,15 +206,15 @@ def wake(S, j):
     job = S.job[j]
     b = S.body[j]
     r = S.rule[0]
-    now = S.scalar[0].now
-    time = S.change(now, job, S.knobs)
+    clock = S.scalar[0].now
+    time = S.change(clock, job, S.knobs)
     if np.isnan(time):
         blame(S, j, BAD_CHANGE)
-    if time <= now:  # what has changed already does not change again
+    if time <= clock:  # what has changed already does not change again
         time = INF
     if job.state == RUNNING:
         time = min(time, b.finish, b.leaves, job.started + b.limit)
-        if b.lease > now:
+        if b.lease > clock:
             time = min(time, b.lease)
     elif S.cls[b.cls].relaxed != b.cls and r.patience < 1e300:
         time = min(time, job.waiting_since + r.patience)
@@ -238,16 +238,16 @@ def lease_end(S):
 @njit(inline="never")
 def renew_key(S, j):
     """Compute the key of job j, which is in no queue; a new value counts from the next decision on."""
-    now = S.scalar[0].now
+    clock = S.scalar[0].now
     b = S.body[j]
-    key = S.key(now, S.job[j], S.knobs)
+    key = S.key(clock, S.job[j], S.knobs)
     if not np.isfinite(key):
         blame(S, j, BAD_KEY)
     b.gated = 0
     if key != b.key:
         b.key = key
         # Keys that take one value within an interval tie, whenever in it they did: decisions see them together.
-        b.since = on_grid(now, S.rule[0].interval) if S.rule[0].interval > 0 else now
+        b.since = on_grid(clock, S.rule[0].interval) if S.rule[0].interval > 0 else clock
 
 
 @njit
@@ -283,9 +283,9 @@ def is_patient(S, j):
 def choose_nodes(S, j, slots, pool):
     """Choose nodes of a pool for job j by the placement rule and the index, into the work space; return how many, 0: no fit."""
     index = NodeIndex(S.nodes, S.count, S.member, S.sizes)
-    asked = S.cls[S.body[j].cls].asked
-    if asked > 0 and slots == S.body[j].slots:
-        return find_even(index, pool, slots, asked, S.rule[0].placement, S.place_node, S.place_slots)
+    nodes_asked = S.cls[S.body[j].cls].asked
+    if nodes_asked > 0 and slots == S.body[j].slots:
+        return find_even(index, pool, slots, nodes_asked, S.rule[0].placement, S.place_node, S.place_slots)
     return find_nodes(index, pool, slots, S.rule[0].placement, is_patient(S, j), S.place_node, S.place_slots)
 
 

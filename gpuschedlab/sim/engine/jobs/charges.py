@@ -56,10 +56,10 @@ def standing_of(S, j):
 @njit(NUMBERS(STATE))
 def usage_now(S):
     """Return an array (U,) of the usage of all accounts now (GPU-s)."""
-    found = np.empty(S.ledger.shape[0])
-    for row in range(found.shape[0]):
-        found[row] = used_now(S, row)
-    return found
+    account_usage = np.empty(S.ledger.shape[0])
+    for row in range(account_usage.shape[0]):
+        account_usage[row] = used_now(S, row)
+    return account_usage
 
 
 @njit
@@ -76,12 +76,12 @@ def stand(S):
     """Ask the policy how accounts stand now, and renew the keys of the waiting jobs by it."""
     sc = S.scalar[0]
     sc.stand_at = look_again(S)
-    found = S.standing(sc.now, usage_now(S), S.tree, S.knobs)
-    if found.shape[0] != S.ledger.shape[0]:
+    standings = S.standing(sc.now, usage_now(S), S.tree, S.knobs)
+    if standings.shape[0] != S.ledger.shape[0]:
         blame(S, 0, BAD_STANDING)
         return
-    for row in range(found.shape[0]):
-        S.ledger[row].standing = found[row]
+    for row in range(standings.shape[0]):
+        S.ledger[row].standing = standings[row]
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         for i in range(k.first, k.first + k.count):

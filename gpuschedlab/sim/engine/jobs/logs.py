@@ -61,17 +61,17 @@ def counts_of(t):
 def log_tick(S):
     """Log the counts that hold from now on; one row an instant."""
     sc = S.scalar[0]
-    now = (sc.used, sc.demanded, sc.capacity, sc.running, sc.waiting, most_free_gpus(S))
+    tick_counts = (sc.used, sc.demanded, sc.capacity, sc.running, sc.waiting, most_free_gpus(S))
     i = sc.ticks - 1
     if i < 0 or S.ticks[i].time < sc.now:
         # A row holds until the next: where nothing changed, none is needed.
-        if i >= 0 and counts_of(S.ticks[i]) == now:
+        if i >= 0 and counts_of(S.ticks[i]) == tick_counts:
             return
         i += 1
         sc.ticks = i + 1
     t = S.ticks[i]
     t.time = sc.now
-    t.used, t.demanded, t.capacity, t.running, t.waiting, t.largest = now
+    t.used, t.demanded, t.capacity, t.running, t.waiting, t.largest = tick_counts
 
 
 @njit
@@ -89,14 +89,14 @@ def put_waiting(S, out, n):
 def refresh_active(S):
     """Bring all active jobs up to date; return an array of their indices, in order of submission."""
     sc = S.scalar[0]
-    out = np.empty(sc.running + sc.waiting, np.int64)
+    active_jobs = np.empty(sc.running + sc.waiting, np.int64)
     for i in range(sc.running):
-        out[i] = S.running[i]
-    n = put_waiting(S, out, sc.running)
-    out = ascending(out)
+        active_jobs[i] = S.running[i]
+    n = put_waiting(S, active_jobs, sc.running)
+    active_jobs = ascending(active_jobs)
     for i in range(n):
-        refresh(S, out[i])
-    return out
+        refresh(S, active_jobs[i])
+    return active_jobs
 
 
 @njit(types.int64(STATE))

@@ -47,11 +47,11 @@ def _take_empty_nodes(S, p):
         nd = S.nodes[n]
         empty = nd.down == 0 and nd.free == nd.size and S.pools[nd.pool].stage == 0
         if empty and nd.type == S.pools[p].type and lacking[nd.size // SLOTS] > 0:
-            old = S.pools[nd.pool]
+            old_pool = S.pools[nd.pool]
             new = S.pools[p]
-            old.free -= nd.size
-            old.size -= nd.size
-            old.total -= nd.size
+            old_pool.free -= nd.size
+            old_pool.size -= nd.size
+            old_pool.total -= nd.size
             new.free += nd.size
             new.size += nd.size
             new.total += nd.size

@@ -143,10 +143,10 @@ def _sift_class(S, n, i):
         child = 2 * i + 1
         first = S.heap[S.cls[queue[child]].head]
         if child + 1 < n:
-            other = S.heap[S.cls[queue[child + 1]].head]
-            if ahead(S.body, other, first):
+            sibling = S.heap[S.cls[queue[child + 1]].head]
+            if ahead(S.body, sibling, first):
                 child += 1
-                first = other
+                first = sibling
         if not ahead(S.body, first, j):
             break
         queue[i] = queue[child]

@@ -85,12 +85,12 @@ def order_of(values):
         for begin in range(0, size, 2 * width):
             middle = min(begin + width, size)
             end = min(begin + 2 * width, size)
-            left = begin
+            left_run = begin
             right = middle
             for i in range(begin, end):
-                if left < middle and (right >= end or not values[order[right]] < values[order[left]]):
-                    merged[i] = order[left]
-                    left += 1
+                if left_run < middle and (right >= end or not values[order[right]] < values[order[left_run]]):
+                    merged[i] = order[left_run]
+                    left_run += 1
                 else:
                     merged[i] = order[right]
                     right += 1
@@ -103,34 +103,34 @@ def order_of(values):
 def ascending(numbers):
     """Return an array of whole numbers in ascending order."""
     order = order_of(numbers)
-    result = np.empty(numbers.shape[0], np.int64)
+    sorted_numbers = np.empty(numbers.shape[0], np.int64)
     for i in range(numbers.shape[0]):
-        result[i] = numbers[order[i]]
-    return result
+        sorted_numbers[i] = numbers[order[i]]
+    return sorted_numbers
 
 
 @njit
 def total(numbers):
     """Return the sum of whole numbers."""
-    result = 0
+    running_sum = 0
     for i in range(numbers.shape[0]):
-        result += numbers[i]
-    return result
+        running_sum += numbers[i]
+    return running_sum
 
 
 @njit
 def most(numbers):
     """Return the largest of some whole numbers that are not negative, 0 if there is none."""
-    result = 0
+    largest = 0
     for i in range(numbers.shape[0]):
-        result = max(result, numbers[i])
-    return result
+        largest = max(largest, numbers[i])
+    return largest
 
 
 @njit
 def repeated(value, times):
     """Return an array (times,) of one number."""
-    result = np.empty(times)
+    repetitions = np.empty(times)
     for i in range(times):
-        result[i] = value
-    return result
+        repetitions[i] = value
+    return repetitions

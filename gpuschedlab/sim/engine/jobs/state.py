@@ -121,8 +121,8 @@ class State:
             dtype, ndim = FIELDS[name]
             i = PLACE[name]
             if array.dtype != dtype or array.ndim != ndim or not array.flags.c_contiguous:
-                found = f"{array.dtype}, {array.ndim} dimensions"
-                raise TypeError(f"State.{name}: found {found}; expected {dtype}, {ndim}.")
+                array_form = f"{array.dtype}, {array.ndim} dimensions"
+                raise TypeError(f"State.{name}: found {array_form}; expected {dtype}, {ndim}.")
             setattr(self, name, records(array))
             self.table[i, 0] = array.ctypes.data
             self.table[i, 1 : 1 + ndim] = array.shape
@@ -205,11 +205,11 @@ class _Attributes(AttributeTemplate):
 def _attribute(context, builder, kind, value, name):
     """Read the address and shape of an array from the table and make a view of it; or the address of a function or record."""
     array_type = _TYPES[name]
-    word = ir.IntType(64)
-    table = builder.inttoptr(value, word.as_pointer())
+    int64 = ir.IntType(64)
+    address_table = builder.inttoptr(value, int64.as_pointer())
 
     def read(offset):
-        return builder.load(builder.gep(table, [word(3 * PLACE[name] + offset)]))
+        return builder.load(builder.gep(address_table, [int64(3 * PLACE[name] + offset)]))
 
     if name == "knobs":
         return builder.inttoptr(read(0), context.get_value_type(KNOBS))
@@ -223,7 +223,7 @@ def _attribute(context, builder, kind, value, name):
     array = make_array(array_type)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
     shape = [read(1 + d) for d in range(array_type.ndim)]
-    strides = [word(size)]
+    strides = [int64(size)]
     for length in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], length))
     populate_array(
@@ -231,7 +231,7 @@ def _attribute(context, builder, kind, value, name):
         data=builder.inttoptr(read(0), array.data.type),
         shape=cgutils.pack_array(builder, shape),
         strides=cgutils.pack_array(builder, strides),
-        itemsize=word(size),
+        itemsize=int64(size),
         meminfo=None,
     )
     return array._getvalue()
@@ -290,19 +290,19 @@ def new_log(rows: int, dtype: np.dtype) -> np.ndarray:
 
 def spare(log: np.ndarray, used: int) -> np.ndarray:
     """Return a copy of a log's first `used` rows, an array with the same room."""
-    made = new_log(len(log), log.dtype)
-    _bytes(made)[:used] = _bytes(log)[:used]
-    return made
+    spare_log = new_log(len(log), log.dtype)
+    _bytes(spare_log)[:used] = _bytes(log)[:used]
+    return spare_log
 
 
 def longer(log: np.ndarray) -> np.ndarray:
     """Return the log as an array with twice its room; it is copied if its memory does not suffice."""
-    rows = len(log)
+    log_rows = len(log)
     memory = log.base
-    if not (isinstance(memory, np.ndarray) and memory.dtype == log.dtype and len(memory) >= 2 * rows):
-        memory = _memory(rows, log.dtype)
-        _bytes(memory)[:rows] = _bytes(log)
-    return _cleared(memory, rows, 2 * rows)
+    if not (isinstance(memory, np.ndarray) and memory.dtype == log.dtype and len(memory) >= 2 * log_rows):
+        memory = _memory(log_rows, log.dtype)
+        _bytes(memory)[:log_rows] = _bytes(log)
+    return _cleared(memory, log_rows, 2 * log_rows)
 
 
 BLOCK = 2048
@@ -321,8 +321,8 @@ def filled(template: np.ndarray, rows: int, columns: Mapping[str, np.ndarray]) -
     fields = {name: records[name] for name in columns}
     for block in blocks(rows):
         _bytes(records)[block] = _bytes(template.reshape(1))
-        for name, values in columns.items():
-            fields[name][block] = values[block]
+        for name, job_column in columns.items():
+            fields[name][block] = job_column[block]
     return records
 
 
