@@ -143,14 +143,21 @@ class Cluster:
     def parse(cls, text: str) -> "Cluster":
         """Read a cluster from words such as ``70x8``, ``6x4:aws,2x8:dgx`` (nodes x GPUs, type) or ``4x8:v100@main+debug`` (partitions)."""
         groups = []
-        for word in text.split(","):
-            size, _, gpu_type = word.partition(":")
-            found = re.fullmatch(r"\s*(\d{1,9})\s*x\s*(\d{1,9})\s*", size)
-            gpu_type, at, partitions = gpu_type.strip().partition("@")
-            if not found:
-                raise ClusterError(f"cluster {text!r}: found {word!r}; expected NODESxGPUS[:TYPE], such as 70x8:v100.")
+        for group_word in text.split(","):
+            size, _, gpu_type = group_word.partition(":")
+            nodes_and_gpus = re.fullmatch(r"\s*(\d{1,9})\s*x\s*(\d{1,9})\s*", size)
+            gpu_type, at_sign, partitions = gpu_type.strip().partition("@")
+            if not nodes_and_gpus:
+                raise ClusterError(
+                    f"cluster {text!r}: found {group_word!r}; expected NODESxGPUS[:TYPE], such as 70x8:v100."
+                )
             groups.append(
-                Nodes(gpu_type or "v100", int(found[1]), int(found[2]), tuple(partitions.split("+")) if at else ())
+                Nodes(
+                    gpu_type or "v100",
+                    int(nodes_and_gpus[1]),
+                    int(nodes_and_gpus[2]),
+                    tuple(partitions.split("+")) if at_sign else (),
+                )
             )
         return cls(tuple(groups))
 
@@ -177,8 +184,8 @@ class Cluster:
     @cached_property
     def largest_nodes(self) -> tuple[np.ndarray, ...]:
         """Tuple of arrays, one per GPU type: the GPUs of its largest node, of its two largest, and so on to all of its nodes."""
-        own = (self.node_gpus[self.node_type == t] for t in range(len(self.gpu_types)))
-        return tuple(np.cumsum(np.sort(gpus)[::-1]) for gpus in own)
+        gpus_of_type = (self.node_gpus[self.node_type == t] for t in range(len(self.gpu_types)))
+        return tuple(np.cumsum(np.sort(gpus)[::-1]) for gpus in gpus_of_type)
 
     def fewest_nodes(self, kind: np.ndarray, gpus: np.ndarray) -> np.ndarray:
         """Return an array of the fewest nodes of GPU types, by index, that hold so many GPUs when they are empty; at least 1.
@@ -191,12 +198,12 @@ class Cluster:
         [1, 2, 3, 4]
         """
         kind, gpus = np.broadcast_arrays(kind, np.asarray(gpus, float))
-        found = np.empty(gpus.shape, np.int64)
+        node_count = np.empty(gpus.shape, np.int64)
         for t, room in enumerate(self.largest_nodes):
             mine = gpus[kind == t] - 1e-9
             beyond = np.maximum(0, np.ceil((mine - room[-1]) / room[0]))
-            found[kind == t] = np.minimum(np.searchsorted(room, mine) + 1, len(room)) + beyond
-        return found
+            node_count[kind == t] = np.minimum(np.searchsorted(room, mine) + 1, len(room)) + beyond
+        return node_count
 
     @property
     def total_nodes(self) -> int:
@@ -236,9 +243,9 @@ class Cluster:
         return ",".join(f"{g.nodes}x{g.gpus_per_node}:{g.kind}" for g in self.groups)
 
     def _repr_html_(self):
-        rows = "".join(
+        group_rows = "".join(
             f"<tr><td>{'</td><td>'.join(escape(str(c)) for c in cells)}</td></tr>"
             for cells in ((g.kind, g.nodes, g.gpus_per_node, g.nodes * g.gpus_per_node) for g in self.groups)
         )
         head = "<tr><th>GPU type</th><th>nodes</th><th>GPUs a node</th><th>GPUs</th></tr>"
-        return f"<table>{head}{rows}</table><p>{self.total_gpus} GPUs, {len(self.events)} outages</p>"
+        return f"<table>{head}{group_rows}</table><p>{self.total_gpus} GPUs, {len(self.events)} outages</p>"

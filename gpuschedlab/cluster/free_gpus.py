@@ -73,17 +73,19 @@ def _place(P, slots, usable, rule, out_node, out_slots):
 
 @njit
 def _fits(P, demands, usable, rule, out_node, out_slots):
-    out = np.zeros(demands.shape[0], np.bool_)
+    demand_fits = np.zeros(demands.shape[0], np.bool_)
     for i in range(demands.shape[0]):
-        seen = 0
-        while demands[seen] != demands[i] or (usable[seen] != usable[i]).any():  # equal demands fit alike
-            seen += 1
-        if seen < i:
-            out[i] = out[seen]
+        equal_demand = 0
+        while (
+            demands[equal_demand] != demands[i] or (usable[equal_demand] != usable[i]).any()
+        ):  # equal demands fit alike
+            equal_demand += 1
+        if equal_demand < i:
+            demand_fits[i] = demand_fits[equal_demand]
         else:
             k = _place(P, demands[i], usable[i], rule, out_node, out_slots)
-            out[i] = k > 0
-    return out
+            demand_fits[i] = k > 0
+    return demand_fits
 
 
 @njit

@@ -124,14 +124,14 @@ def fewest_nodes(sizes, pool, slots):
     """Return the fewest nodes of a pool that have `slots` in all, were they empty; 0: all of them have less."""
     # Largest first is optimal here: it only counts nodes, and empty ones leave no fragments that matter.
     k = 0
-    left = slots
+    slots_left = slots
     gpus = sizes[pool, LARGEST]
-    while left > 0 and gpus > 0:
-        n = min(sizes[pool, gpus], (left + gpus * SLOTS - 1) // (gpus * SLOTS))
+    while slots_left > 0 and gpus > 0:
+        n = min(sizes[pool, gpus], (slots_left + gpus * SLOTS - 1) // (gpus * SLOTS))
         k += n
-        left -= n * gpus * SLOTS
+        slots_left -= n * gpus * SLOTS
         gpus -= 1
-    return k if left <= 0 else 0
+    return k if slots_left <= 0 else 0
 
 
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
@@ -153,9 +153,9 @@ def next_node(member, row, n):
     w = n >> SHIFT
     if w >= member.shape[1]:
         return -1
-    word = member[row, w] >> np.uint64(n & (WORD - 1))
-    if word != 0:
-        return n + lowest_bit(word)
+    node_bits = member[row, w] >> np.uint64(n & (WORD - 1))
+    if node_bits != 0:
+        return n + lowest_bit(node_bits)
     for w in range((n >> SHIFT) + 1, member.shape[1]):
         if member[row, w] != 0:
             return w * WORD + lowest_bit(member[row, w])

@@ -71,28 +71,28 @@ def take_widest(P, pool, slots, unit, out_node, out_slots):
     Return the number of nodes, 0 if they do not hold all.
     """
     k = 0
-    left = slots
-    while left > 0:
+    slots_left = slots
+    while slots_left > 0:
         best = widest(P, pool)
         most = P.nodes[best].free if best >= 0 else 0
         # Jobs of whole GPUs get whole ones: parts that others left are no use to them.
-        take = min(left, unit, most if slots < SLOTS else most // SLOTS * SLOTS)
+        take = min(slots_left, unit, most if slots < SLOTS else most // SLOTS * SLOTS)
         if best < 0 or take <= 0 or (slots < SLOTS and take < slots):
             break
-        seen = 0
-        while seen < k and out_node[seen] != best:
-            seen += 1
-        if seen == k:
+        taken_node = 0
+        while taken_node < k and out_node[taken_node] != best:
+            taken_node += 1
+        if taken_node == k:
             out_node[k] = best
             out_slots[k] = 0
             k += 1
-        out_slots[seen] += take
+        out_slots[taken_node] += take
         hold(P.nodes, P.count, P.member, best, take)
-        left -= take
+        slots_left -= take
     # Held while it looked, so that each turn sees what the last one took; looking takes nothing.
     for i in range(k):
         hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
-    return k if left == 0 else 0
+    return k if slots_left == 0 else 0
 
 
 @njit
@@ -108,7 +108,7 @@ def free_block(mask, gpus, width):
     need = 1
     while need < gpus:
         need *= 2
-    at = -1
+    block_start = -1
     smallest = 1 << 20
     for start in range(0, width - gpus + 1, need):
         block = need
@@ -123,8 +123,8 @@ def free_block(mask, gpus, width):
             block = wide
         if block < smallest:
             smallest = block
-            at = start
-    return at, smallest
+            block_start = start
+    return block_start, smallest
 
 
 @njit(inline="never")
@@ -138,8 +138,8 @@ def buddy_fit(P, pool, gpus):
         while n >= 0:
             nd = P.nodes[n]
             if nd.mask != 0 or nd.size != empty:
-                at, block = free_block(nd.mask, gpus, nd.size // SLOTS)
-                if at >= 0 and (block < smallest or (block == smallest and n < best)):
+                block_start, block = free_block(nd.mask, gpus, nd.size // SLOTS)
+                if block_start >= 0 and (block < smallest or (block == smallest and n < best)):
                     best = n
                     smallest = block
             if nd.mask == 0:
@@ -205,17 +205,21 @@ def take_fewest(P, pool, slots, rule, out_node, out_slots):
     if most > 1 and most_empty(P, pool) < most - 1:
         return 0
     k = 0
-    left = slots
+    slots_left = slots
     last = -1
     while k < most:
-        if left <= largest:
-            last = buddy_fit(P, pool, (left + SLOTS - 1) // SLOTS) if rule == BUDDY else best_fit(P, pool, left)
+        if slots_left <= largest:
+            last = (
+                buddy_fit(P, pool, (slots_left + SLOTS - 1) // SLOTS)
+                if rule == BUDDY
+                else best_fit(P, pool, slots_left)
+            )
         n = largest_empty(P, pool) if last < 0 and k + 1 < most else -1
         if n < 0:
             break
         out_node[k] = n
         out_slots[k] = P.nodes[n].size
-        left -= P.nodes[n].size
+        slots_left -= P.nodes[n].size
         hold(P.nodes, P.count, P.member, n, P.nodes[n].size)
         k += 1
     for i in range(k):
@@ -223,7 +227,7 @@ def take_fewest(P, pool, slots, rule, out_node, out_slots):
     if last < 0:
         return 0
     out_node[k] = last
-    out_slots[k] = left
+    out_slots[k] = slots_left
     return k + 1
 
 
