@@ -29,17 +29,17 @@ def repacked(
     may_stay &= same
     for stays in (may_stay, may_stay & pinned):
         free = fresh()
-        held = view.nodes[stays[holder]]
-        free.hold(held[:, NODE:])
+        cells_kept = view.nodes[stays[holder]]
+        free.hold(cells_kept[:, NODE:])
         follow = [i for i in todo if not stays[i]]
-        rows = []
+        cells_of_jobs = []
         for i in follow:
-            own = view.nodes[holder == i, NODE:] if may_stay[i] else held[:0, NODE:]
-            rows.append(own if len(own) and free.hold(own) else find(free, i))
-        count = [len(own) for own in rows]
+            present_cells = view.nodes[holder == i, NODE:] if may_stay[i] else cells_kept[:0, NODE:]
+            cells_of_jobs.append(present_cells if len(present_cells) and free.hold(present_cells) else find(free, i))
+        count = [len(present_cells) for present_cells in cells_of_jobs]
         if all(count):
             break
-    left = [i for i, own in zip(follow, count, strict=True) if not own]
-    cells = np.concatenate([held[:0, NODE:], *rows])
+    jobs_without_place = [i for i, present_cells in zip(follow, count, strict=True) if not present_cells]
+    cells = np.concatenate([cells_kept[:0, NODE:], *cells_of_jobs])
     placed = np.column_stack([np.repeat(follow, count), cells])
-    return np.concatenate([held, placed]), left
+    return np.concatenate([cells_kept, placed]), jobs_without_place

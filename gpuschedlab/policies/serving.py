@@ -11,13 +11,13 @@ def serve(order, able, gpus, capacity):
     # Pairs (m,) are job x T + type, in the order in which they are served; `able` (n, T) says where each job can run.
     n, T = able.shape
     gpu_type = np.zeros(n, np.int64)
-    given = np.zeros(n)
+    gpus_given = np.zeros(n)
     room = capacity.copy()
     for pair in order:
         i = pair // T
         t = pair % T
-        if able[i, t] and given[i] == 0 and gpus[i] <= room[t] + 1e-9:
+        if able[i, t] and gpus_given[i] == 0 and gpus[i] <= room[t] + 1e-9:
             gpu_type[i] = t
-            given[i] = gpus[i]
+            gpus_given[i] = gpus[i]
             room[t] -= gpus[i]
-    return gpu_type, given
+    return gpu_type, gpus_given

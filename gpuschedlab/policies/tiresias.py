@@ -25,17 +25,17 @@ def _ascends(thresholds: tuple) -> bool:
 
 def _ascending(k: dict) -> dict:
     """Return a dict of the sorted thresholds; too many are dropped, missing ones added tenfold apart, or in the widest gap."""
-    kept = sorted(set(k["thresholds"]))[: k["queues"] - 1] or [3250.0][: k["queues"] - 1]
-    while len(kept) < k["queues"] - 1:
-        if kept[-1] <= 1e7:
-            more = kept[-1] * 10
-        elif kept[0] >= 10:
-            more = kept[0] / 10
+    thresholds = sorted(set(k["thresholds"]))[: k["queues"] - 1] or [3250.0][: k["queues"] - 1]
+    while len(thresholds) < k["queues"] - 1:
+        if thresholds[-1] <= 1e7:
+            more = thresholds[-1] * 10
+        elif thresholds[0] >= 10:
+            more = thresholds[0] / 10
         else:
-            low, high = max(itertools.pairwise(kept), key=lambda pair: pair[1] / pair[0])
+            low, high = max(itertools.pairwise(thresholds), key=lambda pair: pair[1] / pair[0])
             more = math.sqrt(low * high)
-        kept = sorted([*kept, more])
-    return {"thresholds": tuple(kept)}
+        thresholds = sorted([*thresholds, more])
+    return {"thresholds": tuple(thresholds)}
 
 
 def gittins_ranks(services: np.ndarray) -> tuple[float, ...]:
@@ -45,11 +45,11 @@ def gittins_ranks(services: np.ndarray) -> tuple[float, ...]:
     size = np.quantile(np.asarray(services, float), np.linspace(0, 1, min(len(services), 512)))
     index = np.zeros(GRID)
     for i, a in enumerate(np.expm1(np.linspace(0, WIDEST, GRID))):
-        left = size[size > a] - a
-        if len(left):
+        service_left = size[size > a] - a
+        if len(service_left):
             # Each quantum tried is one of the jobs' ends.
-            spent = np.cumsum(left) + left * np.arange(len(left) - 1, -1, -1)
-            index[i] = (np.arange(1, len(left) + 1) / spent).max()
+            spent = np.cumsum(service_left) + service_left * np.arange(len(service_left) - 1, -1, -1)
+            index[i] = (np.arange(1, len(service_left) + 1) / spent).max()
     return tuple(float(r) for r in np.argsort(np.argsort(-index, kind="stable"), kind="stable"))
 
 
@@ -135,8 +135,8 @@ class Tiresias(Ordered):
     def change(now: float, job: np.void, knobs: np.void) -> float:
         """Instant of the next threshold (running) or of promotion (waiting)."""
         if job.held == 0:
-            at = job.waiting_since + knobs.starve_limit * job.executed
-            return at if knobs.starve_limit > 0 < job.executed and at > now else math.inf
+            promotion_time = job.waiting_since + knobs.starve_limit * job.executed
+            return promotion_time if knobs.starve_limit > 0 < job.executed and promotion_time > now else math.inf
         stretch = now - job.started
         before = job.executed - stretch
         waited = job.started - job.waiting_since

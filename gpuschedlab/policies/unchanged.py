@@ -17,8 +17,8 @@ class Inputs:
     @classmethod
     def of(cls, view, *names: str) -> "Inputs":
         """Return `Inputs` that keep these attributes of a view, and how long its rates last."""
-        known = view.speeds is not None
-        ends = view.speeds.segment_ends(view.model, view.progress) if known else np.full(len(view.index), np.inf)
+        has_speeds = view.speeds is not None
+        ends = view.speeds.segment_ends(view.model, view.progress) if has_speeds else np.full(len(view.index), np.inf)
         return cls({name: getattr(view, name) for name in names}, ends)
 
     def hold(self, view) -> bool:
@@ -33,5 +33,7 @@ class Inputs:
 
 def in_force(view, gpu_type, gpus) -> bool:
     """Whether all jobs hold the GPUs of an answer already, some of them GPUs."""
-    held = np.array_equal(np.where(gpus > 0, gpu_type, -1), view.gpu_type) and np.array_equal(gpus, view.running_gpus)
-    return held and bool((gpus > 0).any())
+    answer_is_held = np.array_equal(np.where(gpus > 0, gpu_type, -1), view.gpu_type) and np.array_equal(
+        gpus, view.running_gpus
+    )
+    return answer_is_held and bool((gpus > 0).any())
