@@ -121,8 +121,8 @@ class Estimator(Regressor, Parameters, Knobbed):
                 f"Fit it on an earlier trace: {name}().fit(history)."
             )
         self._demand(jobs, ("job_id", "submit", "gpus"), "trace")
-        seen = jobs if self.sees_truth else known(jobs, self.reads)
-        return self._checked(self._predict(seen), jobs.height, lambda i: f"job {jobs['job_id'][i]}")
+        known_jobs = jobs if self.sees_truth else known(jobs, self.reads)
+        return self._checked(self._predict(known_jobs), jobs.height, lambda i: f"job {jobs['job_id'][i]}")
 
     def update(self, view) -> np.ndarray | None:
         """Return new estimates by the progress of a run's jobs, an array (n,); the default, None, keeps the old ones.

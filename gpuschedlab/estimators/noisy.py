@@ -74,13 +74,13 @@ def normal_of(ids: pl.Series, seed: int) -> np.ndarray:
     """Return an array of one standard normal number for each id, the same for the same id and seed wherever it stands."""
     # The id's bytes (UTF-8) go through the 64-bit FNV-1a hash and two rounds of splitmix64, whose top 53 bits
     # are the two uniform numbers of the Box-Muller transform.
-    text = np.array(ids.cast(pl.String).cast(pl.Binary).to_list(), dtype=np.bytes_)
-    lengths = np.char.str_len(text)
-    letters = text.view(np.uint8).reshape(len(text), -1) if len(text) else np.zeros((0, 0), np.uint8)
-    mixed = np.full(len(text), _FNV_START)
+    id_bytes = np.array(ids.cast(pl.String).cast(pl.Binary).to_list(), dtype=np.bytes_)
+    lengths = np.char.str_len(id_bytes)
+    letters = id_bytes.view(np.uint8).reshape(len(id_bytes), -1) if len(id_bytes) else np.zeros((0, 0), np.uint8)
+    mixed = np.full(len(id_bytes), _FNV_START)
     with np.errstate(over="ignore"):
-        for at in range(letters.shape[1]):  # over the letters of the longest id, not over jobs
-            mixed = np.where(at < lengths, (mixed ^ letters[:, at]) * _FNV_PRIME, mixed)
+        for letter_place in range(letters.shape[1]):  # over the letters of the longest id, not over jobs
+            mixed = np.where(letter_place < lengths, (mixed ^ letters[:, letter_place]) * _FNV_PRIME, mixed)
         first = _splitmix(mixed ^ _splitmix(np.array([seed % 2**64], np.uint64)))
         second = _splitmix(first)
     u, v = (((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53 for bits in (first, second))

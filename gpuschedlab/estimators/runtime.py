@@ -85,15 +85,15 @@ class Runtime(Estimator):
         durations = jobs["duration"].to_numpy()
         names = {c: jobs[c].cast(pl.String).drop_nulls().unique().sort() for c in CATEGORIES if c in jobs.columns}
         self._learn(
-            codes_={c: pl.Enum(seen) for c, seen in names.items()},
+            codes_={c: pl.Enum(names_in_history) for c, names_in_history in names.items()},
             tables_=pasts(jobs, self.half_life),
             range_=(float(durations.min()), float(durations.max())),
         )
-        data = self._matrix(jobs, at="submit", label=np.log(durations))
+        training_matrix = self._matrix(jobs, at="submit", label=np.log(durations))
         parameters = {"eta": self.rate, "max_depth": self.depth, "objective": "reg:squarederror"}
         # One thread and no sampling: sums in one order, so the same trees on any machine.
         parameters |= {"tree_method": "hist", "nthread": 1, "seed": 0, "verbosity": 0}
-        self._learn(booster_=need("xgboost").train(parameters, data, num_boost_round=self.trees))
+        self._learn(booster_=need("xgboost").train(parameters, training_matrix, num_boost_round=self.trees))
 
     def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
         if jobs.is_empty():
@@ -113,8 +113,8 @@ class Runtime(Estimator):
             value = pl.col(c).cast(pl.String) if c in jobs.columns else pl.repeat(None, pl.len(), dtype=pl.String)
             features[c] = jobs.select(value.cast(codes, strict=False).to_physical()).to_series()
         for keys in RECURRENT if self.recurrent else ():
-            found = recall(self.tables_[keys], keys, jobs, at)
-            features |= {f"{c} of {' and '.join(keys)}": found[c] for c in ("count", "log_mean", "last")}
+            group_past = recall(self.tables_[keys], keys, jobs, at)
+            features |= {f"{c} of {' and '.join(keys)}": group_past[c] for c in ("count", "log_mean", "last")}
         columns = [np.asarray(v.cast(pl.Float64).fill_null(np.nan).to_numpy(), np.float32) for v in features.values()]
         return need("xgboost").DMatrix(
             np.stack(columns, axis=1),

@@ -16,31 +16,41 @@ class Parameters:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return a dict of the arguments that make it again; with `deep` also an inner estimator's (`estimator__error`)."""
-        found = {}
+        estimator_arguments = {}
         for name, argument in inspect.signature(type(self)).parameters.items():
             value = getattr(self, name)
-            found |= value if argument.kind is argument.VAR_KEYWORD else {name: value}
-        inside = {name: value.get_params() for name, value in found.items() if deep and isinstance(value, Parameters)}
-        return found | {f"{name}__{inner}": value for name, own in inside.items() for inner, value in own.items()}
+            estimator_arguments |= value if argument.kind is argument.VAR_KEYWORD else {name: value}
+        inside = {
+            name: value.get_params()
+            for name, value in estimator_arguments.items()
+            if deep and isinstance(value, Parameters)
+        }
+        return estimator_arguments | {
+            f"{name}__{inner}": value
+            for name, inner_arguments in inside.items()
+            for inner, value in inner_arguments.items()
+        }
 
     def set_params(self, **params) -> Self:
         """Change arguments of this very object and return it; an estimator inside is replaced by a changed copy.
 
         `with_knobs` copies.
         """
-        found = self.get_params(deep=False)
+        estimator_arguments = self.get_params(deep=False)
         inside = {}
         for name, value in params.items():
             outer, nested, inner = name.partition("__")
-            (inside.setdefault(outer, {}) if nested else found)[inner or outer] = value
+            (inside.setdefault(outer, {}) if nested else estimator_arguments)[inner or outer] = value
         try:
             for outer, changes in inside.items():
-                found[outer] = copy.copy(found[outer]).set_params(**changes)
-            changed = type(self)(**found)
+                estimator_arguments[outer] = copy.copy(estimator_arguments[outer]).set_params(**changes)
+            changed = type(self)(**estimator_arguments)
         except (TypeError, KeyError, AttributeError) as error:
             who = type(self).__name__
-            known = ", ".join(self.get_params()) or "none"
-            raise EstimatorError(f"{who}: found parameters {params} ({error}); expected some of {known}.") from error
+            known_parameters = ", ".join(self.get_params()) or "none"
+            raise EstimatorError(
+                f"{who}: found parameters {params} ({error}); expected some of {known_parameters}."
+            ) from error
         vars(self).update(vars(changed))  # it may be frozen
         return self
 
@@ -80,25 +90,31 @@ class Regressor:
         spread = ((truth - truth.mean()) ** 2).sum()
         return float(1 - missed / spread) if spread else float(missed == 0)
 
-    def _labelled(self, X: pl.DataFrame, y, what: str = "X") -> pl.DataFrame:
+    def _labelled(self, X: pl.DataFrame, y, role_of_frame: str = "X") -> pl.DataFrame:
         """Return the frame X with y (n,) as its column of the truth, which it has already if y is None."""
-        self._demand(X, (self._target,) if y is None else (), what)
+        self._demand(X, (self._target,) if y is None else (), role_of_frame)
         if y is None:
             return X
         y = np.asarray(y, float)
         if y.shape != (X.height,):
             who = type(self).__name__
-            rows = f"{X.height} rows of the {what}"
-            raise EstimatorError(f"{who}: found y of shape {y.shape} for {rows}; expected one {self._target} for each.")
+            rows_of_frame = f"{X.height} rows of the {role_of_frame}"
+            raise EstimatorError(
+                f"{who}: found y of shape {y.shape} for {rows_of_frame}; expected one {self._target} for each."
+            )
         return X.with_columns(pl.Series(self._target, y))
 
-    def _demand(self, frame: pl.DataFrame, columns: tuple[str, ...], what: str) -> None:
+    def _demand(self, frame: pl.DataFrame, columns: tuple[str, ...], role_of_frame: str) -> None:
         who = type(self).__name__
         if not isinstance(frame, pl.DataFrame):
-            raise EstimatorError(f"{who}: found a {type(frame).__name__} as the {what}; expected a polars.DataFrame.")
+            raise EstimatorError(
+                f"{who}: found a {type(frame).__name__} as the {role_of_frame}; expected a polars.DataFrame."
+            )
         if missing := [c for c in columns if c not in frame.columns]:
             has = ", ".join(frame.columns)
-            raise EstimatorError(f"{who}: the {what} has no column {', '.join(missing)}; it has {has}.{self._advice}")
+            raise EstimatorError(
+                f"{who}: the {role_of_frame} has no column {', '.join(missing)}; it has {has}.{self._advice}"
+            )
 
     def __sklearn_tags__(self):
         from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
