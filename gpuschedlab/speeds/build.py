@@ -23,9 +23,9 @@ def arrays_from_frame(
 ) -> dict:
     """Turn a long frame into a dict of the fields of `Speeds`; see `Speeds.from_frame`."""
     frame = _checked(frame)
-    found = frame["gpu_type"].unique(maintain_order=True).to_list()
-    types = tuple(gpu_types) if gpu_types is not None else tuple(found)
-    if missing := [t for t in found if t not in types]:
+    measured_types = frame["gpu_type"].unique(maintain_order=True).to_list()
+    types = tuple(gpu_types) if gpu_types is not None else tuple(measured_types)
+    if missing := [t for t in measured_types if t not in types]:
         raise SpeedError(f"Speeds: found GPU type {missing[0]!r}; expected one of gpu_types={types}. Add it there.")
     models = tuple(frame["model"].unique().sort())
     kind = index_of(frame["gpu_type"], types).to_numpy()
@@ -78,7 +78,7 @@ def join_speeds(a, b) -> dict:
     return {
         "models": a.models + b.models,
         "gpu_types": types,
-        **{name: np.concatenate([getattr(a, name), values]) for name, values in second.items()},
+        **{name: np.concatenate([getattr(a, name), speed_field]) for name, speed_field in second.items()},
         "curves": a.curves.join(a.curves, b.curves) if a.curves and b.curves else a.curves or b.curves,
         "rounding": a.rounding,
         "shapes": {**a.shapes, **shapes_b},
@@ -93,10 +93,10 @@ def retyped(speeds, index: np.ndarray) -> tuple[np.ndarray, dict]:
     code[plain] += (index[code[plain] >> 40] - (code[plain] >> 40)) << 40
     if not speeds.shapes:
         return code, {}
-    old = list(speeds.shapes)
-    kinds = index[np.array([speeds.shapes[c][0] for c in old])]
-    new, shapes = _shape_codes(kinds, pl.Series([speeds.shapes[c][1] for c in old]))
-    translate = dict(zip(old, new.tolist(), strict=True))
+    old_codes = list(speeds.shapes)
+    kinds = index[np.array([speeds.shapes[c][0] for c in old_codes])]
+    new, shapes = _shape_codes(kinds, pl.Series([speeds.shapes[c][1] for c in old_codes]))
+    translate = dict(zip(old_codes, new.tolist(), strict=True))
     code[~plain] = [translate[c] for c in code[~plain].tolist()]
     return code, shapes
 
@@ -112,9 +112,9 @@ def decode(code: np.ndarray, shapes: dict[int, tuple[int, str]]) -> tuple[np.nda
     places = [None] * len(code)
     for e in np.flatnonzero(code < 0):
         kinds[e], places[e] = shapes[int(code[e])]
-        counts = [int(c) for c in places[e].split(",")]
-        nodes[e] = len(counts)
-        gpus[e] = sum(counts)
+        gpus_of_nodes = [int(c) for c in places[e].split(",")]
+        nodes[e] = len(gpus_of_nodes)
+        gpus[e] = sum(gpus_of_nodes)
     return kinds, nodes, gpus, places
 
 
@@ -134,9 +134,12 @@ def listed(speeds, kinds, nodes, gpus, places) -> pl.DataFrame:
 def summarise(speeds, kinds) -> pl.DataFrame:
     """Return a frame with one row a model, as `Speeds.summary`, from the types of its entries (`decode`)."""
     segments = np.diff(speeds.seg_first)
-    own = [slice(*span) for span in pairwise(speeds.first)]
-    rates = [speeds.rate[speeds.row[span][:, None] + np.arange(s)] for span, s in zip(own, segments, strict=True)]
-    kinds_of_models = [dict.fromkeys(kinds[span].tolist()) for span in own]
+    entries_of_models = [slice(*span) for span in pairwise(speeds.first)]
+    rates = [
+        speeds.rate[speeds.row[span][:, None] + np.arange(s)]
+        for span, s in zip(entries_of_models, segments, strict=True)
+    ]
+    kinds_of_models = [dict.fromkeys(kinds[span].tolist()) for span in entries_of_models]
     return pl.DataFrame(
         {
             "model": speeds.models,
@@ -189,27 +192,27 @@ def _codes(frame, kind):
 
 def _shape_codes(kind, placement):
     """Return an array of codes of placements such as 431 or 16,8 on types, and a dict {code: (type, placement)}."""
-    table = pl.DataFrame({"kind": kind, "text": placement})
-    unique = table.unique(maintain_order=True)
+    placements = pl.DataFrame({"kind": kind, "text": placement})
+    unique = placements.unique(maintain_order=True)
     if len(wrong := unique.filter(~pl.col("text").str.contains(r"^([1-9]+|[1-9]\d*(,[1-9]\d*)+)$"))):
         raise SpeedError(
             f"Speeds: found placement {wrong['text'][0]!r}; expected GPUs on each node, as in 431 or 16,8."
         )
     commas = pl.col("text").str.contains(",", literal=True)
-    text = pl.col("text")
-    words = pl.when(commas).then(text.str.split(",")).otherwise(text.str.split(""))
+    placement_text = pl.col("text")
+    placement_parts = pl.when(commas).then(placement_text.str.split(",")).otherwise(placement_text.str.split(""))
     not_empty = pl.element().filter(pl.element() != "")
-    parts = unique.select(words.list.eval(not_empty.cast(pl.Int64))).to_series()
-    lengths = parts.list.len().to_numpy()
+    gpu_counts = unique.select(placement_parts.list.eval(not_empty.cast(pl.Int64))).to_series()
+    lengths = gpu_counts.list.len().to_numpy()
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    codes = code_shapes(unique["kind"].to_numpy(), starts, parts.explode().to_numpy())
+    codes = code_shapes(unique["kind"].to_numpy(), starts, gpu_counts.explode().to_numpy())
     shapes: dict[int, tuple[int, str]] = {}
-    for c, t, counts in zip(codes.tolist(), unique["kind"].to_list(), parts.to_list(), strict=True):
-        smallest = min(counts[i:] + counts[:i] for i in range(len(counts)))
+    for c, t, gpus_of_nodes in zip(codes.tolist(), unique["kind"].to_list(), gpu_counts.to_list(), strict=True):
+        smallest = min(gpus_of_nodes[i:] + gpus_of_nodes[:i] for i in range(len(gpus_of_nodes)))
         value = (t, ",".join(map(str, smallest)))
         if shapes.setdefault(c, value) != value:
             raise SpeedError(f"Speeds: placements {value[1]} and {shapes[c][1]} have the same code; leave one out.")
-    joined = table.join(unique.with_columns(code=codes), on=["kind", "text"], how="left", maintain_order="left")
+    joined = placements.join(unique.with_columns(code=codes), on=["kind", "text"], how="left", maintain_order="left")
     return joined["code"].to_numpy(), shapes
 
 

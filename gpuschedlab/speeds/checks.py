@@ -62,9 +62,9 @@ def check_arrays(speeds) -> None:
         "a rate <= 0 or no number; expected progress per second > 0": ~(speeds.rate > 0),
         "an infinite rate; expected progress per second": np.isinf(speeds.rate),
     }
-    for what, bad in wrong.items():
+    for wrong_array, bad in wrong.items():
         if np.any(bad):
-            raise SpeedError(f"Speeds: found {what}.")
+            raise SpeedError(f"Speeds: found {wrong_array}.")
     check_pairs(speeds)
 
 

@@ -90,10 +90,10 @@ def smallest_rotation(counts, k):
 @njit
 def shape_code(gpu_type, counts, k):
     """Return the code (int) of a shape: 63 mixed bits of the type and of the smallest rotation of its counts, made negative."""
-    at = smallest_rotation(counts, k)
+    rotation_start = smallest_rotation(counts, k)
     h = _mix(np.uint64(gpu_type) + _GOLDEN)
     for i in range(k):
-        h = _mix((h ^ np.uint64(counts[(at + i) % k])) + _GOLDEN)
+        h = _mix((h ^ np.uint64(counts[(rotation_start + i) % k])) + _GOLDEN)
     return -np.int64(h >> np.uint64(1)) - 1
 
 
@@ -121,16 +121,16 @@ def find_row(rows, model, gpu_type, nodes, gpus, counts):
     low = first[model]
     if low == first[model + 1]:
         return np.int64(-1)
-    at = np.int64(-1)
+    code_index = np.int64(-1)
     if code[low] < 0 and 0 < nodes <= counts.shape[0]:
-        at = find_code(first, code, model, shape_code(gpu_type, counts, nodes))
-    if at < 0:
-        at = find_code(first, code, model, config_code(gpu_type, nodes, gpus))
-    if at < 0:
-        at = find_code(first, code, model, config_code(gpu_type, ANY, gpus))
-    if at < 0:
-        at = find_code(first, code, model, config_code(gpu_type, ANY, ANY))
-    return rows.row[at] if at >= 0 else np.int64(-1)
+        code_index = find_code(first, code, model, shape_code(gpu_type, counts, nodes))
+    if code_index < 0:
+        code_index = find_code(first, code, model, config_code(gpu_type, nodes, gpus))
+    if code_index < 0:
+        code_index = find_code(first, code, model, config_code(gpu_type, ANY, gpus))
+    if code_index < 0:
+        code_index = find_code(first, code, model, config_code(gpu_type, ANY, ANY))
+    return rows.row[code_index] if code_index >= 0 else np.int64(-1)
 
 
 @njit
@@ -150,16 +150,16 @@ def find_segment(seg_first, seg_end, model, progress):
 @njit
 def code_shapes(gpu_type, starts, counts):
     """Return an array (n,) of codes of n shapes whose counts are counts[starts[i]:starts[i + 1]]."""
-    out = np.empty(gpu_type.shape[0], np.int64)
-    for i in range(out.shape[0]):
-        out[i] = shape_code(gpu_type[i], counts[starts[i] : starts[i + 1]], starts[i + 1] - starts[i])
-    return out
+    shape_codes = np.empty(gpu_type.shape[0], np.int64)
+    for i in range(shape_codes.shape[0]):
+        shape_codes[i] = shape_code(gpu_type[i], counts[starts[i] : starts[i + 1]], starts[i + 1] - starts[i])
+    return shape_codes
 
 
 @njit
 def rates_of(table, model, progress, types, nodes, gpus):
     """Return an array (n, C) of rates of n jobs at their progress in C configurations; nan if there is none."""
-    out = np.full((model.shape[0], types.shape[0]), np.nan)
+    job_rates = np.full((model.shape[0], types.shape[0]), np.nan)
     unknown = np.empty(0, np.int64)
     for i in range(model.shape[0]):
         m = model[i]
@@ -167,17 +167,17 @@ def rates_of(table, model, progress, types, nodes, gpus):
             continue
         segment = find_segment(table.seg_first, table.seg_end, m, progress[i])
         for c in range(types.shape[0]):
-            at = find_row(table.rows, m, types[c], nodes[c], gpus[c], unknown)
-            if at >= 0:
-                out[i, c] = table.rate[at + segment]
-    return out
+            rate_row = find_row(table.rows, m, types[c], nodes[c], gpus[c], unknown)
+            if rate_row >= 0:
+                job_rates[i, c] = table.rate[rate_row + segment]
+    return job_rates
 
 
 @njit
 def segments_at(seg_first, seg_end, model, progress):
     """Return an array (n,): the entry of `seg_end` that applies to each of n jobs at its progress; -1 without a model."""
-    out = np.full(model.shape[0], -1)
+    segment_entry = np.full(model.shape[0], -1)
     for i in range(model.shape[0]):
         if model[i] >= 0:
-            out[i] = seg_first[model[i]] + find_segment(seg_first, seg_end, model[i], progress[i])
-    return out
+            segment_entry[i] = seg_first[model[i]] + find_segment(seg_first, seg_end, model[i], progress[i])
+    return segment_entry

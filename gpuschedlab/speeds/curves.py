@@ -77,15 +77,15 @@ class Curves:
         names = tuple(in_curves if models is None else models)
         if strange := [name for name in in_curves if name not in names]:
             raise SpeedError(f"Curves: found model {strange[0]!r}; expected one of {', '.join(names)}. Add it there.")
-        words = {"mode": MODES, "model": names, "other": names}
-        codes = [index_of(pl.col(column), known) for column, known in words.items()]
+        code_words = {"mode": MODES, "model": names, "other": names}
+        codes = [index_of(pl.col(column), known_words) for column, known_words in code_words.items()]
         frame = frame.with_columns(codes).sort(COLUMNS[:4])
         curve = frame.select(COLUMNS[:3]).to_numpy()
         new = np.ones(len(curve), bool)
         new[1:] = (curve[1:] != curve[:-1]).any(axis=1)
         first = np.append(np.flatnonzero(new), len(curve))
-        mode, model, other = np.ascontiguousarray(curve[first[:-1]].T)
-        return cls(names, mode, model, other, first, frame["progress"].to_numpy(), frame["metric"].to_numpy())
+        mode, model, partner = np.ascontiguousarray(curve[first[:-1]].T)
+        return cls(names, mode, model, partner, first, frame["progress"].to_numpy(), frame["metric"].to_numpy())
 
     @classmethod
     def join(cls, a: "Curves", b: "Curves") -> "Curves":
@@ -106,12 +106,12 @@ class Curves:
         """Return all points as the long frame of `from_frame`: `mode, model, other, progress, metric`."""
         lengths = np.diff(self.first)
         names = pl.Series(self.models, dtype=pl.Utf8)
-        mode, model, other = (pl.Series(np.repeat(a, lengths)) for a in (self.mode, self.model, self.other))
+        mode, model, partner = (pl.Series(np.repeat(a, lengths)) for a in (self.mode, self.model, self.other))
         return pl.DataFrame(
             {
                 "mode": pl.Series(MODES).gather(mode),
                 "model": names.gather(model),
-                "other": names.gather(other.set(other < 0, None)),
+                "other": names.gather(partner.set(partner < 0, None)),
                 "progress": self.progress,
                 "metric": self.metric,
             }
@@ -163,10 +163,12 @@ class Curves:
             if index.size and not -1 <= index.min() <= index.max() < len(self.models):
                 wrong = index.max() if index.max() >= len(self.models) else index.min()
                 raise SpeedError(f"Curves: found {name} {wrong}; expected -1 to {len(self.models) - 1}.")
-        out = np.full(model.shape, np.nan)
-        for rows, span in self._found(mode, model, other):
-            out[rows] = np.interp(progress[rows], self.progress[span], self.metric[span], left=np.nan)
-        return out
+        shown_metric = np.full(model.shape, np.nan)
+        for curve_jobs, span in self._found(mode, model, other):
+            shown_metric[curve_jobs] = np.interp(
+                progress[curve_jobs], self.progress[span], self.metric[span], left=np.nan
+            )
+        return shown_metric
 
     def measured(self, mode: str, model, other, count: float) -> np.ndarray:
         """Return an array (n,): progress at a numbered measurement of each curve, linear between two.
@@ -182,29 +184,29 @@ class Curves:
             1: the first measurement.
         """
         model, other = (np.asarray(a, np.int64) for a in (model, other))
-        out = np.full(model.shape, np.nan)
-        for rows, span in self._found(mode, model, other):
+        progress_measured = np.full(model.shape, np.nan)
+        for curve_jobs, span in self._found(mode, model, other):
             points = np.append(0.0, self.progress[span])
-            out[rows] = np.interp(count, np.arange(len(points)), points, right=np.inf)
-        return out
+            progress_measured[curve_jobs] = np.interp(count, np.arange(len(points)), points, right=np.inf)
+        return progress_measured
 
-    def _found(self, mode: str, model, other):
+    def _found(self, mode: str, model, partner):
         """Yield the rows (n,) and points of each curve that some of so many models have."""
         keys = self._key(self.mode, self.model, self.other)
-        wanted = np.where(model >= 0, self._key(MODES.index(mode), model, other), -1)
+        wanted = np.where(model >= 0, self._key(MODES.index(mode), model, partner), -1)
         curve = np.searchsorted(keys, wanted)
-        known = np.append(keys, -2)[curve] == wanted
-        for k in np.unique(curve[known]):
-            yield known & (curve == k), slice(self.first[k], self.first[k + 1])
+        has_curve = np.append(keys, -2)[curve] == wanted
+        for k in np.unique(curve[has_curve]):
+            yield has_curve & (curve == k), slice(self.first[k], self.first[k + 1])
 
-    def _key(self, mode, model, other):
+    def _key(self, mode, model, partner):
         """Return an array of numbers that ascend with (mode, model, other)."""
         size = len(self.models)
-        return (mode * size + model) * (size + 1) + other + 1
+        return (mode * size + model) * (size + 1) + partner + 1
 
     def __repr__(self):
-        counts = ", ".join(f"{n} {mode}" for mode, n in zip(MODES, np.bincount(self.mode, minlength=3)) if n)
-        return f"Curves({len(self.models)} models; {counts or 'none'})"
+        curves_by_mode = ", ".join(f"{n} {mode}" for mode, n in zip(MODES, np.bincount(self.mode, minlength=3)) if n)
+        return f"Curves({len(self.models)} models; {curves_by_mode or 'none'})"
 
 
 def _checked(frame: pl.DataFrame) -> pl.DataFrame:
@@ -212,13 +214,13 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     need_columns(frame, "Curves", ("model", "progress", "metric"), "mode", "other")
     kinds = {"texts": (pl.Utf8, "mode", "model", "other"), "numbers": (pl.Float64, "progress", "metric")}
     frame = typed(frame, "Curves", kinds, {"mode": None, "other": None}).with_columns(pl.col("mode").fill_null("own"))
-    own = pl.col("mode") == "own"
+    trained_alone = pl.col("mode") == "own"
     progress = pl.col("progress")
     twice = pl.struct(COLUMNS[:4]).is_duplicated()
     rules = {
         "model": (pl.col("model").is_not_null(), "a name"),
         "mode": (pl.col("mode").is_in(MODES), f"one of {', '.join(MODES)}"),
-        "other": (own == pl.col("other").is_null(), "a name, or null where the mode is own"),
+        "other": (trained_alone == pl.col("other").is_null(), "a name, or null where the mode is own"),
         "progress": (progress.is_finite() & (progress >= 0) & ~twice, "a finite number >= 0, once in a curve"),
         "metric": (pl.col("metric").is_finite(), "a finite number"),
     }

@@ -86,12 +86,12 @@ class Delays:
             Rows as in `names`; nan if a kind says nothing of a model.
         """
         models = pl.Series(models, dtype=pl.Utf8)
-        rows = []
+        seconds_of_kinds = []
         for _, seconds in self.kinds:
-            others = dict(seconds).get(OTHERS, math.nan)
-            known = models.replace_strict(dict(seconds), default=others, return_dtype=pl.Float64)
-            rows.append(known.fill_null(others).to_numpy())
-        return np.array(rows).reshape(len(self.kinds), len(models))
+            seconds_of_others = dict(seconds).get(OTHERS, math.nan)
+            seconds_of_models = models.replace_strict(dict(seconds), default=seconds_of_others, return_dtype=pl.Float64)
+            seconds_of_kinds.append(seconds_of_models.fill_null(seconds_of_others).to_numpy())
+        return np.array(seconds_of_kinds).reshape(len(self.kinds), len(models))
 
     def seconds(self, kind: str, models: Iterable[str | None]) -> np.ndarray:
         """Return an array (n,) of the seconds before progress of each job at a start of one kind.
@@ -113,33 +113,33 @@ class Delays:
                 f"Add it: Delays(kinds={{{kind!r}: seconds}})."
             )
         models = list(models)
-        found = self.table(models)[self.names.index(kind)]
-        if len(lacking := np.flatnonzero(np.isnan(found))):
+        delay_seconds = self.table(models)[self.names.index(kind)]
+        if len(lacking := np.flatnonzero(np.isnan(delay_seconds))):
             raise SpeedError(
                 f"Delays.kinds: {kind!r} says nothing of model {models[lacking[0]]!r}; expected seconds for it, or for "
                 f"{OTHERS!r}, all others. {len(lacking) - 1} more jobs like it."
             )
-        return found
+        return delay_seconds
 
 
-def _named(pairs, of: str = "") -> dict:
+def _named(pairs, of_kind: str = "") -> dict:
     """Return a mapping, or the pairs of one, as a dict."""
     try:
         return dict(pairs)
     except (TypeError, ValueError) as error:
         raise SpeedError(
-            f"Delays.kinds{of}: found {pairs!r}; expected seconds by name, such as {{'warm': 2.0}}."
+            f"Delays.kinds{of_kind}: found {pairs!r}; expected seconds by name, such as {{'warm': 2.0}}."
         ) from error
 
 
 def _check_kinds(kinds: dict[str, dict[str, float]]) -> None:
     """Raise SpeedError unless all names are texts and all times finite seconds."""
-    for kind, of in kinds.items():
+    for kind, seconds_of_models in kinds.items():
         if not isinstance(kind, str) or not kind:
             raise SpeedError(f"Delays.kinds: found kind {kind!r}; expected a name, such as 'warm'.")
-        if not of:
+        if not seconds_of_models:
             raise SpeedError(f"Delays.kinds: {kind!r} names no model; expected seconds, or seconds by model.")
-        for model, seconds in of.items():
+        for model, seconds in seconds_of_models.items():
             if not isinstance(model, str) or not model:
                 raise SpeedError(
                     f"Delays.kinds: {kind!r} has model {model!r}; expected a name, or {OTHERS!r} for others."

@@ -19,29 +19,29 @@ def seconds_to(speeds: Speeds, model, progress, types, nodes, gpus) -> np.ndarra
 def _seconds_to(table, model, progress, types, nodes, gpus):
     """Return an array (n,) of the seconds of `seconds_to`, job by job."""
     seg_first = table.seg_first
-    out = np.full(model.shape[0], np.nan)
+    seconds_of_jobs = np.full(model.shape[0], np.nan)
     unknown = np.empty(0, np.int64)
     for i in range(model.shape[0]):
         m = model[i]
         if m < 0:
             continue
-        at = find_row(table.rows, m, types[i], nodes[i], gpus[i], unknown)
-        if at < 0:
+        rate_row = find_row(table.rows, m, types[i], nodes[i], gpus[i], unknown)
+        if rate_row < 0:
             continue
         total = 0.0
         begin = 0.0
         for s in range(seg_first[m], seg_first[m + 1]):
             end = min(table.seg_end[s], progress[i])
             if end > begin:
-                total += (end - begin) / table.rate[at + s - seg_first[m]]
+                total += (end - begin) / table.rate[rate_row + s - seg_first[m]]
                 begin = end
-        out[i] = total
-    return out
+        seconds_of_jobs[i] = total
+    return seconds_of_jobs
 
 
 def segment_end(speeds: Speeds, model, progress) -> np.ndarray:
     """Return an array (n,): progress at which each job's segment (epoch) ends, nan without a model; at an end, the next one's."""
     # A rounding error must not leave a job in an epoch that it has finished.
     progress = np.asarray(progress, np.float64) * (1 + 1e-9)
-    at = segments_at(speeds.seg_first, speeds.seg_end, np.asarray(model, np.int64), progress)
-    return np.where(at >= 0, speeds.seg_end[at], np.nan)
+    segment_entry = segments_at(speeds.seg_first, speeds.seg_end, np.asarray(model, np.int64), progress)
+    return np.where(segment_entry >= 0, speeds.seg_end[segment_entry], np.nan)

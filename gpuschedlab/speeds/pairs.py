@@ -15,11 +15,11 @@ def pair_matrix(models: tuple[str, ...], pairs: Mapping[tuple[str, str], float] 
     if not pairs:
         return None
     index = {name: i for i, name in enumerate(models)}
-    out = np.full((len(models), len(models)), np.nan)
+    pair_factors = np.full((len(models), len(models)), np.nan)
     for (a, b), factor in pairs.items():
         if a in index and b in index:
-            out[index[a], index[b]] = factor
-    return out
+            pair_factors[index[a], index[b]] = factor
+    return pair_factors
 
 
 def join_pairs(a, b) -> dict[str, np.ndarray | None]:
@@ -31,11 +31,11 @@ def join_pairs(a, b) -> dict[str, np.ndarray | None]:
     n = len(b.models)
     joined: dict[str, np.ndarray | None] = dict.fromkeys(PAIRS)
     for name in PAIRS:
-        parts = ((getattr(a, name), slice(0, m)), (getattr(b, name), slice(m, m + n)))
-        if any(matrix is not None for matrix, _ in parts):
-            joined[name] = out = np.full((m + n, m + n), np.nan)
-            for matrix, at in parts:
-                out[at, at] = np.nan if matrix is None else matrix
+        pair_matrices = ((getattr(a, name), slice(0, m)), (getattr(b, name), slice(m, m + n)))
+        if any(matrix is not None for matrix, _ in pair_matrices):
+            joined[name] = joined_matrix = np.full((m + n, m + n), np.nan)
+            for matrix, model_span in pair_matrices:
+                joined_matrix[model_span, model_span] = np.nan if matrix is None else matrix
     return joined
 
 

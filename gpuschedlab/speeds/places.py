@@ -39,12 +39,14 @@ def find_places(speeds, types, nodes, gpus) -> np.ndarray:
     """Return an array (M, C): where each model's rates in each configuration begin, -1 for none; as `codes.find_row` finds it."""
     any_ = np.full(len(types), ANY)
     keys = [config_codes(types, n, g) for n, g in ((nodes, gpus), (any_, gpus), (any_, any_))]
-    out = np.full((len(speeds.models), len(types)), -1, np.int64)
+    rate_places = np.full((len(speeds.models), len(types)), -1, np.int64)
     for m in range(len(speeds.models)):
-        own = slice(speeds.first[m], speeds.first[m + 1])
-        code = speeds.code[own]
-        row = speeds.row[own]
+        model_entries = slice(speeds.first[m], speeds.first[m + 1])
+        code = speeds.code[model_entries]
+        row = speeds.row[model_entries]
         for key in keys:
-            at = np.minimum(np.searchsorted(code, key), len(code) - 1)
-            out[m] = np.where((out[m] < 0) & (code[at] == key) & (types >= 0), row[at], out[m])
-    return out
+            code_index = np.minimum(np.searchsorted(code, key), len(code) - 1)
+            rate_places[m] = np.where(
+                (rate_places[m] < 0) & (code[code_index] == key) & (types >= 0), row[code_index], rate_places[m]
+            )
+    return rate_places

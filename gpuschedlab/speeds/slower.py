@@ -41,13 +41,13 @@ def scaled_type(speeds: Speeds, gpu_type: str, factor: float, name: str | None =
     owner = np.concatenate([model, model[of_type]])
     codes = np.concatenate([speeds.code, code[of_type]])
     order = np.lexsort((codes, owner))
-    rows = np.concatenate([speeds.row, moved[of_type]])
+    rate_rows = np.concatenate([speeds.row, moved[of_type]])
     return replace(
         speeds,
         gpu_types=(*speeds.gpu_types, name),
         first=np.searchsorted(owner[order], np.arange(len(speeds.models) + 1)),
         code=codes[order],
-        row=rows[order],
+        row=rate_rows[order],
         rate=rate,
         shapes={**shapes, **speeds.shapes},
     )

@@ -101,17 +101,17 @@ def default_speeds(cluster: Cluster) -> Speeds:
 
 @lru_cache(maxsize=16)
 def _default(groups, capacity):
-    table = pl.read_csv(path("models/models.csv"))
-    spread = _spread_table(table.filter(kind="n_nodes"))
-    types = _relative_speeds(table, "gpu_type")
-    pairs = _relative_speeds(table, "partner")
+    measured_speeds = pl.read_csv(path("models/models.csv"))
+    spread = _spread_table(measured_speeds.filter(kind="n_nodes"))
+    types = _relative_speeds(measured_speeds, "gpu_type")
+    pairs = _relative_speeds(measured_speeds, "partner")
     return _relative(spread, types, groups, min(MOST_GPUS, capacity), pairs)
 
 
 def _relative_speeds(table, kind: str) -> dict[tuple[str, str], float]:
     """Return a dict of the measured speeds of one kind: {(model, value of the column of that name): relative speed}."""
-    rows = table.filter(kind=kind).select("model", kind, "relative_speed")
-    return {(model, value): speed for model, value, speed in rows.iter_rows()}
+    speeds_of_kind = table.filter(kind=kind).select("model", kind, "relative_speed")
+    return {(model, value): speed for model, value, speed in speeds_of_kind.iter_rows()}
 
 
 def _spread_table(frame):
@@ -121,26 +121,28 @@ def _spread_table(frame):
         raise SpeedError(
             "placement_speeds: found no rows, or a relative_speed <= 0; expected speeds > 0 against one node."
         )
-    table = {}
+    slowdowns = {}
     ordered = frame.sort("model", "n_gpus", "n_nodes")
-    for (model, gpus), rows in ordered.group_by("model", "n_gpus", maintain_order=True):
-        rows = rows.filter(pl.col("n_nodes") > 1)
-        x = np.concatenate([[0.0], np.log2(rows["n_nodes"].to_numpy())])
-        y = np.concatenate([[1.0], np.minimum(rows["relative_speed"].to_numpy(), 1.0)])
-        table.setdefault(model, []).append((gpus, x, y))
-    return table
+    for (model, gpus), measured_spreads in ordered.group_by("model", "n_gpus", maintain_order=True):
+        measured_spreads = measured_spreads.filter(pl.col("n_nodes") > 1)
+        x = np.concatenate([[0.0], np.log2(measured_spreads["n_nodes"].to_numpy())])
+        y = np.concatenate([[1.0], np.minimum(measured_spreads["relative_speed"].to_numpy(), 1.0)])
+        slowdowns.setdefault(model, []).append((gpus, x, y))
+    return slowdowns
 
 
 def _spread_speed(measured, gpus, spread):
     """Return an array of relative speeds of one model for arrays of GPUs and spreads."""
     x = np.log2(spread)
-    at = np.array([np.interp(x, xs, ys) for _, xs, ys in measured])
+    speed_at_knots = np.array([np.interp(x, xs, ys) for _, xs, ys in measured])
     knots = np.log2([g for g, _, _ in measured])
-    place = np.interp(np.log2(gpus), knots, np.arange(len(knots)))
-    low = np.floor(place).astype(int)
+    knot_place = np.interp(np.log2(gpus), knots, np.arange(len(knots)))
+    low = np.floor(knot_place).astype(int)
     high = np.minimum(low + 1, len(knots) - 1)
     column = np.arange(len(gpus))
-    return at[low, column] + (place - low) * (at[high, column] - at[low, column])
+    return speed_at_knots[low, column] + (knot_place - low) * (
+        speed_at_knots[high, column] - speed_at_knots[low, column]
+    )
 
 
 def _relative(spread, by_type, shapes, gpus, sharing):

@@ -209,13 +209,17 @@ class Speeds:
         check_asked(self, model, progress, types, nodes, gpus)
         if self._places.first_asked(types, nodes, gpus):
             return rates_of(RateTable.of(self), model, progress, types, nodes, gpus)
-        known = model >= 0
-        out = np.full((len(model), len(types)), np.nan)
-        own = model[known]
-        at = self.places(types, nodes, gpus)[own]
-        segment = segments_at(self.seg_first, self.seg_end, own, progress[known]) - self.seg_first[own]
-        out[known] = np.where(at >= 0, self.rate[np.maximum(at, 0) + segment[:, None]], np.nan)
-        return out
+        has_model = model >= 0
+        job_rates = np.full((len(model), len(types)), np.nan)
+        known_model = model[has_model]
+        rate_places = self.places(types, nodes, gpus)[known_model]
+        segment = (
+            segments_at(self.seg_first, self.seg_end, known_model, progress[has_model]) - self.seg_first[known_model]
+        )
+        job_rates[has_model] = np.where(
+            rate_places >= 0, self.rate[np.maximum(rate_places, 0) + segment[:, None]], np.nan
+        )
+        return job_rates
 
     def places(self, types, nodes, gpus) -> np.ndarray:
         """Return an array (M, C): where in `rate` the first segment of each model under each configuration (C,) is; -1 for none.
@@ -248,9 +252,11 @@ class Speeds:
         """
         model = np.asarray(model, np.int64)[:, None]
         gpus = np.asarray(gpus, np.int64)[:, None]
-        own = (model * len(self.gpu_types) + types) << 20
-        found = (np.isin(own + gpus, self._demands) | np.isin(own + ANY, self._demands)) & (types >= 0)
-        return found | (model < 0) | ~found.any(axis=1, keepdims=True)
+        demand_code = (model * len(self.gpu_types) + types) << 20
+        has_speed = (np.isin(demand_code + gpus, self._demands) | np.isin(demand_code + ANY, self._demands)) & (
+            types >= 0
+        )
+        return has_speed | (model < 0) | ~has_speed.any(axis=1, keepdims=True)
 
     @cached_property
     def _decoded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str | None]]:
@@ -275,8 +281,10 @@ class Speeds:
         """
         model = np.asarray(model, np.int64)
         progress = np.asarray(progress, np.float64)
-        at = segments_at(self.seg_first, self.seg_end, model, progress)
-        return np.where((at < 0) | (at == self.seg_first[model + 1] - 1), np.inf, self.seg_end[at])
+        segment_entry = segments_at(self.seg_first, self.seg_end, model, progress)
+        return np.where(
+            (segment_entry < 0) | (segment_entry == self.seg_first[model + 1] - 1), np.inf, self.seg_end[segment_entry]
+        )
 
     def configurations(self, model: str | None = None) -> pl.DataFrame:
         """Return a frame of the known rates, one row a configuration.
