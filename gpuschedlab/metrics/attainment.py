@@ -50,9 +50,9 @@ def has_deadline(run, censored: bool = False) -> np.ndarray:
 def late(run, censored: bool = False) -> np.ndarray:
     """Return an array (n,): 1 if a job ended after its first deadline, 0 if not, nan if that is not known or it has none."""
     slo = _judge(run, censored)
-    out = np.full(len(reading(run)["jobs"]["end"]), np.nan)
-    out[slo.rows[slo.known[0]]] = ~slo.met[slo.known[0], 0]
-    return out
+    job_is_late = np.full(len(reading(run)["jobs"]["end"]), np.nan)
+    job_is_late[slo.rows[slo.known[0]]] = ~slo.met[slo.known[0], 0]
+    return job_is_late
 
 
 def slo_attainment(run, censored: bool = False) -> float:

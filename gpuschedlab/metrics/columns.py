@@ -152,8 +152,8 @@ def known(given, censored: bool) -> np.ndarray:
 def known_jobs(given, censored: bool, *names: str) -> list[np.ndarray]:
     """Return a list of columns (k,), in the order of `names`, of the jobs with a known completion time."""
     jobs = jobs_of(given)
-    rows = known(given, censored)
-    return [jobs[name][rows] for name in names]
+    known_rows = known(given, censored)
+    return [jobs[name][known_rows] for name in names]
 
 
 def shown(value: object) -> str:
@@ -185,8 +185,8 @@ def check_texts(source: str, name: str, value: object):
     """Raise a RunError if a value is not a mapping of texts to texts."""
     are_texts = isinstance(value, Mapping)
     if are_texts:
-        parts = [*value.keys(), *value.values()]
-        are_texts = all(isinstance(part, str) for part in parts)
+        keys_and_texts = [*value.keys(), *value.values()]
+        are_texts = all(isinstance(part, str) for part in keys_and_texts)
     if not are_texts:
         raise RunError(f"{source}: found {name}={shown(value)}; expected a dict of texts for {name}.")
 
@@ -210,7 +210,7 @@ def names_of(source: str, name: str, value: object, known: Iterable[str]) -> lis
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise RunError(f"{source}: found {name}={shown(value)}; expected a list of {expected}.")
     names = list(value)
-    unknown = [text for text in names if not isinstance(text, str) or text not in choices]
+    unknown = [metric_name for metric_name in names if not isinstance(metric_name, str) or metric_name not in choices]
     if unknown:
         raise RunError(f"{source}: found unknown {name} {shown(sorted(unknown, key=str))}; expected {expected}.")
     return names

@@ -132,25 +132,25 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
     requested = np.maximum(1.0, np.ceil(jobs["gpus"].to_numpy()))
     name = jobs["model"].fill_null("").to_numpy()
     for m, model in enumerate(speeds.models):
-        rows = np.flatnonzero(name == model)
+        jobs_of_model = np.flatnonzero(name == model)
         entries = np.arange(speeds.first[m], speeds.first[m + 1])
         # Tables by exact placement (negative codes) belong to jobs with fixed GPUs: those stay rigid.
         entries = entries[speeds.code[entries] >= 0]
-        if not len(rows) or not len(entries):
+        if not len(jobs_of_model) or not len(entries):
             continue
         kind = speeds.code[entries] >> 40
         gpus = (speeds.code[entries] & ANY).astype(float)
-        requests = requested[rows][:, None]
+        requests = requested[jobs_of_model][:, None]
         needs = np.where(gpus == ANY, requests, gpus)
         possible = np.ones(needs.shape, bool)
         if speeds.relative[m]:
             # Speeds relative to the duration on the requested GPUs do not cover other numbers of GPUs.
             possible = needs == requests
-        seconds = _seconds(speeds, m, entries, _work(jobs, speeds, m)[rows])
+        seconds = _seconds(speeds, m, entries, _work(jobs, speeds, m)[jobs_of_model])
         for t, code in enumerate(speeds.type_codes(cluster.gpu_types)):
             fits = possible & (kind == code) & (needs <= cluster.capacity[t])
-            waits = np.maximum(1.0, needs / share[rows, t][:, None])
-            alone[rows, t] = np.where(fits, seconds * waits, np.inf).min(axis=1)
+            waits = np.maximum(1.0, needs / share[jobs_of_model, t][:, None])
+            alone[jobs_of_model, t] = np.where(fits, seconds * waits, np.inf).min(axis=1)
     return np.where(np.isfinite(alone).any(axis=1, keepdims=True), alone, rigid)
 
 

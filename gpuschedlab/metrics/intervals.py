@@ -156,8 +156,8 @@ def autocorrelation_times(*series: np.ndarray) -> float:
 
     A time is 1 + 2 x the sum of autocorrelations up to the first lag that is 5 of such times (Sokal, 1997), at least 1.
     """
-    counts = [len(values) / _autocorrelation_time(values) for values in series]
-    return float(min(counts))
+    times_of_series = [len(values) / _autocorrelation_time(values) for values in series]
+    return float(min(times_of_series))
 
 
 def _autocorrelation_time(values: np.ndarray) -> float:
@@ -188,7 +188,7 @@ def _times(*series: np.ndarray, carry: tuple[np.ndarray, ...]) -> float:
     times = autocorrelation_times(*series)
     if times < TIMES:
         return np.nan
-    sums = np.stack([_sums(np.abs(values), STRETCHES) for values in carry])
+    sums = np.stack([_sums(np.abs(carried_series), STRETCHES) for carried_series in carry])
     squares = (sums**2).sum(axis=1)
     if (sums.sum(axis=1) ** 2 >= FILLED * squares).all():
         return times

@@ -155,11 +155,11 @@ class Weeks:
         week = self.noun.removesuffix("s")
         interval = f"95 %: {times(middle.low)} to {times(middle.high)}"
         extent = f"from {times(ratios.min())} to {times(ratios.max())}"
-        text = f"{times(middle.median)} times {direction} under {self._marked[0]} in the middle {week} ({interval}), {extent}"
+        amounts_in_words = f"{times(middle.median)} times {direction} under {self._marked[0]} in the middle {week} ({interval}), {extent}"
         if len(ratios) >= NUMBERED:
             number = 1 + int((ratios > ratios[0]).sum())
-            text += f"; this {week} is number {number} of {len(ratios)}"
-        return text
+            amounts_in_words += f"; this {week} is number {number} of {len(ratios)}"
+        return amounts_in_words
 
     @property
     def _marked(self) -> list[str]:
@@ -210,10 +210,10 @@ class Weeks:
     def summary(self) -> dict:
         """Return a dict of the findings as plain values, for JSON."""
         middle = self.interval
-        values = {"now": self.names[0], "before": self.names[1], "measure": self.measure, "kind": self.kind}
-        values |= {"weeks": len(self.seeds), "seeds": list(self.seeds), "ratios": self.ratios.tolist()}
-        values |= {"median": middle.median, "low": _known(middle.low), "high": _known(middle.high)}
-        return values | {"this": float(self.ratios[0]), "rank": self.rank, "growing": list(self.growing)}
+        findings = {"now": self.names[0], "before": self.names[1], "measure": self.measure, "kind": self.kind}
+        findings |= {"weeks": len(self.seeds), "seeds": list(self.seeds), "ratios": self.ratios.tolist()}
+        findings |= {"median": middle.median, "low": _known(middle.low), "high": _known(middle.high)}
+        return findings | {"this": float(self.ratios[0]), "rank": self.rank, "growing": list(self.growing)}
 
     def _repr_html_(self) -> str:
         return self.html

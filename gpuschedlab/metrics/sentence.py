@@ -159,7 +159,7 @@ class Difference:
     @property
     def _figures(self) -> list[str]:
         """List of the values of both, as HTML."""
-        return [f'<b class="{role}">{text}</b>' for role, text in zip(ROLES, self._amounts())]
+        return [f'<b class="{role}">{amount_text}</b>' for role, amount_text in zip(ROLES, self._amounts())]
 
     @property
     def _direction(self) -> str:

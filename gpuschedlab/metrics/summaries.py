@@ -108,48 +108,48 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     original = run
     run = reading(run)
     jobs = run["jobs"]
-    rows = run.counted
+    counted_jobs = run.counted
     names = ("submit", "end", "duration", "queueing", "contention")
     measured = dict(zip(names, known_jobs(jobs, censored, *names), strict=True))
-    values = _of_times(measured)
+    metric_values = _of_times(measured)
     if speeds is not None:
-        values |= _fairness(fairness.finish_time_fairness_by_type(original, speeds, censored))
+        metric_values |= _fairness(fairness.finish_time_fairness_by_type(original, speeds, censored))
     elif fairness.elastic_jobs(run):  # what their durations say would look fair
-        values |= dict.fromkeys(("rho_mean", "rho_worst", "unfair_fraction"))
+        metric_values |= dict.fromkeys(("rho_mean", "rho_worst", "unfair_fraction"))
     else:
-        values |= _fairness(fairness.finish_time_fairness(measured, True))
-    values["jobs"] = int(rows.sum())
-    values["finished"] = len(measured["end"])
-    values["unfinished"] = int(np.isnan(jobs["end"][rows]).sum())
-    values["censored"] = 0
+        metric_values |= _fairness(fairness.finish_time_fairness(measured, True))
+    metric_values["jobs"] = int(counted_jobs.sum())
+    metric_values["finished"] = len(measured["end"])
+    metric_values["unfinished"] = int(np.isnan(jobs["end"][counted_jobs]).sum())
+    metric_values["censored"] = 0
     if "censored" in jobs:
-        values["censored"] = int(jobs["censored"][rows].sum())
-    values |= _of_use(run)
-    values["preemptions"] = int(jobs["preemptions"][rows].sum())
-    values["failures"] = int(jobs["failures"][rows].sum())
-    values["restarts_mean"] = 0.0
-    if rows.any():
+        metric_values["censored"] = int(jobs["censored"][counted_jobs].sum())
+    metric_values |= _of_use(run)
+    metric_values["preemptions"] = int(jobs["preemptions"][counted_jobs].sum())
+    metric_values["failures"] = int(jobs["failures"][counted_jobs].sum())
+    metric_values["restarts_mean"] = 0.0
+    if counted_jobs.any():
         # A job that never started has -1 restarts by the formula, and none in truth.
-        values["restarts_mean"] = times.mean_of(jobs["restarts"][rows].clip(0))
+        metric_values["restarts_mean"] = times.mean_of(jobs["restarts"][counted_jobs].clip(0))
     slos_kept = attainment.slo_attainment(run, censored)
-    values["slo_attainment"] = slos_kept
-    values["late"] = 1.0 - slos_kept
-    values["slo_violation"] = attainment.slo_violation(run, censored)
-    values["cost"] = None
+    metric_values["slo_attainment"] = slos_kept
+    metric_values["late"] = 1.0 - slos_kept
+    metric_values["slo_violation"] = attainment.slo_violation(run, censored)
+    metric_values["cost"] = None
     if prices is not None:
-        values["cost"] = usage.cost(run, prices)
-    values["seconds"] = run.info.get("seconds")
-    return {name: _unless_nan(values[name]) for name in METRICS}
+        metric_values["cost"] = usage.cost(run, prices)
+    metric_values["seconds"] = run.info.get("seconds")
+    return {name: _unless_nan(metric_values[name]) for name in METRICS}
 
 
 def _of_times(measured: dict[str, np.ndarray]) -> dict:
     """Return a dict of the metrics of times of the measured jobs, by their columns (k,)."""
-    values = {"bounded_slowdown_mean": times.mean_of(times.bounded_slowdown(measured, censored=True))}
+    time_metrics = {"bounded_slowdown_mean": times.mean_of(times.bounded_slowdown(measured, censored=True))}
     for function in (times.jct, times.queueing, times.slowdown):
         spread = times.spread(function(measured, True))
         for part, value in spread._asdict().items():
-            values[f"{function.__name__}_{part}"] = value
-    return values
+            time_metrics[f"{function.__name__}_{part}"] = value
+    return time_metrics
 
 
 def _of_use(run) -> dict:
@@ -215,9 +215,9 @@ def compare(runs: dict, metrics: list[str] | None = None, **options) -> pl.DataF
     names = list(METRICS)
     if metrics is not None:
         names = names_of("compare", "metrics", metrics, METRICS)
-    rows = [{"policy": name} | summary(run, **options) for name, run in runs.items()]
+    run_summaries = [{"policy": name} | summary(run, **options) for name, run in runs.items()]
     kinds = dict.fromkeys(METRICS, pl.Float64)
-    if rows:
-        kinds |= {name: pl.Int64 for name in METRICS if isinstance(rows[0][name], int)}
-    table = pl.DataFrame(rows, schema={"policy": pl.Utf8} | kinds)
-    return table.select("policy", *names)
+    if run_summaries:
+        kinds |= {name: pl.Int64 for name in METRICS if isinstance(run_summaries[0][name], int)}
+    metric_table = pl.DataFrame(run_summaries, schema={"policy": pl.Utf8} | kinds)
+    return metric_table.select("policy", *names)

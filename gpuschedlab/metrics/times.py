@@ -55,11 +55,11 @@ def measured(run, censored: bool = False) -> pl.DataFrame:
     >>> measured(jobs).height, measured(jobs, censored=True).height
     (1, 2)
     """
-    rows = known(run, censored)
+    known_rows = known(run, censored)
     jobs = run
     if not isinstance(run, pl.DataFrame):
         jobs = run.jobs
-    return jobs.filter(pl.Series(rows))
+    return jobs.filter(pl.Series(known_rows))
 
 
 def jct(run, censored: bool = False) -> np.ndarray:

@@ -29,9 +29,9 @@ def line_of(run, *names: str) -> dict[str, np.ndarray]:
     if not len(time):
         return {name: line[name] for name in ("time", *names)}
     first, last = np.searchsorted(time, [begin, stop], side="right") - 1
-    rows = np.arange(first, last + 1 + (time[last] < stop))
-    rows[-1] = last
-    within = {name: line[name][rows] for name in ("time", *names)}
+    timeline_rows = np.arange(first, last + 1 + (time[last] < stop))
+    timeline_rows[-1] = last
+    within = {name: line[name][timeline_rows] for name in ("time", *names)}
     within["time"][0] = begin
     within["time"][-1] = stop
     return within
@@ -313,8 +313,8 @@ def cost(run, prices: float | dict[str, float]) -> float:
     run = reading(run)
     if not isinstance(prices, dict):
         return billed(run) / 3600.0 * prices
-    parts = [_paid(run, "gpu_type", "gpus", "start", "end"), _reserved(run)]
-    columns = [np.concatenate(pair) for pair in zip(*parts, strict=True)]
+    paid_stretches = [_paid(run, "gpu_type", "gpus", "start", "end"), _reserved(run)]
+    columns = [np.concatenate(pair) for pair in zip(*paid_stretches, strict=True)]
     kind, gpus, start, end = columns
     kinds, kind = np.unique(kind.astype(str), return_inverse=True)
     missing = sorted(set(kinds.tolist()) - set(prices))

@@ -89,22 +89,22 @@ def compared(
     check_text("sentence", "place", scope.place)
     if measure == "cost":
         return _of_cost(runs, now is not before, names, scope, prices)
-    values = np.array([MEASURES[measure](run, censored) for run in runs])
+    measured_jobs = np.array([MEASURES[measure](run, censored) for run in runs])
     eligible = _eligible(now, measure, censored)
     if scope.among is not None:
         eligible &= np.asarray(scope.among)
-    rows = np.flatnonzero(np.isfinite(values).all(axis=0) & eligible)
-    of = scope.of
-    if len(rows) < eligible.sum():
-        of = f"{of} {_decided(runs, measure, censored)}".strip()
-    mine = values[0, rows]
-    theirs = values[-1, rows]
+    judged = np.flatnonzero(np.isfinite(measured_jobs).all(axis=0) & eligible)
+    scope_of = scope.of
+    if len(judged) < eligible.sum():
+        scope_of = f"{scope_of} {_decided(runs, measure, censored)}".strip()
+    mine = measured_jobs[0, judged]
+    theirs = measured_jobs[-1, judged]
     means = (mean_of(mine), mean_of(theirs))
     least = 0.0
     if measure in TIMES:
         least = least_of(*means)
-    gain = _moved(jobs, rows, theirs - mine, least, measure)
-    loss = _moved(jobs, rows, mine - theirs, least, measure)
+    gain = _moved(jobs, judged, theirs - mine, least, measure)
+    loss = _moved(jobs, judged, mine - theirs, least, measure)
     kind = "self"
     change = (1.0, 1.0, 1.0)
     fewest = 1
@@ -115,12 +115,12 @@ def compared(
             change, kind = _happened(measure, mine, theirs)
         else:
             fewest = FEWEST
-            change, kind = _judged(measure, jobs["submit"][rows], mine, theirs)
+            change, kind = _judged(measure, jobs["submit"][judged], mine, theirs)
         if not any(len(moved.rows) or moved.over for moved in (gain, loss)):
             kind = "same"
-    if now is not before and len(rows) < fewest:
+    if now is not before and len(judged) < fewest:
         kind = "few"
-    return Difference(kind, measure, tuple(names[:2]), *means, len(rows), *change, gain, loss, of, scope.place)
+    return Difference(kind, measure, tuple(names[:2]), *means, len(judged), *change, gain, loss, scope_of, scope.place)
 
 
 def _of_cost(runs: list, are_two: bool, names, scope: Scope, prices) -> Difference:
@@ -290,11 +290,11 @@ def _jct(run, censored: bool, column: str = "") -> np.ndarray:
 
 def _unfair(run, censored: bool) -> np.ndarray:
     """Return an array with 1 if a job is treated unfairly, 0 if not, nan if that is not known."""
-    rows = known(run, censored)
+    known_rows = known(run, censored)
     rho = fairness.finish_time_fairness(run, censored)
-    out = np.full(len(rows), np.nan)
-    out[rows] = np.where(np.isnan(rho), np.nan, rho > 1.0 + 1e-9)
-    return out
+    is_unfair = np.full(len(known_rows), np.nan)
+    is_unfair[known_rows] = np.where(np.isnan(rho), np.nan, rho > 1.0 + 1e-9)
+    return is_unfair
 
 
 MEASURES = {
@@ -376,14 +376,14 @@ def _moved(jobs, rows: np.ndarray, change: np.ndarray, least: float, measure: st
     rounding = 0.0
     if measure in TIMES:
         rounding = ROUNDING * float(np.nanmax(jobs["end"][rows], initial=0.0))
-    counts = change > least + rounding
+    moves_enough = change > least + rounding
     over = 0.0
-    if counts.sum() < (change > rounding).sum():
+    if moves_enough.sum() < (change > rounding).sum():
         over = least
-    if not counts.any():
+    if not moves_enough.any():
         return NO_JOBS._replace(over=over)
-    moved = rows[counts]
-    change = change[counts]
+    moved = rows[moves_enough]
+    change = change[moves_enough]
     borders = GROUPS
     if jobs["duration"][rows].mean() < BRIEF:
         borders = (*GROUPS, *BRIEF_GROUPS)
