@@ -143,31 +143,33 @@ def solvers() -> dict[str, tuple[str, str]]:
     First come classes in this folder that have a `word`, then those of papers by their names.
     """
     home = Path(__file__).parent
-    found = {}
+    solver_classes = {}
     for path in home.rglob("*.py"):
         inside = path.relative_to(home).with_suffix("")
         module = ".".join((__package__, *inside.parts))
-        found |= {word: (module, name) for name, word in SOLVER.findall(path.read_text(encoding="utf-8"))}
-    return dict(sorted(found.items())) | {
+        solver_classes |= {
+            solver_word: (module, name) for name, solver_word in SOLVER.findall(path.read_text(encoding="utf-8"))
+        }
+    return dict(sorted(solver_classes.items())) | {
         name.lower(): (module, name) for name, module in names_of_papers("optim").items()
     }
 
 
 def _make(solver: str, options: dict):
     """Return the solver of that name, with these options: an object with `solve(program)`."""
-    word = solver.partition("-")[0] if solver.startswith("pop-") else solver
-    if word not in solvers():
+    solver_word = solver.partition("-")[0] if solver.startswith("pop-") else solver
+    if solver_word not in solvers():
         raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(solvers())}.")
-    if word == "pop":
-        parts = solver[4:]
-        if solver != "pop" and not (parts.isdecimal() and int(parts) >= 1):
+    if solver_word == "pop":
+        pop_parts = solver[4:]
+        if solver != "pop" and not (pop_parts.isdecimal() and int(pop_parts) >= 1):
             raise SolverError(f"solve: found solver {solver!r}; expected pop-K with K parts, such as pop-16.")
-        options = {"sessions": Session} | ({"parts": int(parts)} if parts else {}) | options
-    module, name = solvers()[word]
+        options = {"sessions": Session} | ({"parts": int(pop_parts)} if pop_parts else {}) | options
+    module, name = solvers()[solver_word]
     kind = getattr(importlib.import_module(module), name)
     try:
         inspect.signature(kind).bind(**options)
     except TypeError as error:
-        known = ", ".join(inspect.signature(kind).parameters)
-        raise SolverError(f"{solver}: {error}; expected options among {known}.") from error
+        known_options = ", ".join(inspect.signature(kind).parameters)
+        raise SolverError(f"{solver}: {error}; expected options among {known_options}.") from error
     return kind(**options)

@@ -43,16 +43,16 @@ def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=
     largest = float(np.abs(problem.utility[job, config]).max(initial=0.0))
     slack = max(slack, CLOSED * largest)
     solver = Highs(time_limit, gap, work=work, mip_abs_gap=slack, **(WHOLE if problem.mandatory.any() else _known()))
-    found = solver.solve(_program(problem, alike, first, job, config))
+    solution = solver.solve(_program(problem, alike, first, job, config))
     choice = np.full(n, -1)
     members = np.split(np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike, minlength=len(first)))[:-1])
-    taken = np.zeros(len(first), np.int64)
-    for cell in np.flatnonzero(found.x > 0.5):
+    placed_members = np.zeros(len(first), np.int64)
+    for cell in np.flatnonzero(solution.x > 0.5):
         c = alike[job[cell]]
-        many = round(found.x[cell])
-        choice[members[c][taken[c] : taken[c] + many]] = config[cell]
-        taken[c] += many
-    return Closed(choice, found.bound, found.status)
+        many = round(solution.x[cell])
+        choice[members[c][placed_members[c] : placed_members[c] + many]] = config[cell]
+        placed_members[c] += many
+    return Closed(choice, solution.bound, solution.status)
 
 
 @cache

@@ -254,16 +254,16 @@ def _search_prices(v, configs, hulls, warm, gap, most):
         relaxed = duals[types] + (duals[:types] * capacity).sum()
         if bound - relaxed <= gap * scale:
             break
-        at = tried[count]
-        at[:] = np.maximum(weight * best + (1.0 - weight) * duals[:types], 0.0)
+        trial_prices = tried[count]
+        trial_prices[:] = np.maximum(weight * best + (1.0 - weight) * duals[:types], 0.0)
         used = pool[count, :types]
-        here, pool[count, types] = evaluate(v, configs, hulls, at, Assignment(choice, used))
+        here, pool[count, types] = evaluate(v, configs, hulls, trial_prices, Assignment(choice, used))
         paid = (duals[:types] * used).sum()
         gain = pool[count, types] - duals[types] - paid
         count += 1
         if here < bound:
             bound = here
-            best[:] = at
+            best[:] = trial_prices
         elif weight == 0.0 and gain <= EPS * scale:
             break
         # Half-way again where the answer helps the master; nearer to the master's own prices where it does not.

@@ -54,7 +54,7 @@ def _core_choices(v, configs, prices, limit):
     gpus = configs.gpus
     type_of = configs.type_of
     n, C = v.shape
-    at = np.zeros(n + 1, np.int64)
+    first_choice = np.zeros(n + 1, np.int64)
     config = np.empty(16 * n + 64, np.int64)
     loss = np.empty(16 * n + 64)
     worth = np.zeros(C + 1)  # the last is none
@@ -65,7 +65,7 @@ def _core_choices(v, configs, prices, limit):
             fits = gpus[c] <= configs.capacity[type_of[c]] and value > 0
             worth[c] = value - prices[type_of[c]] * gpus[c] if fits else -np.inf
             best = max(best, worth[c])
-        k = at[i]
+        k = first_choice[i]
         if k + C + 1 > config.shape[0]:
             config = np.append(config, np.empty(config.shape[0] + C, np.int64))
             loss = np.append(loss, np.empty(loss.shape[0] + C))
@@ -74,11 +74,11 @@ def _core_choices(v, configs, prices, limit):
                 config[k] = c if c < C else -1
                 loss[k] = best - worth[c]
                 k += 1
-        rank = np.argsort(loss[at[i] : k], kind="mergesort")
-        config[at[i] : k] = config[at[i] : k][rank]
-        loss[at[i] : k] = loss[at[i] : k][rank]
-        at[i + 1] = k
-    return at, config[: at[n]], loss[: at[n]]
+        rank = np.argsort(loss[first_choice[i] : k], kind="mergesort")
+        config[first_choice[i] : k] = config[first_choice[i] : k][rank]
+        loss[first_choice[i] : k] = loss[first_choice[i] : k][rank]
+        first_choice[i + 1] = k
+    return first_choice, config[: first_choice[n]], loss[: first_choice[n]]
 
 
 @njit
@@ -114,7 +114,7 @@ def _extend(labels, config, loss, configs, ahead):
     size = 64
     while size < 2 * room:
         size *= 2
-    table = np.empty(size, np.int64)
+    label_table = np.empty(size, np.int64)
     stamp = np.zeros(size, np.int8)
     count = 0
     new_used = np.empty((room, used.shape[1]), np.int64)
@@ -132,19 +132,19 @@ def _extend(labels, config, loss, configs, ahead):
                 fresh[configs.type_of[config[k]]] += np.int64(configs.gpus[config[k]])
             if total + _idle_cost(fresh, ahead) >= ahead.limit:
                 continue
-            p = _find(table, stamp, 1, new_used, fresh)
-            at = count
+            p = _find(label_table, stamp, 1, new_used, fresh)
+            label = count
             if stamp[p] == 1:
-                at = table[p]
-                if total >= new_loss[at]:
+                label = label_table[p]
+                if total >= new_loss[label]:
                     continue
             else:
                 count += 1
             stamp[p] = 1
-            table[p] = at
-            new_loss[at] = total
-            before[at] = a
-            chosen[at] = config[k]
+            label_table[p] = label
+            new_loss[label] = total
+            before[label] = a
+            chosen[label] = config[k]
     return _Labels(new_used[:count], new_loss[:count], before[:count], chosen[:count])
 
 
@@ -193,15 +193,15 @@ def close_gap(core, configs, prices, limit, width):
     """
     # At most `width` labels are kept from one job to the next: those of least loss.
     capacity = configs.capacity
-    counts = core.first[1:] - core.first[:-1]
-    picks = np.full(counts.shape[0], -1, np.int64)
+    choice_counts = core.first[1:] - core.first[:-1]
+    picks = np.full(choice_counts.shape[0], -1, np.int64)
     used = np.zeros((1, capacity.shape[0]), np.int64)
-    for i in np.flatnonzero(counts == 1):  # settled
+    for i in np.flatnonzero(choice_counts == 1):  # settled
         picks[i] = core.config[core.first[i]]
         if picks[i] >= 0:
             used[0, configs.type_of[picks[i]]] += np.int64(configs.gpus[picks[i]])
-    jobs = np.flatnonzero(counts > 1)
-    jobs = jobs[np.argsort(counts[jobs], kind="mergesort")]
+    jobs = np.flatnonzero(choice_counts > 1)
+    jobs = jobs[np.argsort(choice_counts[jobs], kind="mergesort")]
     labels = _Labels(used, np.zeros(1), jobs[:0], jobs[:0])  # a settled job's only choice is its best: no loss
     least, most = _ranges(core, configs, jobs)
     befores = [jobs[:0]]

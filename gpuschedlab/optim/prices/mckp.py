@@ -113,10 +113,10 @@ class Prices(Limits):
         start = time.perf_counter()
         problem = MultipleChoice.of(program, x0, "'prices' starts from prices, kept by a Session")
         warm = self._prices if self._prices is not None and len(self._prices) == len(problem.capacity) else None
-        found = self.choose(problem, warm)
-        self._prices, x = found.prices, variables_of(problem, found.choice)
+        choices = self.choose(problem, warm)
+        self._prices, x = choices.prices, variables_of(problem, choices.choice)
         seconds = time.perf_counter() - start
-        return Solution(x, found.status, found.objective, found.bound, seconds, "prices", None, program.shape)
+        return Solution(x, choices.status, choices.objective, choices.bound, seconds, "prices", None, program.shape)
 
     def choose(self, problem: MultipleChoice, prices) -> Choices:
         """Return `Choices` by prices, repair, and what closes the gap that is left; as in `solve_mckp`."""
@@ -178,10 +178,12 @@ class _Search:
     def closed(self, job, config, slack: float, gap: float):
         """Let HiGHS close some cells, in what time is left, and return `Closed`."""
         limit = self.limits.time_limit
-        left = None if limit is None else max(limit - (time.perf_counter() - self.start), 1e-3)
-        found = close_cells(self.problem, job, config, slack=slack, gap=gap, time_limit=left, work=self.limits.work)
-        self.late |= found.status == "time limit"
-        return found
+        seconds_left = None if limit is None else max(limit - (time.perf_counter() - self.start), 1e-3)
+        closed_cells = close_cells(
+            self.problem, job, config, slack=slack, gap=gap, time_limit=seconds_left, work=self.limits.work
+        )
+        self.late |= closed_cells.status == "time limit"
+        return closed_cells
 
     def whole(self):
         """Let HiGHS solve all that is possible."""
@@ -245,9 +247,9 @@ class _Search:
 
     def _cells(self, core, limit, top):
         """Close it by HiGHS over the cells that lose least; a choice with another one is worth `top` less its loss at most."""
-        counts = np.diff(core.first)
-        job = np.repeat(np.arange(len(counts)), counts)
-        is_open = np.repeat(counts > 1, counts)
+        choice_counts = np.diff(core.first)
+        job = np.repeat(np.arange(len(choice_counts)), choice_counts)
+        is_open = np.repeat(choice_counts > 1, choice_counts)
         if is_open.sum() > self.limits.cells:
             limit = np.partition(core.loss[is_open], self.limits.cells)[self.limits.cells]
         cheap = (core.loss < limit) | (core.loss == 0)

@@ -19,15 +19,22 @@ def write_program(program, path) -> None:
     """As `Program.write`."""
     h = _highs(path)
     A = program.A
-    with whole(Path(path)) as part, tempfile.TemporaryDirectory() as folder, part.open("wb") as out:
+    with whole(Path(path)) as part, tempfile.TemporaryDirectory() as folder, part.open("wb") as program_file:
         if h is None:
             put = {key: getattr(program, key) for key in FIELDS} | {"shape": program.shape or ()}
-            return np.savez_compressed(out, **put, data=A.data, indices=A.indices, indptr=A.indptr)
+            return np.savez_compressed(program_file, **put, data=A.data, indices=A.indices, indptr=A.indptr)
         bounds = program.lower, program.upper, program.row_lower, program.row_upper
-        at = A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data, program.integrality.astype(np.int32)
-        h.passModel(*A.shape[::-1], A.nnz, 1, -1 if program.maximize else 1, 0.0, program.c, *bounds, *at)
+        matrix_arrays = (
+            A.indptr.astype(np.int32),
+            A.indices.astype(np.int32),
+            A.data,
+            program.integrality.astype(np.int32),
+        )
+        h.passModel(*A.shape[::-1], A.nnz, 1, -1 if program.maximize else 1, 0.0, program.c, *bounds, *matrix_arrays)
         h.writeModel(str(plain := Path(folder, "program.mps")))  # plain text, whatever the ending
-        out.write(gzip.compress(plain.read_bytes(), mtime=0) if str(path).endswith(".gz") else plain.read_bytes())
+        program_file.write(
+            gzip.compress(plain.read_bytes(), mtime=0) if str(path).endswith(".gz") else plain.read_bytes()
+        )
 
 
 def read_program(path, kind):
@@ -36,9 +43,9 @@ def read_program(path, kind):
     path = Path(path)
     try:
         if h is None:
-            with np.load(path, allow_pickle=False) as found:
-                put = {key: found[key] if found[key].ndim else found[key].item() for key in FIELDS}
-                *A, shape = (found[key] for key in ("data", "indices", "indptr", "shape"))
+            with np.load(path, allow_pickle=False) as archive:
+                put = {key: archive[key] if archive[key].ndim else archive[key].item() for key in FIELDS}
+                *A, shape = (archive[key] for key in ("data", "indices", "indptr", "shape"))
             put["shape"] = tuple(shape.tolist()) or None
         else:
             put, A = _from_mps(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes(), h)

@@ -76,10 +76,10 @@ class EditedProgram:
         worth = np.array(worth, float, ndmin=1)
         try:
             coefficients = (np.asarray(uses.get(resource, 0.0), float) for resource in self.amounts)
-            table = np.stack([np.broadcast_to(values, worth.shape) for values in coefficients])
+            coefficient_rows = np.stack([np.broadcast_to(coefficient, worth.shape) for coefficient in coefficients])
         except ValueError:
             raise SolverError(f"add_request: found uses of {key!r} that do not fit its worth {worth.shape}.") from None
-        new = sp.csc_array(table)
+        new = sp.csc_array(coefficient_rows)
         uses = _Uses(
             ptr=np.append(self._ptr, self._ptr[-1] + new.indptr[1:]),
             at=np.append(self._at, new.indices),
@@ -170,11 +170,11 @@ class EditedProgram:
         k = len(self._worth)
         R = len(self.amounts)
         row_of_column = np.repeat(np.arange(n, dtype=np.int32), np.diff(self._first))
-        at = np.insert(n + self._at, self._ptr[:-1], row_of_column)
-        parts = (np.insert(self._val, self._ptr[:-1], 1.0), at, self._ptr + np.arange(k + 1))
+        row_indices = np.insert(n + self._at, self._ptr[:-1], row_of_column)
+        matrix_arrays = (np.insert(self._val, self._ptr[:-1], 1.0), row_indices, self._ptr + np.arange(k + 1))
         lower = np.append(np.where(self._must, 1.0, -np.inf), np.full(R, -np.inf))
         upper = np.append(np.ones(n), list(self.amounts.values()))
-        A = sp.csc_array(parts, shape=(n + R, k))
+        A = sp.csc_array(matrix_arrays, shape=(n + R, k))
         return Program(self._worth, A, lower, upper, upper=1.0, maximize=True, name=self.name)
 
     def solved_by(self, worker) -> Solution:
@@ -182,10 +182,10 @@ class EditedProgram:
         n = len(self._row)
         program = self.program()
         start = (self.x, np.append(np.zeros(n), self.prices)) if getattr(worker, "warm", False) else ()
-        found = worker.solve(program, *start)
-        self.x = found.x
-        self.prices = self.prices if found.duals is None else found.duals[n:]
-        return found
+        solution = worker.solve(program, *start)
+        self.x = solution.x
+        self.prices = self.prices if solution.duals is None else solution.duals[n:]
+        return solution
 
 
 class _Uses(NamedTuple):

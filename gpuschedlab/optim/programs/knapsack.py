@@ -68,9 +68,11 @@ class MultipleChoice(Program):
         kinds, gpus, room = (np.ascontiguousarray(a, np.int64) for a in (kinds, gpus, room))
         must = np.zeros(len(utility), bool) if mandatory is None else np.asarray(mandatory, bool)
         keys = None if keys is None else np.asarray(keys, np.int64)
-        for what, each in (("mandatory", must), ("keys", keys)):
-            if each is not None and each.shape != (len(utility),):
-                raise SolverError(f"{name}: found {what} {each.shape}; expected ({len(utility)},), one for each job.")
+        for array_name, job_array in (("mandatory", must), ("keys", keys)):
+            if job_array is not None and job_array.shape != (len(utility),):
+                raise SolverError(
+                    f"{name}: found {array_name} {job_array.shape}; expected ({len(utility)},), one for each job."
+                )
         # Frozen, as every program.
         vars(self).update(utility=utility, kinds=kinds, gpus=gpus, capacity=room, mandatory=must, keys=keys)
         vars(self).update(quantum=float(quantum), name=name, shape=utility.shape)
@@ -86,9 +88,9 @@ class MultipleChoice(Program):
         """
         if x0 is not None:
             raise SolverError(f"{program.name}: found a warm start; {instead}.")
-        if not isinstance(program, cls) and (program := _read(given := program)) is None:
+        if not isinstance(program, cls) and (program := _read(plain_program := program)) is None:
             raise SolverError(
-                f"{given.name}: found no multiple-choice knapsack; 'prices' solves those only, as "
+                f"{plain_program.name}: found no multiple-choice knapsack; 'prices' solves those only, as "
                 "MultipleChoice lays them out. Use solver 'highs' or 'mip'."
             )
         return program
@@ -105,8 +107,8 @@ class MultipleChoice(Program):
     def A(self) -> sp.csc_array:
         """Sparse matrix (n + T, n C), a `csc_array`: rows of jobs, then of types."""
         n, C = self.shape
-        parts = (self.kinds, self.gpus)
-        kinds, gpus = (np.tile(part, n) for part in parts)
+        columns_of_job = (self.kinds, self.gpus)
+        kinds, gpus = (np.tile(part, n) for part in columns_of_job)
         return cell_rows(np.repeat(np.arange(n), C), n + kinds, gpus, n + len(self.capacity))
 
     @cached_property
@@ -140,13 +142,13 @@ def cell_rows(job, kind, gpus, rows: int) -> sp.csc_array:
 
     Each cell counts once in the row of its job, and as its GPUs in that of their type.
     """
-    at = np.empty((len(job), 2), np.int32)
-    data = np.ones((len(job), 2))
-    at[:, 0] = job
-    at[:, 1] = kind
-    data[:, 1] = gpus
-    starts = np.arange(0, at.size + 1, 2, dtype=np.int32)
-    return sp.csc_array((data.ravel(), at.ravel(), starts), shape=(rows, len(job)))
+    matrix_rows = np.empty((len(job), 2), np.int32)
+    coefficients = np.ones((len(job), 2))
+    matrix_rows[:, 0] = job
+    matrix_rows[:, 1] = kind
+    coefficients[:, 1] = gpus
+    starts = np.arange(0, matrix_rows.size + 1, 2, dtype=np.int32)
+    return sp.csc_array((coefficients.ravel(), matrix_rows.ravel(), starts), shape=(rows, len(job)))
 
 
 def _check(name, utility, kinds, gpus, room):
@@ -157,8 +159,8 @@ def _check(name, utility, kinds, gpus, room):
         )
     if kinds.size and not 0 <= kinds.min() <= kinds.max() < room.size:
         raise SolverError(f"{name}: found type {kinds.max()}; expected 0 to {room.size - 1}, as capacity says.")
-    counts = np.concatenate([gpus - 1, room]).astype(float)
-    if not (np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))).all():
+    whole_numbers = np.concatenate([gpus - 1, room]).astype(float)
+    if not (np.isfinite(whole_numbers) & (whole_numbers >= 0) & (whole_numbers == np.floor(whole_numbers))).all():
         raise SolverError(f"{name}: found GPUs that are not whole or below 1; count in a smaller unit.")
     if np.isinf(utility).any():
         raise SolverError(f"{name}: found an infinite utility; expected numbers, or nan where impossible.")
@@ -167,20 +169,20 @@ def _check(name, utility, kinds, gpus, room):
 def _read(program: Program) -> MultipleChoice | None:
     """Return the `MultipleChoice` that a program's arrays spell out; None if they spell something else."""
     shape = program.shape or ()
-    rows = program.A.shape[0]
-    if len(shape) != 2 or not 0 < shape[0] < rows or not shape[1]:
+    program_rows = program.A.shape[0]
+    if len(shape) != 2 or not 0 < shape[0] < program_rows or not shape[1]:
         return None
     n, C = shape
     use = program.A[n:, :C].toarray()  # what the first job's configurations take
     possible = program.upper > 0
     utility = np.where(possible, program.c, np.nan).reshape(shape)
     try:
-        parts = (use.argmax(axis=0), use.max(axis=0), program.row_upper[n:], 0.0, program.name)
-        found = MultipleChoice(utility, *parts, mandatory=program.row_lower[:n] == 1)
+        knapsack_parts = (use.argmax(axis=0), use.max(axis=0), program.row_upper[n:], 0.0, program.name)
+        knapsack = MultipleChoice(utility, *knapsack_parts, mandatory=program.row_lower[:n] == 1)
     except SolverError:
         return None
     sides = (program.row_lower[:n], program.row_lower[n:], program.row_upper[:n])
     same = program.maximize and program.integrality.all() and not program.lower.any()
     same &= (program.upper[possible] >= 1).all() and ((sides[0] <= 0) | (sides[0] == 1)).all()
-    same &= (sides[1] <= 0).all() and (sides[2] == 1).all() and (found.A != program.A).nnz == 0
-    return found if same else None
+    same &= (sides[1] <= 0).all() and (sides[2] == 1).all() and (knapsack.A != program.A).nnz == 0
+    return knapsack if same else None

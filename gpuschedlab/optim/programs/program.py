@@ -105,10 +105,10 @@ class Program:
     def violation(self, x) -> float:
         """Largest amount by which x (n,) breaks a bound, a row, or wholeness; 0 if it breaks none."""
         x = np.asarray(x, float)
-        rows = self.A @ x
-        parts = [rows - self.row_upper, self.row_lower - rows, x - self.upper, self.lower - x]
-        parts.append(np.abs(x - np.round(x))[self.integrality])
-        return float(max(max(p.max(initial=0.0) for p in parts), 0.0))
+        row_activity = self.A @ x
+        violations = [row_activity - self.row_upper, self.row_lower - row_activity, x - self.upper, self.lower - x]
+        violations.append(np.abs(x - np.round(x))[self.integrality])
+        return float(max(max(p.max(initial=0.0) for p in violations), 0.0))
 
     def write(self, path) -> None:
         """Write it: ``.npz`` (equal to the bit), ``.mps`` or ``.mps.gz`` (by HiGHS: 15 digits, and neither name nor shape)."""
@@ -126,8 +126,8 @@ class Program:
     def __repr__(self):
         m, n = self.A.shape
         verb = "maximize" if self.maximize else "minimize"
-        rows = f"{m} row{'' if m == 1 else 's'}"
-        return f"{self.name}: {verb} {n} variables ({self.integrality.sum()} whole), {rows}, {self.A.nnz} nonzeros"
+        rows_in_words = f"{m} row{'' if m == 1 else 's'}"
+        return f"{self.name}: {verb} {n} variables ({self.integrality.sum()} whole), {rows_in_words}, {self.A.nnz} nonzeros"
 
 
 def _vector(program: Program, key: str, size: int, dtype) -> np.ndarray:
@@ -227,8 +227,8 @@ class Solution:
         return {key: getattr(self, key) for key in keys}
 
     def _repr_html_(self):
-        rows = [f"<tr><th>{key}</th><td>{escape(str(value))}</td></tr>" for key, value in self.summary().items()]
-        return f"<table>{''.join(rows)}</table>"
+        html_rows = [f"<tr><th>{key}</th><td>{escape(str(value))}</td></tr>" for key, value in self.summary().items()]
+        return f"<table>{''.join(html_rows)}</table>"
 
 
 def relative_gap(objective: float, bound: float) -> float:
@@ -267,9 +267,9 @@ def directions(program: Program) -> Program:
     def sides(low, high, most):
         return np.where(np.isinf(low), -most, 0.0), np.where(np.isinf(high), most, 0.0)
 
-    rows = sides(program.row_lower, program.row_upper, np.inf)
+    row_sides = sides(program.row_lower, program.row_upper, np.inf)
     bounds = sides(program.lower, program.upper, 1.0)
-    return Program(program.c, program.A, *rows, *bounds, maximize=program.maximize, name=program.name)
+    return Program(program.c, program.A, *row_sides, *bounds, maximize=program.maximize, name=program.name)
 
 
 def cost_factor(program: Program) -> float:

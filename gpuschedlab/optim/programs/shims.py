@@ -36,9 +36,9 @@ def relaxed(problem: MultipleChoice, cells: Cells) -> Program:
     """Return the linear relaxation over some cells, a `Program`: n rows of jobs, then T of types; a variable a cell."""
     n = len(problem.utility)
     A = cell_rows(cells.job, n + problem.kinds[cells.config], problem.gpus[cells.config], n + len(problem.capacity))
-    rows = (problem.row_lower, problem.row_upper)
+    row_bounds = (problem.row_lower, problem.row_upper)
     worth = problem.utility[cells.job, cells.config]
-    return Program(worth, A, *rows, upper=1.0, maximize=True, name=problem.name)
+    return Program(worth, A, *row_bounds, upper=1.0, maximize=True, name=problem.name)
 
 
 def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> np.ndarray:
@@ -54,10 +54,10 @@ def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> n
     ranked = np.lexsort((-share, cells.job))
     negligible = (share < LEAST) & ~problem.mandatory[cells.job]
     choice = _fit(order, ranked, negligible, cells, problem.kinds, problem.gpus, problem.capacity)
-    left = np.flatnonzero(problem.mandatory & (choice < 0))
-    if left.size:
+    unserved_jobs = np.flatnonzero(problem.mandatory & (choice < 0))
+    if unserved_jobs.size:
         raise SolverError(
-            f"{problem.name}: found no room for mandatory job {left[0]} ({left.size} such) when shares were made whole; "
+            f"{problem.name}: found no room for mandatory job {unserved_jobs[0]} ({unserved_jobs.size} such) when shares were made whole; "
             "solve it with 'prices' or 'highs'."
         )
     return choice

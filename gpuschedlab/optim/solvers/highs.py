@@ -73,20 +73,20 @@ class Highs(Limits):
         # pdlp does not know the optimum of what it maximises.
         factor = cost_factor(program) * (-1.0 if method == "pdlp" and program.maximize else 1.0)
         keeps = method == "simplex" and not program.whole
-        known = self.basis if keeps else None
+        last_basis = self.basis if keeps else None
         _pass(highspy, h, program, factor)
-        if known is not None and tuple(map(len, known)) == program.A.shape[::-1]:
+        if last_basis is not None and tuple(map(len, last_basis)) == program.A.shape[::-1]:
             basis = highspy.HighsBasis()
-            word = [highspy.HighsBasisStatus(i) for i in range(5)]
-            basis.col_status, basis.row_status = ([word[i] for i in part.tolist()] for part in known)
+            basis_status = [highspy.HighsBasisStatus(i) for i in range(5)]
+            basis.col_status, basis.row_status = ([basis_status[i] for i in part.tolist()] for part in last_basis)
             h.setBasis(basis)
         if x0 is not None:
             h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
         h.run()
-        others = [("ipm", "on"), ("simplex", "on")][:: 1 if method == "simplex" else -1]
-        for other, presolve in (*others, ("simplex", "off")):  # its postsolve may lose a point
+        further_methods = [("ipm", "on"), ("simplex", "on")][:: 1 if method == "simplex" else -1]
+        for further_method, presolve in (*further_methods, ("simplex", "off")):  # its postsolve may lose a point
             if _failed(highspy, h):
-                method = other
+                method = further_method
                 _set(highspy, h, solver=method, presolve=presolve)
                 h.clearSolver()
                 h.run()
@@ -135,8 +135,8 @@ class Highs(Limits):
         """Return HiGHS' answer as a `Solution`; raise if there is no point at all."""
         status = _status(highspy, h, program)
         info = h.getInfo()
-        found = h.getSolution()
-        x = np.array(found.col_value) + 0.0  # no negative zeros
+        highs_point = h.getSolution()
+        x = np.array(highs_point.col_value) + 0.0  # no negative zeros
         if not np.isfinite(program.value(x)) or info.primal_solution_status != 2:
             message = f"{program.name}: HiGHS found no point ({status}); give more than work={self.work}, "
             message += f"time_limit={self.time_limit}."
@@ -146,7 +146,7 @@ class Highs(Limits):
         objective = program.value(x)
         proved = objective if status == "optimal" else np.inf * (1 if program.maximize else -1)
         bound = info.mip_dual_bound / factor if program.whole else proved
-        duals = None if program.whole else np.array(found.row_dual) / factor
+        duals = None if program.whole else np.array(highs_point.row_dual) / factor
         return Solution(x, status, objective, float(bound), time.perf_counter() - start, solver, duals, program.shape)
 
 
@@ -191,8 +191,8 @@ def _status(highspy, h, program: Program) -> str:
         h.run()
         status = {S.kOptimal: S.kUnbounded, S.kInfeasible: S.kInfeasible}.get(h.getModelStatus(), status)
     if status in (S.kInfeasible, S.kUnbounded, S.kUnboundedOrInfeasible):
-        word = {S.kInfeasible: "infeasible", S.kUnbounded: "unbounded"}.get(status, "unbounded or infeasible")
-        raise unsolvable(program, word)
+        failure_word = {S.kInfeasible: "infeasible", S.kUnbounded: "unbounded"}.get(status, "unbounded or infeasible")
+        raise unsolvable(program, failure_word)
     if status in (S.kOptimal, S.kModelEmpty, S.kTimeLimit):
         return "time limit" if status == S.kTimeLimit else "optimal"
     if status not in (S.kModelError, S.kPresolveError, S.kSolveError, S.kPostsolveError, S.kLoadError, S.kNotset):

@@ -54,8 +54,8 @@ class Pymip(Limits):
             return no_variables(program, f"mip {self.engine}")
         start = time.perf_counter()
         factor = cost_factor(program)
-        rows = _rows(program)
-        m, x = _model(mip, program, rows, self.engine, factor)
+        rows_with_entries = _rows(program)
+        m, x = _model(mip, program, rows_with_entries, self.engine, factor)
         m.verbose = 0
         m.threads = self.threads
         m.max_mip_gap = self.gap
@@ -75,9 +75,11 @@ class Pymip(Limits):
         objective = program.value(point)
         bound = objective if status == "optimal" and not program.whole else float(m.objective_bound) / factor
         duals = None
-        if not program.whole and status == "optimal" and len(m.constrs) == len(rows):
+        if not program.whole and status == "optimal" and len(m.constrs) == len(rows_with_entries):
             duals = np.zeros(program.A.shape[0])  # a row without entries has no price
-            duals[rows] = np.array([np.nan if row.pi is None else row.pi for row in m.constrs], float) / factor
+            duals[rows_with_entries] = (
+                np.array([np.nan if row.pi is None else row.pi for row in m.constrs], float) / factor
+            )
         seconds = time.perf_counter() - start
         return Solution(point, status, objective, bound, seconds, f"mip {self.engine}", duals, program.shape)
 
@@ -93,8 +95,8 @@ class Pymip(Limits):
             none = abs(growth) > 1e-6 * np.abs(program.c).max(initial=0.0)
         if not none or not program.c.any():
             return ended
-        parts = (program.row_lower, program.row_upper, program.lower, program.upper, program.integrality)
-        free = Program(np.zeros(len(program.c)), program.A, *parts, name=program.name)
+        bounds_of_program = (program.row_lower, program.row_upper, program.lower, program.upper, program.integrality)
+        free = Program(np.zeros(len(program.c)), program.A, *bounds_of_program, name=program.name)
         try:
             replace(self, gap=Limits.gap).solve(free)
         except Infeasible:
@@ -106,11 +108,11 @@ class Pymip(Limits):
 def _quiet():
     """Keep the standard output of C libraries shut: CBC writes to it whatever its log level."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    kept_stdout = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     flush = (lambda: os.name != "nt" and ctypes.CDLL(None).fflush(None),)
     with contextlib.ExitStack() as after:  # each is done, whatever interrupts the one before
-        for undo in ((os.close, nowhere), (os.close, kept), (os.dup2, kept, 1), flush):
+        for undo in ((os.close, nowhere), (os.close, kept_stdout), (os.dup2, kept_stdout, 1), flush):
             after.callback(*undo)
         os.dup2(nowhere, 1)
         yield
@@ -125,14 +127,14 @@ def _rows(program: Program) -> np.ndarray:
         raise SolverError(
             f"{program.name}: found a coefficient of {most:g}; expected {LARGEST:g} at most. Use another unit."
         )
-    some = np.zeros(program.A.shape[0], bool)
-    some[program.A.indices[program.A.data != 0]] = True
-    never = np.flatnonzero(~some & ((program.row_lower > 0) | (program.row_upper < 0)))
+    has_entries = np.zeros(program.A.shape[0], bool)
+    has_entries[program.A.indices[program.A.data != 0]] = True
+    never = np.flatnonzero(~has_entries & ((program.row_lower > 0) | (program.row_upper < 0)))
     if never.size:
         raise Infeasible(
             f"{program.name}: infeasible; row {never[0]} ({never.size} such) has no entries and does not allow 0."
         )
-    return np.flatnonzero(some)
+    return np.flatnonzero(has_entries)
 
 
 def _model(mip, program: Program, rows: np.ndarray, engine: str, factor: float):
