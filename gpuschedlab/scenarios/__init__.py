@@ -26,16 +26,16 @@ def recipes() -> dict[str, type[Recipe]]:
     >>> {"ownfile", "smallcluster", "week"} <= set(recipes())
     True
     """
-    own = [importlib.import_module(f"{__name__}.{part.name}") for part in pkgutil.iter_modules(__path__)]
-    modules = {module.__name__: module for module in (*own, *loaded_of_papers("recipe"))}
-    classes = (thing for module in modules.values() for thing in vars(module).values())
-    found = [c for c in classes if isinstance(c, type) and issubclass(c, Recipe) and c.__module__ in modules]
-    return {cls.__name__.lower(): cls for cls in sorted(found, key=lambda cls: cls.__name__)}
+    own_modules = [importlib.import_module(f"{__name__}.{part.name}") for part in pkgutil.iter_modules(__path__)]
+    modules = {module.__name__: module for module in (*own_modules, *loaded_of_papers("recipe"))}
+    classes = (member for module in modules.values() for member in vars(module).values())
+    recipe_classes = [c for c in classes if isinstance(c, type) and issubclass(c, Recipe) and c.__module__ in modules]
+    return {cls.__name__.lower(): cls for cls in sorted(recipe_classes, key=lambda cls: cls.__name__)}
 
 
 def aliases() -> dict[str, str]:
     """Dict of words that stand for a recipe with some knobs, and those in full: ``lpt-medium``."""
-    return {word: f"{name}:{options}" for name, cls in recipes().items() for word, options in cls.aliases.items()}
+    return {alias: f"{name}:{options}" for name, cls in recipes().items() for alias, options in cls.aliases.items()}
 
 
 def recipe_of(text: str | Mapping[str, object]):
@@ -80,10 +80,10 @@ def with_values(recipe: Recipe, values: Mapping[str, object]) -> Recipe:
     """
     texts = {name: value for name, value in values.items() if name in texts_of(recipe)}
     read = {"cluster": Cluster.parse, "estimator": estimator_of}
-    other = {name: read[name](values[name]) for name in read if name in values and name not in texts}
-    knobs = {name: value for name, value in values.items() if name not in {*texts, *other}}
+    parts_instead = {name: read[name](values[name]) for name in read if name in values and name not in texts}
+    knobs = {name: value for name, value in values.items() if name not in {*texts, *parts_instead}}
     changed = replace(recipe, **texts).with_knobs(**knobs)
-    return Instead(changed, **other) if other else changed
+    return Instead(changed, **parts_instead) if parts_instead else changed
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class Instead(Recipe):
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Return the recipe's `Scenario` with its parts changed."""
-        other = {"cluster": self.cluster, "estimator": self.estimator}
-        return self.recipe(seed).replace(**{name: part for name, part in other.items() if part is not None})
+        parts_instead = {"cluster": self.cluster, "estimator": self.estimator}
+        return self.recipe(seed).replace(**{name: part for name, part in parts_instead.items() if part is not None})
 
 
 __all__ = ["Recipe", "aliases", "recipe_of", "recipes"]

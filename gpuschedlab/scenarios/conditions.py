@@ -68,8 +68,8 @@ class Conditions(Knobbed):
         if self.mtbf:
             cluster = cluster.with_failures(self.mtbf, self.mttr, float(trace["submit"].max()) + 30 * DAY, seed)
         delays = Delays(restart=self.restart, switch=self.switch, checkpoint=self.checkpoint)
-        parts = before | {"estimator": estimator, "delays": delays, "seed": seed}
-        return Scenario(trace, cluster, speeds=default_speeds if self.speeds == "default" else None, **parts)
+        scenario_parts = before | {"estimator": estimator, "delays": delays, "seed": seed}
+        return Scenario(trace, cluster, speeds=default_speeds if self.speeds == "default" else None, **scenario_parts)
 
 
 def days_in(before: str) -> float | None:
@@ -98,14 +98,14 @@ def with_past(trace: pl.DataFrame, first: float, before: str) -> tuple[pl.DataFr
 
 def parted(trace: pl.DataFrame, cut: float, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a pair of frames: jobs submitted at an instant (s) or later, and those before; the instant is the zero of both."""
-    old = trace.filter(pl.col("submit") < cut)
+    history_jobs = trace.filter(pl.col("submit") < cut)
     new = trace.filter(pl.col("submit") >= cut)
-    if old.is_empty() or new.is_empty():
+    if history_jobs.is_empty() or new.is_empty():
         raise TraceError(
-            f"history: found {old.height:,} jobs before {name} and {new.height:,} after it; expected some of both. Choose "
+            f"history: found {history_jobs.height:,} jobs before {name} and {new.height:,} after it; expected some of both. Choose "
             "fewer days, or a longer trace."
         )
-    return new.with_columns(pl.col("submit") - cut), old.with_columns(pl.col("submit") - cut)
+    return new.with_columns(pl.col("submit") - cut), history_jobs.with_columns(pl.col("submit") - cut)
 
 
 def past_in_words(history: pl.DataFrame | None, before: str) -> str:

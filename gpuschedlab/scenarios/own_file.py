@@ -93,11 +93,11 @@ class OwnFile(Played, Recipe):
 
     def about(self, scenario: Scenario) -> dict[str, object]:
         """Return a dict about the scenario: the file, the history, the intake, and the knowledge of policies."""
-        known = super().about(scenario)["estimator"]
-        words = {"trace": self.file, "history": past_in_words(scenario.history, self.before)}
+        estimator_word = super().about(scenario)["estimator"]
+        file_in_words = {"trace": self.file, "history": past_in_words(scenario.history, self.before)}
         if self.machines_from:
-            words["cluster_from"] = self.machines_from
-        return words | self.came_in | {"estimator": self.estimator or known}
+            file_in_words["cluster_from"] = self.machines_from
+        return file_in_words | self.came_in | {"estimator": self.estimator or estimator_word}
 
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Return a pair of frames: the jobs that are played, and those before, None if there are none."""

@@ -56,8 +56,8 @@ def jobs_of(small: SmallCluster, rng: int) -> pl.DataFrame:
     kind, odd, pick, gap, size = (draw.random(small.jobs) for _ in range(5))
     few = np.array([1, 1, 2, 4])[(pick * 4).astype(int)]
     uneven = np.array([3, 5, 6])[(pick * 3).astype(int)]
-    whole = np.array([8, 16])[(pick * 2).astype(int)]
-    gpus = np.where(kind < small.large, whole, np.where(odd < small.odd, uneven, few))
+    gpus_of_large_jobs = np.array([8, 16])[(pick * 2).astype(int)]
+    gpus = np.where(kind < small.large, gpus_of_large_jobs, np.where(odd < small.odd, uneven, few))
     normal = erfinv(2 * size.clip(1e-6, 1 - 1e-6) - 1)
     duration = np.round(np.exp(7.7 + 0.9 * np.sqrt(2) * normal), 0).clip(60, 40_000)
     return arriving(gpus, duration, gap, small.load * small.nodes * 8).with_columns(model=pl.lit("net"))
@@ -65,5 +65,5 @@ def jobs_of(small: SmallCluster, rng: int) -> pl.DataFrame:
 
 def speeds_of(small: SmallCluster) -> Speeds:
     """Return `Speeds` of the model "net": 1 on the fewest nodes, `small.spread_speed` on twice as many or more."""
-    table = pl.DataFrame({"model": "net", "n_gpus": [8], "n_nodes": [2], "relative_speed": [small.spread_speed]})
-    return placement_speeds(table, gpu_types=("v100",), gpus_per_node=8, nodes=small.nodes, gpus=16)
+    net_slowdown = pl.DataFrame({"model": "net", "n_gpus": [8], "n_nodes": [2], "relative_speed": [small.spread_speed]})
+    return placement_speeds(net_slowdown, gpu_types=("v100",), gpus_per_node=8, nodes=small.nodes, gpus=16)

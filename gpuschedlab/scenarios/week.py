@@ -116,12 +116,12 @@ class Week(Played, Recipe):
         """Return a dict of texts: the generated part, the history, and the knowledge of policies."""
         like = self.preset if self.calibration is None else "one of your own"
         bent = word_of(self.shape).partition(":")[2]
-        known = super().about(scenario)["estimator"]
-        said = (f"seed {scenario.seed}", bent, self._loads(scenario), "" if self.warm else "begins empty")
+        estimator_word = super().about(scenario)["estimator"]
+        week_in_words = (f"seed {scenario.seed}", bent, self._loads(scenario), "" if self.warm else "begins empty")
         return {
-            "trace": f"a generated trace like {like} ({'; '.join(filter(None, said))})",
+            "trace": f"a generated trace like {like} ({'; '.join(filter(None, week_in_words))})",
             "history": past_in_words(scenario.history, self.before),
-            "estimator": self.estimator or known,
+            "estimator": self.estimator or estimator_word,
         }
 
     def warm_jobs(self, seed: int = 0) -> pl.DataFrame | None:
@@ -133,8 +133,8 @@ class Week(Played, Recipe):
         for back in range(math.ceil(self.warm / WEEK_DAYS), 0, -1):
             start = -back * WEEK_DAYS * DAY
             inside = pl.col("submit") >= -self.warm * DAY - start
-            counts = (pl.col("duration") >= SHORT) | (pl.col("submit") >= -DAY - start)
-            jobs = week_of(weekly, seed - back).filter(inside & counts)
+            job_matters = (pl.col("duration") >= SHORT) | (pl.col("submit") >= -DAY - start)
+            jobs = week_of(weekly, seed - back).filter(inside & job_matters)
             name = pl.format("week{}-{}", pl.lit(-back), pl.col("job_id"))
             weeks.append(jobs.with_columns(pl.col("submit") + start, job_id=name))
         return pl.concat(weeks)
@@ -212,9 +212,11 @@ def bend(calibration: Calibration, shape: Shape) -> Calibration:
         share = np.asarray(marks.gpu_share) * np.asarray(marks.gpus) ** shape.large
         marks = replace(marks, gpu_share=_tuple(share / share.sum()))
     if shape.tail != 1:
-        rows = ((np.asarray(row), float(np.median(row))) for row in marks.duration)
-        rows = tuple(_tuple(np.maximum(1.0, middle * (row / middle) ** shape.tail)) for row, middle in rows)
-        marks = replace(marks, duration=rows)
+        duration_rows = ((np.asarray(row), float(np.median(row))) for row in marks.duration)
+        duration_rows = tuple(
+            _tuple(np.maximum(1.0, middle * (row / middle) ** shape.tail)) for row, middle in duration_rows
+        )
+        marks = replace(marks, duration=duration_rows)
     return replace(calibration, arrivals=arrivals, marks=marks)
 
 
@@ -259,5 +261,5 @@ class Generated:
 
     def code(self, rng: int = 0) -> str:
         """Write the expression that makes the trace, as text."""
-        words = "".join(f", {name}={value!r}" for name, value in self.options.items())
-        return f"lab.generate({self.preset!r}{words}, rng={rng})"
+        options_in_words = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"lab.generate({self.preset!r}{options_in_words}, rng={rng})"
