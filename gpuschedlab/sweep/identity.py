@@ -28,8 +28,8 @@ def digest(value) -> str:
     """Hash a value by its content, as a string of 32 hexadecimal digits."""
     # Policies, clusters, speeds and estimators go by their class, its code, their fields and what they have learnt;
     # frames and arrays by what they hold.
-    text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    canonical_json = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical_json.encode()).hexdigest()[:32]
 
 
 @cache
@@ -40,7 +40,7 @@ def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None, re
     from gpuschedlab.sim.run import versions
 
     root = root or Path(__file__).resolve().parent.parent
-    known = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())
+    code_hash = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())
     sources = list(root.glob("*.py"))
     for part in parts:
         sources += (root / part).rglob("*.py")
@@ -50,28 +50,28 @@ def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None, re
         for path in sorted(paths):
             source = read(path) if path.suffix == ".py" else path.read_bytes()
             name = path.relative_to(base).as_posix()
-            known.update(f"{name}\0".encode() + source)
-    return known.hexdigest()[:32]
+            code_hash.update(f"{name}\0".encode() + source)
+    return code_hash.hexdigest()[:32]
 
 
 def frame_digest(frame: pl.DataFrame) -> str:
     """Return a hash (text) of a frame's columns and values, no matter how it lies in memory."""
-    known = hashlib.sha256(str(frame.height).encode())
+    frame_hash = hashlib.sha256(str(frame.height).encode())
     for s in frame:
         nulls = s.is_null().to_numpy()
-        known.update(f"\0{s.name}\0{s.dtype}\0".encode() + nulls.tobytes())
+        frame_hash.update(f"\0{s.name}\0{s.dtype}\0".encode() + nulls.tobytes())
         if s.dtype == pl.String:
             texts = s.fill_null("")
             lengths = texts.str.len_bytes().to_numpy()
             joined = "".join(texts.to_list())
-            known.update(lengths.tobytes() + joined.encode())
+            frame_hash.update(lengths.tobytes() + joined.encode())
         elif s.dtype.is_numeric() or s.dtype.is_temporal() or s.dtype == pl.Boolean:
             numbers = s.cast(pl.UInt8) if s.dtype == pl.Boolean else s.to_physical()
-            values = numbers.fill_null(0).to_numpy()
-            known.update(values.tobytes())
+            column_values = numbers.fill_null(0).to_numpy()
+            frame_hash.update(column_values.tobytes())
         else:
-            known.update(repr(s.to_list()).encode())
-    return known.hexdigest()[:32]
+            frame_hash.update(repr(s.to_list()).encode())
+    return frame_hash.hexdigest()[:32]
 
 
 def _digest_of(frame: pl.DataFrame) -> str:
@@ -105,8 +105,11 @@ def _plain(value):
     if is_dataclass(value):
         return {"of": _plain(type(value)), "holds": _plain(_held(value))}
     if hasattr(value, "__code__"):
-        held = [c.cell_contents for c in value.__closure__ or ()]
-        return {"function": _bytecode(value.__code__), "holds": _plain([list(value.__defaults__ or ()), held])}
+        closure_values = [c.cell_contents for c in value.__closure__ or ()]
+        return {
+            "function": _bytecode(value.__code__),
+            "holds": _plain([list(value.__defaults__ or ()), closure_values]),
+        }
     if hasattr(value, "save_raw"):  # a trained booster, by its trees
         return {"booster": _hash(bytes(value.save_raw("ubj")))}
     if isinstance(value, PurePath):
@@ -152,7 +155,7 @@ def _source(cls: type) -> str:
     try:
         return _hash(inspect.getsource(cls).encode())
     except (OSError, TypeError):
-        methods = sorted((name, getattr(thing, "__func__", thing)) for name, thing in vars(cls).items())
+        methods = sorted((name, getattr(member, "__func__", member)) for name, member in vars(cls).items())
         codes = {name: _bytecode(method.__code__) for name, method in methods if hasattr(method, "__code__")}
         return _hash(repr(codes).encode())
 

@@ -59,16 +59,16 @@ class Sweep:
             There is no sweep in it.
         """
         store = Store(folder)
-        rows, knobs = store.rows()
-        found = store.metrics(dict.fromkeys(row["cell"] for row in rows))
-        lost = {row["cell"]: store.error(row["cell"]) for row in rows if row["cell"] not in found}
-        failed = {_word(row, knobs): error for row in rows if (error := lost.get(row["cell"]))}
+        sweep_rows, knobs = store.rows()
+        stored_metrics = store.metrics(dict.fromkeys(row["cell"] for row in sweep_rows))
+        lost = {row["cell"]: store.error(row["cell"]) for row in sweep_rows if row["cell"] not in stored_metrics}
+        failed = {_word(row, knobs): error for row in sweep_rows if (error := lost.get(row["cell"]))}
         missing = sum(error is None for error in lost.values())
         lines = store.logged()
-        done = [row for row in rows if row["cell"] in found]
+        done = [row for row in sweep_rows if row["cell"] in stored_metrics]
         books = [lines.get(row["cell"], {}).get("books") or None for row in done]
         wrong = {_word(row, knobs): problem for row, problem in zip(done, books, strict=True) if problem}
-        frame = _frame(rows, found, knobs)
+        frame = _frame(sweep_rows, stored_metrics, knobs)
         frame = frame.with_columns(books=pl.Series(books, dtype=pl.String)) if wrong else frame
         return cls(frame, failed, missing, store.folder, knobs, wrong)
 
@@ -80,12 +80,12 @@ class Sweep:
     def times(self) -> pl.DataFrame:
         """Frame of the time (s) that each simulation in the folder took: names, knobs and `seconds`, row by row."""
         store = Store(self.folder)
-        rows, knobs = store.rows()
-        known = store.logged()
-        found = store.metrics(row["cell"] for row in rows)
-        done = [known.get(row["cell"], {}).get("seconds") for row in rows if row["cell"] in found]
+        sweep_rows, knobs = store.rows()
+        log_of_cells = store.logged()
+        stored_metrics = store.metrics(row["cell"] for row in sweep_rows)
+        done = [log_of_cells.get(row["cell"], {}).get("seconds") for row in sweep_rows if row["cell"] in stored_metrics]
         seconds = pl.Series(done, dtype=pl.Float64)
-        return _frame(rows, found, knobs).select(*NAMES, *knobs).with_columns(seconds=seconds)
+        return _frame(sweep_rows, stored_metrics, knobs).select(*NAMES, *knobs).with_columns(seconds=seconds)
 
     def table(self, metrics: Iterable[str] = COLUMNS) -> pl.DataFrame:
         """Return a frame of the means of metrics over seeds, a row per policy, scenario, cluster and knobs; `seeds` counts."""
@@ -93,9 +93,9 @@ class Sweep:
         if unknown := sorted(set(metrics) - set(self.frame.columns)):
             raise RunError(f"sweep: found no metric {unknown[0]!r}; expected some of {', '.join(METRICS)}.")
         by = [name for name in (*NAMES, *self.knobs) if name != "seed"]
-        shown = [pl.len().alias("seeds"), *(pl.col(name).mean() for name in metrics)]
-        shown += [pl.col("books").drop_nulls().first()] if self.wrong else []
-        return self.frame.group_by(by, maintain_order=True).agg(shown)
+        mean_columns = [pl.len().alias("seeds"), *(pl.col(name).mean() for name in metrics)]
+        mean_columns += [pl.col("books").drop_nulls().first()] if self.wrong else []
+        return self.frame.group_by(by, maintain_order=True).agg(mean_columns)
 
     def summary(self) -> dict[str, int]:
         """Return a dict of the numbers of cells that are finished, failed and missing."""
@@ -112,30 +112,34 @@ class Sweep:
         if not self.failed:
             return self
         by_error: dict[str, list[str]] = {}
-        for what, error in self.failed.items():
-            by_error.setdefault(error, []).append(what)
+        for failed_cell, error in self.failed.items():
+            by_error.setdefault(error, []).append(failed_cell)
         kinds = [f"{w[0]}{f' and {len(w) - 1} more' if w[1:] else ''}: {e}" for e, w in by_error.items()]
-        rest = f" There are {len(kinds) - 3} more kinds of error." if kinds[3:] else ""
+        further_errors = f" There are {len(kinds) - 3} more kinds of error." if kinds[3:] else ""
         raise RunError(
-            f"sweep: {len(self.failed)} of {sum(self.summary().values())} cells failed. {' '.join(kinds[:3])}{rest} "
+            f"sweep: {len(self.failed)} of {sum(self.summary().values())} cells failed. {' '.join(kinds[:3])}{further_errors} "
             f"The others are kept in {self.folder}: Sweep.read(folder) has them, its errors/ has the tracebacks; the same call "
             "tries the failed ones again."
         )
 
     def __repr__(self):
-        parts = self.summary() | {"with wrong books": len(self.wrong)}
-        counts = ", ".join(f"{count} {what}" for what, count in parts.items() if count or what == "finished")
-        return f"Sweep({counts}; {', '.join(self.knobs) or 'no knobs'})"
+        cell_counts = self.summary() | {"with wrong books": len(self.wrong)}
+        counts_in_words = ", ".join(
+            f"{count} {cell_state}" for cell_state, count in cell_counts.items() if count or cell_state == "finished"
+        )
+        return f"Sweep({counts_in_words}; {', '.join(self.knobs) or 'no knobs'})"
 
     def _repr_html_(self) -> str:
-        failed = "".join(f"<p>{escape(what)} failed: {escape(why)}</p>" for what, why in self.failed.items())
+        failed = "".join(
+            f"<p>{escape(failed_cell)} failed: {escape(why)}</p>" for failed_cell, why in self.failed.items()
+        )
         return f"<p>{escape(repr(self))}</p>{self.shown()._repr_html_()}{failed}"
 
     def shown(self) -> Table:
         """Return the `Table` as a person reads it: metrics and knobs have the labels of figures and sliders."""
-        table = in_words(self.table())
+        sweep_table = in_words(self.table())
         labels = {name: about.get("label", name) for name, about in self.knobs.items()}
-        return replace(table, names=dict(table.names) | labels)
+        return replace(sweep_table, names=dict(sweep_table.names) | labels)
 
 
 def varied(plan) -> dict[str, dict]:
@@ -144,36 +148,36 @@ def varied(plan) -> dict[str, dict]:
     Keys of the latter: `name, kind, label, words, log`.
     """
     infos: dict[str, list[KnobInfo]] = {}
-    values: dict[tuple[type, str], set] = {}
+    knob_values: dict[tuple[type, str], set] = {}
     policies = {(type(cell.policy), cell.labels["knobs"]): cell.policy for cell in plan.cells.values()}
     for (cls, _), policy in policies.items():
         for name, info in knobs_of(cls).items():
-            if (cls, name) not in values:
+            if (cls, name) not in knob_values:
                 infos.setdefault(name, []).append(info)
-            values.setdefault((cls, name), set()).add(getattr(policy, name))
-    differ = {name for (_, name), some in values.items() if len(some) > 1}
-    found = {}
+            knob_values.setdefault((cls, name), set()).add(getattr(policy, name))
+    differ = {name for (_, name), infos_of_knob in knob_values.items() if len(infos_of_knob) > 1}
+    varied_knobs = {}
     for name in filter(differ.__contains__, infos):
-        some = infos[name]
-        taken = name in NAMES or name in SCHEMA or name in METRICS
-        kinds = {i.kind for i in some}
-        labels = {i.label for i in some}
-        words = {i.words for i in some}
+        infos_of_knob = infos[name]
+        name_is_taken = name in NAMES or name in SCHEMA or name in METRICS
+        kinds = {i.kind for i in infos_of_knob}
+        labels = {i.label for i in infos_of_knob}
+        knob_words = {i.words for i in infos_of_knob}
         # One name for different things in two policies: only its text fits in one column.
-        found[f"{name}_knob" if taken else name] = {
+        varied_knobs[f"{name}_knob" if name_is_taken else name] = {
             "name": name,
             "kind": kinds.pop() if len(kinds) == 1 else "words",
             "label": labels.pop() if len(labels) == 1 else name,
-            "words": words.pop() if len(words) == 1 else name,
-            "log": all(i.knob.log for i in some),
+            "words": knob_words.pop() if len(knob_words) == 1 else name,
+            "log": all(i.knob.log for i in infos_of_knob),
         }
-    return found
+    return varied_knobs
 
 
 _TYPES = {"float": pl.Float64, "int": pl.Int64, "bool": pl.Boolean}
 
 
-def _frame(rows: list[dict], found: dict[str, dict], knobs: dict) -> pl.DataFrame:
+def _frame(rows: list[dict], stored_metrics: dict[str, dict], knobs: dict) -> pl.DataFrame:
     """Return a frame with one row for each finished cell; knobs that are tuples or choices are text."""
 
     def value_of(about: dict, row: dict):
@@ -183,18 +187,18 @@ def _frame(rows: list[dict], found: dict[str, dict], knobs: dict) -> pl.DataFram
     schema = {name: SCHEMA.get(name, pl.String) for name in NAMES}
     schema |= {column: _TYPES.get(about["kind"], pl.String) for column, about in knobs.items()}
     schema |= {name: kind for name, kind in SCHEMA.items() if name in METRICS}
-    whole = [
-        found[row["cell"]]
+    finished_cells = [
+        stored_metrics[row["cell"]]
         | {name: row[name] for name in NAMES if row.get(name) is not None}
         | {column: value_of(about, row) for column, about in knobs.items()}
         for row in rows
-        if row["cell"] in found
+        if row["cell"] in stored_metrics
     ]
-    return pl.DataFrame(whole, schema=schema, orient="row")
+    return pl.DataFrame(finished_cells, schema=schema, orient="row")
 
 
 def _word(row: dict, knobs: dict) -> str:
     """Label of a row."""
-    parts = [f"{k}={knob_word(row['knobs'][a['name']])}" for k, a in knobs.items() if a["name"] in row["knobs"]]
+    knob_settings = [f"{k}={knob_word(row['knobs'][a['name']])}" for k, a in knobs.items() if a["name"] in row["knobs"]]
     where = [row["scenario"], *([row["cluster"]] if row["cluster"] else []), f"seed {row['seed']}"]
-    return " ".join([row["policy"], *parts, "on", ", ".join(where)])
+    return " ".join([row["policy"], *knob_settings, "on", ", ".join(where)])

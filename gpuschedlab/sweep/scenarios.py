@@ -41,15 +41,15 @@ def cross(traces, clusters, *, speeds=None, estimator=None, delays=None, until: 
     >>> found["many", "4x8:v100"](seed=3).trace.height
     50
     """
-    parts = {"estimator": estimator, "delays": delays or Delays(), "until": until}
+    scenario_parts = {"estimator": estimator, "delays": delays or Delays(), "until": until}
     clusters = by_name(clusters, "cluster", lambda c: str(c) if isinstance(c, Cluster) else "cluster")
-    found = {}
+    crossed_scenarios = {}
     for name, trace in by_name(traces, "trace", lambda _: "trace").items():
         if callable(trace) and not is_recipe(trace):
             trace = cache(trace)  # made once for all clusters
         for cluster_name, cluster in clusters.items():
-            found[name, cluster_name] = partial(_pair, trace, cluster, cluster_name, speeds, parts)
-    return found
+            crossed_scenarios[name, cluster_name] = partial(_pair, trace, cluster, cluster_name, speeds, scenario_parts)
+    return crossed_scenarios
 
 
 def _pair(trace, cluster, cluster_name: str, speeds, parts: dict, seed: int):
@@ -77,23 +77,26 @@ class OnCluster:
 
     def __call__(self, seed: int) -> Scenario:
         """Make the `Scenario` of a seed."""
-        made = self.trace(seed) if callable(self.trace) else self.trace
-        trace, history = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+        made_trace = self.trace(seed) if callable(self.trace) else self.trace
+        trace, history = made_trace if isinstance(made_trace, tuple) and len(made_trace) == 2 else (made_trace, None)
         if not isinstance(trace, pl.DataFrame):
             raise TraceError(
-                f"sweep: found {type(made).__name__} as a trace; expected a frame, a pair (frame, history), or a function of "
+                f"sweep: found {type(made_trace).__name__} as a trace; expected a frame, a pair (frame, history), or a function of "
                 "a seed that makes one, such as lambda seed: generate('venus', rng=seed)."
             )
-        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "trace"}
-        return Scenario(trace, history=history, seed=seed, **parts)
+        scenario_parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "trace"}
+        return Scenario(trace, history=history, seed=seed, **scenario_parts)
 
 
 def by_name(given, what: str, name_of: Callable) -> dict:
     """Return a dict of things by name: a dict as it is, one thing or a list of them under names of their own."""
     if not isinstance(given, Mapping):
         many = given if isinstance(given, list) else [given]
-        names = [name_of(one) for one in many]
-        given = {n if names.count(n) == 1 else f"{n} {i + 1}": one for i, (n, one) in enumerate(zip(names, many))}
+        names = [name_of(thing_to_name) for thing_to_name in many]
+        given = {
+            n if names.count(n) == 1 else f"{n} {i + 1}": thing_to_name
+            for i, (n, thing_to_name) in enumerate(zip(names, many))
+        }
     if not given:
         raise RunError(f"sweep: found no {what}; expected at least one.")
     return dict(given)
@@ -109,13 +112,13 @@ def at_seed(source, seed: int, name: str, content: str | None = None) -> tuple[S
 
     Of a recipe the first is a function that makes it (`follow`), called where the cell is computed; the content is its key.
     """
-    made = source(seed) if callable(source) and not is_recipe(source) else source
-    if is_recipe(made):
-        key = digest(["recipe", made, seed])
-        return partial(follow, made, seed, name), key, key
+    seeded_scenario = source(seed) if callable(source) and not is_recipe(source) else source
+    if is_recipe(seeded_scenario):
+        key = digest(["recipe", seeded_scenario, seed])
+        return partial(follow, seeded_scenario, seed, name), key, key
     if content is None:
-        content = content_of(made, name)
-    return follow(made, seed, name), content, digest([content, seed])
+        content = content_of(seeded_scenario, name)
+    return follow(seeded_scenario, seed, name), content, digest([content, seed])
 
 
 def content_of(scenario: Scenario, name: str) -> str:
@@ -125,10 +128,10 @@ def content_of(scenario: Scenario, name: str) -> str:
 
 def follow(source, seed: int, name: str) -> Scenario:
     """Return the `Scenario` of a seed, from itself or its recipe."""
-    made = source(seed) if is_recipe(source) else source
-    if not isinstance(made, Scenario):
+    followed_scenario = source(seed) if is_recipe(source) else source
+    if not isinstance(followed_scenario, Scenario):
         raise RunError(
-            f"sweep, scenario {name!r}: found {type(made).__name__}; expected a Scenario, or a function of a seed that "
+            f"sweep, scenario {name!r}: found {type(followed_scenario).__name__}; expected a Scenario, or a function of a seed that "
             "makes one: sweep(Scenario(trace, cluster), policies, folder), or sweep(cross(traces, clusters), policies, folder)."
         )
-    return made if made.seed == seed else made.replace(seed=seed)
+    return followed_scenario if followed_scenario.seed == seed else followed_scenario.replace(seed=seed)

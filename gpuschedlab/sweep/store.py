@@ -67,9 +67,9 @@ class Store:
         """Return a dict by cell of dicts: metrics, cluster and estimator of the cells that are finished and have intact files."""
         names = [n for n in ("cluster", "estimator", *METRICS) if n in SCHEMA]
         intact = {}
-        there = {path.name for path in self.cells.iterdir()} if self.cells.is_dir() else set()
+        cell_files = {path.name for path in self.cells.iterdir()} if self.cells.is_dir() else set()
         for key in keys:
-            if self.cell(key).name not in there:
+            if self.cell(key).name not in cell_files:
                 continue
             with contextlib.suppress(OSError):
                 record = unsealed(self.cell(key).read_bytes())
@@ -94,8 +94,8 @@ class Store:
     def keep(self, outcome: Outcome, about: dict):
         """Keep a finished cell: its run first, so that the cell's file vouches for both."""
         key = outcome.key
-        values = {"cell": key} | about | outcome.metrics
-        record = {name: _as_declared(values.get(name), dtype) for name, dtype in SCHEMA.items()}
+        cell_values = {"cell": key} | about | outcome.metrics
+        record = {name: _as_declared(cell_values.get(name), dtype) for name, dtype in SCHEMA.items()}
         line = {"cell": key, "seconds": outcome.seconds} | ({} if outcome.books is None else {"books": outcome.books})
         if outcome.run is not None:
             line["rounds"] = outcome.rounds
@@ -124,8 +124,8 @@ class Store:
         """Return two parts of the sweep, a tuple: the list of its rows (dicts), and a dict of how its knobs are labelled."""
         path = self.folder / "sweep.json"
         try:
-            found = json.loads(path.read_text())
-            return found["rows"], found["knobs"]
+            stored_plan = json.loads(path.read_text())
+            return stored_plan["rows"], stored_plan["knobs"]
         except (*UNREADABLE, KeyError, TypeError) as error:
             raise RunError(f"{path}: {error}; expected a folder that sweep() wrote.") from error
 
@@ -134,11 +134,13 @@ class Store:
         with contextlib.suppress(RunError):
             files = {path.name for path in self.cells.iterdir()}
             before, _ = self.rows()
-            kept = {}
+            cell_of_row = {}
             for row in before:
                 if any(row["cell"] + suffix in files for suffix in SUFFIXES):
-                    kept[_asked(row)] = row["cell"]
-            return sum(kept.get(_asked(row), row["cell"]) != row["cell"] for row in rows if row["cell"] not in done)
+                    cell_of_row[_asked(row)] = row["cell"]
+            return sum(
+                cell_of_row.get(_asked(row), row["cell"]) != row["cell"] for row in rows if row["cell"] not in done
+            )
         return 0
 
     def error(self, key: str) -> str | None:
@@ -148,7 +150,11 @@ class Store:
 
     def logged(self) -> dict[str, dict]:
         """Return a dict of the log's entries (dicts) by cell: `seconds`, `rounds` if runs are kept, `books` if added up."""
-        return {said["cell"]: said for said in json_lines(self.log) if isinstance(said.get("cell"), str)}
+        return {
+            cell_entry["cell"]: cell_entry
+            for cell_entry in json_lines(self.log)
+            if isinstance(cell_entry.get("cell"), str)
+        }
 
 
 def _as_declared(value, dtype):
@@ -182,8 +188,8 @@ def disk_errors(store: Store):
     try:
         yield
     except OSError as error:
-        kept = sum(1 for _ in store.cells.glob("*.json")) if store.cells.is_dir() else 0
+        finished_cells = sum(1 for _ in store.cells.glob("*.json")) if store.cells.is_dir() else 0
         raise RunError(
-            f"sweep: {store.folder} cannot be written: {error.strerror or error}. The {kept} cells that are finished "
+            f"sweep: {store.folder} cannot be written: {error.strerror or error}. The {finished_cells} cells that are finished "
             "are kept; free some space, and the same call resumes from there."
         ) from error

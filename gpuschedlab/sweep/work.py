@@ -60,31 +60,31 @@ def work(key: str, raw: bytes | Given, scenario, code: str, keep_runs: bool, add
                 "as where the sweep was started. Install that there."
             )
         with interrupts():
-            given = pickle.loads(raw) if isinstance(raw, bytes) else raw
-            return _computed(key, given, _scenario_of(given, scenario), keep_runs, add_up)
+            cell_inputs = pickle.loads(raw) if isinstance(raw, bytes) else raw
+            return _computed(key, cell_inputs, _scenario_of(cell_inputs, scenario), keep_runs, add_up)
     except Exception as raised:  # a policy may be anybody's code, and must not take the other cells with it
         message = str(raised) if isinstance(raised, LabError) else f"{type(raised).__name__}: {raised}"
         return Outcome(key, error=message.replace("\n", " "), trace=traceback.format_exc())
 
 
-def _scenario_of(given: Given, source) -> Scenario:
+def _scenario_of(cell_inputs: Given, source) -> Scenario:
     """Return the `Scenario` of a cell: the part that it shares with those of other seeds is at hand, if it was used lately."""
-    scenario = _once((given.content,), lambda: _opened(source))
-    if given.estimator is not None:
-        key = (given.content, digest(given.estimator))
-        scenario = _once(key, lambda: scenario.replace(estimator=given.estimator))
-    return scenario if scenario.seed == given.seed else scenario.replace(seed=given.seed)
+    scenario = _once((cell_inputs.content,), lambda: _opened(source))
+    if cell_inputs.estimator is not None:
+        key = (cell_inputs.content, digest(cell_inputs.estimator))
+        scenario = _once(key, lambda: scenario.replace(estimator=cell_inputs.estimator))
+    return scenario if scenario.seed == cell_inputs.seed else scenario.replace(seed=cell_inputs.seed)
 
 
-def _computed(key: str, given: Given, scenario: Scenario, keep_runs: bool, add_up: bool) -> Outcome:
+def _computed(key: str, cell_inputs: Given, scenario: Scenario, keep_runs: bool, add_up: bool) -> Outcome:
     """Run a cell's policy in its scenario, measure, and return the `Outcome`."""
     from gpuschedlab.metrics import summary
 
-    simulation = scenario.simulation(given.policy)
+    simulation = scenario.simulation(cell_inputs.policy)
     begin = time.perf_counter()
     run = simulation.run(scenario.until)
     seconds = time.perf_counter() - begin
-    metrics = summary(run, **given.measure)
+    metrics = summary(run, **cell_inputs.measure)
     metrics.pop("seconds")
     labels = {"cluster": str(scenario.cluster), "estimator": scenario.estimator_name.lower()}
     books = None
@@ -103,8 +103,8 @@ def _computed(key: str, given: Given, scenario: Scenario, keep_runs: bool, add_u
 
 def _opened(source) -> Scenario:
     """Return a `Scenario` of a worker's own: its fitted estimator is not kept for longer than it."""
-    made = pickle.loads(source.tobytes()) if isinstance(source, np.ndarray) else source
-    return made() if callable(made) else copy.copy(made)
+    worker_scenario = pickle.loads(source.tobytes()) if isinstance(source, np.ndarray) else source
+    return worker_scenario() if callable(worker_scenario) else copy.copy(worker_scenario)
 
 
 def _once(key: tuple, make):
