@@ -120,7 +120,7 @@ def _section(standing: Standing, policy: str, about: dict) -> str:
     """HTML of a policy: its sentences, and a table with a row for each task."""
     beside = (f"from {name}" for name in (*BESIDE, "the specialist"))
     heads = ("task", "what is special", "what counts", "value", *beside, "above the bound")
-    rows = []
+    task_rows = []
     for row in standing.rows(policy):
         task = about[row["task"]]
         differences = row["others"]
@@ -130,10 +130,10 @@ def _section(standing: Standing, policy: str, about: dict) -> str:
         cells = [task.about, METRICS[metric].label, written(metric, row["value"]), *behind]
         labels = zip(heads[1:], cells, strict=True)
         labelled = "".join(f'<td data-label="{head}">{escape(cell)}</td>' for head, cell in labels)
-        rows.append(f'<tr><th scope="row">{escape(task.name)}</th>{labelled}</tr>')
-    paragraphs = "".join(f"<p>{escape(text)}</p>" for text in sentences(standing, policy))
+        task_rows.append(f'<tr><th scope="row">{escape(task.name)}</th>{labelled}</tr>')
+    paragraphs = "".join(f"<p>{escape(card_sentence)}</p>" for card_sentence in sentences(standing, policy))
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     return (
         f'<section><h2>{escape(policy)}</h2>{paragraphs}<table class="cards words"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></section>"
+        f"<tbody>{''.join(task_rows)}</tbody></table></section>"
     )

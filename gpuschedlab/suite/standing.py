@@ -196,7 +196,7 @@ def stand(
         A word names no policy, or the folder cannot be written.
     """
     candidates = contenders_of(words)
-    parts = []
+    task_frames = []
     skipped = {}
     failed = {}
     for task in tasks:
@@ -217,12 +217,12 @@ def stand(
         failures = Counter((run.rpartition(" on ")[0], why) for run, why in done.failed.items())
         for (policy, why), count in failures.items():
             failed[f"{task.name}: {policy}"] = f"{count} of {seeds} seeds: {why}"
-        parts.append(_rows(task, done.frame, seeds))
+        task_frames.append(_rows(task, done.frame, seeds))
         if each is not None:
-            each(task, Standing(tuple(words), parts[-1]))
-    if not parts:
+            each(task, Standing(tuple(words), task_frames[-1]))
+    if not task_frames:
         raise RunError(f"suite: found none of its tasks on this machine ({', '.join(skipped)}); expected at least one.")
-    return Standing(tuple(words), pl.concat(parts), skipped, failed)
+    return Standing(tuple(words), pl.concat(task_frames), skipped, failed)
 
 
 def _swept(contenders: Mapping[str, tuple]) -> dict:
@@ -242,14 +242,14 @@ def _rows(task: Task, frame: pl.DataFrame, seeds: int) -> pl.DataFrame:
         bounds = [least_jct(task.make()(seed)) for seed in range(seeds)]
     schema = {"seed": frame.schema["seed"], "bound": pl.Float64}
     bounds_by_seed = pl.DataFrame({"seed": range(seeds), "bound": bounds}, schema=schema)
-    rows = frame.with_columns(
+    standing_rows = frame.with_columns(
         task=pl.lit(task.name),
         version=pl.lit(task.version),
         metric=pl.lit(task.metric),
         value=pl.col(task.metric).cast(pl.Float64),
     )
     columns = ("task", "version", "metric", "policy", "seed", "jobs", "value", *COSTS)
-    return rows.select(columns).join(bounds_by_seed, on="seed", how="left", maintain_order="left")
+    return standing_rows.select(columns).join(bounds_by_seed, on="seed", how="left", maintain_order="left")
 
 
 def least_jct(scenario: Scenario) -> float | None:
