@@ -32,10 +32,10 @@ class Seen(NamedTuple):
 
     def of(self, name: str, default) -> np.ndarray:
         """Return a field of the answer, an array with a value per job; the default if the answer does not say it."""
-        values = getattr(self.answer, name)
-        if values is None:
+        answered_field = getattr(self.answer, name)
+        if answered_field is None:
             return np.full(len(self.index), default)
-        return np.asarray(values)
+        return np.asarray(answered_field)
 
 
 @dataclass(frozen=True)
@@ -55,24 +55,24 @@ class Recorded(Wrapped):
         return answer
 
 
-def _held(run, now: float) -> pl.DataFrame:
+def _held(run, instant: float) -> pl.DataFrame:
     """Return a frame of the GPUs held just after an instant: a row per job and node."""
-    return run.allocations.filter((pl.col("start") <= now) & (pl.col("end") > now + SLACK))
+    return run.allocations.filter((pl.col("start") <= instant) & (pl.col("end") > instant + SLACK))
 
 
-def _of_round(run, now: float, name: str):
+def _of_round(run, instant: float, name: str):
     """Return the value of a column of `Run.rounds` for the last round at an instant; None without one."""
-    values = run.rounds.filter(time=now)[name].to_list()
-    return values[-1] if values else None
+    values_of_round = run.rounds.filter(time=instant)[name].to_list()
+    return values_of_round[-1] if values_of_round else None
 
 
 def _each(law: Callable) -> Callable:
     """Return a law of a run, a function, from one of an answer: it reports the first problem, with its instant."""
 
     @wraps(law)
-    def of_all(seen, run, cluster) -> str | None:
-        problems = ((s.now, law(s, run, cluster)) for s in seen)
-        return next((f"{problem}, at t={now:g} s" for now, problem in problems if problem is not None), None)
+    def of_all(seen_answers, run, cluster) -> str | None:
+        problems = ((s.now, law(s, run, cluster)) for s in seen_answers)
+        return next((f"{problem}, at t={instant:g} s" for instant, problem in problems if problem is not None), None)
 
     return of_all
 
@@ -84,16 +84,16 @@ def gpus_are_held(s, run, cluster) -> str | None:
     Return None, or the first breach of this law in words.
     """
     by_job = _held(run, s.now).group_by("job", maintain_order=True)
-    held = dict(by_job.agg(pl.col("gpus").sum()).iter_rows())
+    held_gpus = dict(by_job.agg(pl.col("gpus").sum()).iter_rows())
     wrong = []
     for i, row in enumerate(s.index):
-        difference = held.get(row, 0.0) - s.answer.gpus[i]
+        difference = held_gpus.get(row, 0.0) - s.answer.gpus[i]
         if abs(difference) > 0.01 + SLACK:
             wrong.append(i)
-    placed = [i for i in wrong if s.index[i] in held]
+    placed = [i for i in wrong if s.index[i] in held_gpus]
     if placed:
         i = placed[0]
-        return f"row {s.index[i]} of .jobs holds {held[s.index[i]]:g} GPUs; the answer gave {s.answer.gpus[i]:g}"
+        return f"row {s.index[i]} of .jobs holds {held_gpus[s.index[i]]:g} GPUs; the answer gave {s.answer.gpus[i]:g}"
     ended = run.jobs["end"].fill_null(np.inf).to_numpy()
     lost = [i for i in wrong if ended[s.index[i]] > s.now + SLACK]
     if lost and "not placed" not in (_of_round(run, s.now, "status") or ""):
@@ -120,13 +120,13 @@ def named_nodes_are_held(s, run, cluster) -> str | None:
     """
     if s.answer.nodes is None:
         return None
-    rows = np.asarray(s.answer.nodes, float)
-    wanted = {(int(s.index[int(i)]), int(node)): gpus for i, node, gpus in rows}
+    named_rows = np.asarray(s.answer.nodes, float)
+    wanted = {(int(s.index[int(i)]), int(node)): gpus for i, node, gpus in named_rows}
     rows_held = _held(run, s.now).select("job", "node", "gpus")
-    held = {(job, node): gpus for job, node, gpus in rows_held.iter_rows()}
+    held_gpus = {(job, node): gpus for job, node, gpus in rows_held.iter_rows()}
     for (job, node), gpus in wanted.items():
-        if abs(held.get((job, node), 0.0) - gpus) > SLACK:
-            return f"row {job} of .jobs holds {held.get((job, node), 0.0):g} GPUs of node {node}; the answer named {gpus:g}"
+        if abs(held_gpus.get((job, node), 0.0) - gpus) > SLACK:
+            return f"row {job} of .jobs holds {held_gpus.get((job, node), 0.0):g} GPUs of node {node}; the answer named {gpus:g}"
 
 
 @_each
@@ -137,10 +137,10 @@ def partners_share(s, run, cluster) -> str | None:
     """
     pairs = zip(s.index, s.of("partner", -1), s.of("gpus", 0), strict=True)
     hosts = {int(job): int(s.index[partner]) for job, partner, gpus in pairs if partner >= 0 and gpus > 0}
-    held = _held(run, s.now)
-    by_job = held.group_by("job", maintain_order=True).agg("node", "gpus")
+    held_cells = _held(run, s.now)
+    by_job = held_cells.group_by("job", maintain_order=True).agg("node", "gpus")
     nodes = {j: set(zip(n, g, strict=True)) for j, n, g in by_job.iter_rows()}
-    for job in held.filter("guest")["job"].unique().sort():
+    for job in held_cells.filter("guest")["job"].unique().sort():
         if job not in hosts:
             return f"row {job} of .jobs shares GPUs; the answer names no partner"
     for job, host in hosts.items():
@@ -178,9 +178,9 @@ def profiling_is_named(seen, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    asked = {int(j) for s in seen for j in s.index[s.of("profiling", False).astype(bool)]}
+    named_for_profiling = {int(j) for s in seen for j in s.index[s.of("profiling", False).astype(bool)]}
     profiled = run.allocations.filter("profiling")["job"]
-    odd = set(profiled.unique()) - asked
+    odd = set(profiled.unique()) - named_for_profiling
     if odd:
         return f"row {min(odd)} of .jobs was profiled; no answer said so"
 
@@ -271,9 +271,12 @@ def solvers_take_time(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    whole = _of_round(run, s.now, "seconds")
-    if not (np.isnan(s.answer.seconds) or 0 <= s.answer.seconds <= (np.inf if whole is None else whole) + SLACK):
-        return f"the solver took {s.answer.seconds:g} s of a round of {whole:g} s"
+    round_seconds = _of_round(run, s.now, "seconds")
+    if not (
+        np.isnan(s.answer.seconds)
+        or 0 <= s.answer.seconds <= (np.inf if round_seconds is None else round_seconds) + SLACK
+    ):
+        return f"the solver took {s.answer.seconds:g} s of a round of {round_seconds:g} s"
 
 
 @_each
@@ -286,12 +289,12 @@ def waits_are_worded(s, run, cluster) -> str | None:
         return None
     if len(s.why) != len(s.index):
         return f"why has {len(s.why)} texts for {len(s.index)} jobs"
-    for row, gpus, words in zip(s.index, s.answer.gpus, s.why, strict=True):
-        if not isinstance(words, str) or (gpus > 0 and words):
+    for row, gpus, why_it_waits in zip(s.index, s.answer.gpus, s.why, strict=True):
+        if not isinstance(why_it_waits, str) or (gpus > 0 and why_it_waits):
             expected = "a text"
             if gpus > 0:
                 expected = "''"
-            return f"why of row {row} of .jobs, which has {gpus:g} GPUs, is {words!r}; expected {expected}"
+            return f"why of row {row} of .jobs, which has {gpus:g} GPUs, is {why_it_waits!r}; expected {expected}"
 
 
 LAWS = {

@@ -163,11 +163,11 @@ class _EstimatorBattery:
         shuffled = self.jobs.with_columns(self.jobs[c].gather(order) for c in hidden)
         poisoned = self.jobs.with_columns(duration=pl.lit(1e9), end=pl.lit(1e9), jct=pl.lit(1e9))
         frames = {"shuffled": shuffled, "set to 1e9": poisoned, "left out": self.jobs.drop(hidden)}
-        for what, frame in frames.items():
+        for change_in_words, frame in frames.items():
             moved = np.flatnonzero(np.asarray(self.fitted.predict(frame)) != self.estimates)
             if len(moved):
                 return (
-                    f"{len(moved)} estimates change when {', '.join(hidden)} of these jobs are {what}; "
+                    f"{len(moved)} estimates change when {', '.join(hidden)} of these jobs are {change_in_words}; "
                     "expected none. Read only what is known at submission, or declare sees_truth = True"
                 )
 
@@ -177,9 +177,13 @@ class _EstimatorBattery:
         Return the problem in words, or None.
         """
         order = np.random.default_rng(1).permutation(self.jobs.height)
-        for rows in (order, order[:7], order[:1]):
-            if (np.asarray(self.fitted.predict(self.jobs[rows.tolist()])) != self.estimates[rows]).any():
-                return f"{len(rows)} jobs in another order get other estimates; expected the same for each job"
+        for predicted_rows in (order, order[:7], order[:1]):
+            if (
+                np.asarray(self.fitted.predict(self.jobs[predicted_rows.tolist()])) != self.estimates[predicted_rows]
+            ).any():
+                return (
+                    f"{len(predicted_rows)} jobs in another order get other estimates; expected the same for each job"
+                )
 
     def deterministic(self):
         """Learning the same history twice gives the same bytes.

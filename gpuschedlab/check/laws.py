@@ -17,10 +17,10 @@ def all_finish(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    left = run.jobs.filter(pl.col("end").is_null())
-    if left.height:
-        first = left["job_id"][0]
-        return f"{left.height} of {run.jobs.height} jobs never end, first {first}; expected that all do"
+    unfinished_jobs = run.jobs.filter(pl.col("end").is_null())
+    if unfinished_jobs.height:
+        first = unfinished_jobs["job_id"][0]
+        return f"{unfinished_jobs.height} of {run.jobs.height} jobs never end, first {first}; expected that all do"
     return first_wrong(
         run.jobs.filter((pl.col("start") < pl.col("submit")) | (pl.col("end") <= pl.col("start"))),
         "job {job_id} was submitted at {submit:g} s, started at {start:g} s and ended at {end:g} s; "
@@ -33,9 +33,9 @@ def capacity_holds(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    held = _at_once(_owned(run), "node")
-    size = pl.Series(np.asarray(cluster.node_gpus, float)).gather(held["node"])
-    wrong = held.with_columns(size=size).filter(pl.col("taken") > pl.col("size") + 1e-6)
+    held_on_node = _at_once(_owned(run), "node")
+    size = pl.Series(np.asarray(cluster.node_gpus, float)).gather(held_on_node["node"])
+    wrong = held_on_node.with_columns(size=size).filter(pl.col("taken") > pl.col("size") + 1e-6)
     problem = first_wrong(wrong, "node {node} gave {taken:g} GPUs at t={time:g} s; it has {size:g}")
     if problem:
         return problem
@@ -55,15 +55,17 @@ def reserved_gpus_fit(run, cluster) -> str | None:
     if run.pools.is_empty():
         return None
     types = pl.Series(cluster.gpu_types)
-    rows = _owned(run)
+    held_stretches = _owned(run)
     down = pl.DataFrame(_down(cluster), {"node": pl.Int64, "start": pl.Float64, "end": pl.Float64}, orient="row")
     type_of_node = types.gather(pl.Series(cluster.node_type))
     gpus_of_node = pl.Series(np.asarray(cluster.node_gpus, float))
     down = down.with_columns(gpu_type=type_of_node.gather(down["node"]), gpus=gpus_of_node.gather(down["node"]))
-    parts = [part.select("gpu_type", "gpus", "start", "end") for part in (rows, down, reserved_times(run))]
-    taken = _at_once(pl.concat(parts), "gpu_type")
+    claims_of_gpus = [
+        part.select("gpu_type", "gpus", "start", "end") for part in (held_stretches, down, reserved_times(run))
+    ]
+    claimed_gpus = _at_once(pl.concat(claims_of_gpus), "gpu_type")
     most = pl.col("gpu_type").replace_strict(list(cluster.gpu_types), list(map(float, cluster.capacity)))
-    wrong = taken.with_columns(most=most).filter(pl.col("taken") > pl.col("most") + 1e-6)
+    wrong = claimed_gpus.with_columns(most=most).filter(pl.col("taken") > pl.col("most") + 1e-6)
     return first_wrong(
         wrong, "{taken:g} GPUs of {gpu_type} are held, reserved or down at t={time:g} s; there are {most:g}"
     )
@@ -74,23 +76,23 @@ def bills_add_up(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    counts = run.jobs["submit"] >= 0
+    job_counts = run.jobs["submit"] >= 0
     allocations = _owned(run)
-    allocations = allocations.filter(counts.gather(allocations["job"]))
+    allocations = allocations.filter(job_counts.gather(allocations["job"]))
     reserved = reserved_times(run)
-    if not counts.all():
+    if not job_counts.all():
         reserved = reserved.with_columns(pl.col("start").clip(0.0), pl.col("end").clip(0.0))
-    rows = pl.concat([part.select("gpu_type", "gpus", "start", "end") for part in (allocations, reserved)])
-    rows = rows.with_columns(seconds=pl.col("gpus") * (pl.col("end") - pl.col("start")))
+    billed_stretches = pl.concat([part.select("gpu_type", "gpus", "start", "end") for part in (allocations, reserved)])
+    billed_stretches = billed_stretches.with_columns(seconds=pl.col("gpus") * (pl.col("end") - pl.col("start")))
     prices = {name: 1.0 + k for k, name in enumerate(cluster.gpu_types)}
     for price, worth in (
         (1.0, pl.col("seconds")),
         (prices, pl.col("seconds") * pl.col("gpu_type").replace_strict(prices)),
     ):
-        found = 3600 * cost(run, price)
-        expected = float(rows.select(worth.sum()).item())
-        if not np.isclose(found, expected, rtol=CLOSE):
-            return f"{found:.6f} GPU-s are billed at {price}; held and reserved GPUs add up to {expected:.6f}"
+        billed_gpu_time = 3600 * cost(run, price)
+        expected = float(billed_stretches.select(worth.sum()).item())
+        if not np.isclose(billed_gpu_time, expected, rtol=CLOSE):
+            return f"{billed_gpu_time:.6f} GPU-s are billed at {price}; held and reserved GPUs add up to {expected:.6f}"
 
 
 def gpu_time_is_conserved(run, cluster) -> str | None:
@@ -98,9 +100,9 @@ def gpu_time_is_conserved(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    rows = _owned(run)
+    held_stretches = _owned(run)
     steps = np.diff(run.timeline["time"].to_numpy())
-    allocated = float((rows["gpus"] * (rows["end"] - rows["start"])).sum())
+    allocated = float((held_stretches["gpus"] * (held_stretches["end"] - held_stretches["start"])).sum())
     used_gpus = run.timeline["used"].to_numpy()[:-1]
     used = float(np.sum(used_gpus * steps))
     attained = float(run.jobs["attained"].sum())
@@ -160,13 +162,15 @@ def nodes_were_asked_for(run, cluster) -> str | None:
     )
     binding = {"partitions": any(g.partitions for g in kinds), "gpu_types": run.info.get("types")}
     for name in (name for name, binds in binding.items() if binds and name in run.jobs.columns):
-        word = pl.element()
+        name_in_list = pl.element()
         if name == "gpu_types":
-            word = pl.element().str.to_lowercase()
-        asked = run.jobs[name].gather(run.allocations["job"]).list.eval(word)
-        held = run.allocations.with_columns(asked=asked, has=nodes[name].gather(run.allocations["node"]))
+            name_in_list = pl.element().str.to_lowercase()
+        asked_names = run.jobs[name].gather(run.allocations["job"]).list.eval(name_in_list)
+        held_stretches = run.allocations.with_columns(
+            asked=asked_names, has=nodes[name].gather(run.allocations["node"])
+        )
         both = pl.col("asked").list.set_intersection("has")
-        wrong = held.filter(both.list.len() == 0)
+        wrong = held_stretches.filter(both.list.len() == 0)
         wrong = wrong.with_columns(pl.col("asked", "has").list.join(", "))
         message = "row {job} of .jobs held GPUs of node {node}, of {has}, at t={start:g} s; expected one of its "
         if problem := first_wrong(wrong, message + f"{name}: {{asked}}"):
@@ -184,12 +188,14 @@ def idle_time_is_left_out(run, cluster) -> str | None:
     up = cluster.total_gpus * (end - begin)
     for node, start, back in _down(cluster):
         up -= cluster.node_gpus[node] * max(0.0, min(back, end) - max(start, begin))
-    rows = _owned(run)
-    seconds = (rows["end"].clip(begin, end) - rows["start"].clip(begin, end)).to_numpy()
-    used = float(rows["gpus"].to_numpy() @ seconds) / up
-    found = utilisation(run)
-    if not np.isclose(found, used, rtol=CLOSE):
-        return f"utilisation is {found:.9f}; expected {used:.9f}, from the first submission to the last end"
+    held_stretches = _owned(run)
+    seconds = (held_stretches["end"].clip(begin, end) - held_stretches["start"].clip(begin, end)).to_numpy()
+    used = float(held_stretches["gpus"].to_numpy() @ seconds) / up
+    reported_utilisation = utilisation(run)
+    if not np.isclose(reported_utilisation, used, rtol=CLOSE):
+        return (
+            f"utilisation is {reported_utilisation:.9f}; expected {used:.9f}, from the first submission to the last end"
+        )
 
 
 #: Laws of every run, however far it went; and those of a run to its end besides.
@@ -199,9 +205,9 @@ ENDED = (all_finish, littles_law_holds, idle_time_is_left_out)
 
 def jobs_with(run, rows: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
     """Return a frame of the jobs of a run, with their row as `job` and columns of their rows in another frame."""
-    found = rows.group_by("job", maintain_order=True).agg(**columns)
+    rows_of_jobs = rows.group_by("job", maintain_order=True).agg(**columns)
     jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
-    return jobs.join(found, on="job", how="left", maintain_order="left")
+    return jobs.join(rows_of_jobs, on="job", how="left", maintain_order="left")
 
 
 def _at_once(rows: pl.DataFrame, by: str) -> pl.DataFrame:
@@ -226,14 +232,14 @@ def reserved_times(run) -> pl.DataFrame:
 
 def _down(cluster) -> list[tuple[int, float, float]]:
     """Return a list of outages (node, start, end in s), none of which overlap on a node."""
-    rows = []
+    outage_rows = []
     until = {}
     for e in sorted(cluster.events, key=lambda e: e.start):
         start = max(e.start, until.get(e.node, -np.inf))
         if e.end > start:
-            rows.append((e.node, float(start), float(e.end)))
+            outage_rows.append((e.node, float(start), float(e.end)))
             until[e.node] = e.end
-    return rows
+    return outage_rows
 
 
 def _near(seconds: pl.Expr) -> pl.Expr:

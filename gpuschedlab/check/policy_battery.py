@@ -138,9 +138,9 @@ class _PolicyBattery:
         for info in infos.values():
             for end in info.knob.choices or (info.knob.low, info.knob.high):
                 end = (end,) if info.kind == "floats" else end
-                made = replace(self.policy, **cls.project(self.policy.knobs | {info.name: end}))
-                if made.knobs != cls.project(made.knobs):
-                    return f"project() changes {made.knobs}, which is allowed; expected it left alone"
+                policy_at_end = replace(self.policy, **cls.project(self.policy.knobs | {info.name: end}))
+                if policy_at_end.knobs != cls.project(policy_at_end.knobs):
+                    return f"project() changes {policy_at_end.knobs}, which is allowed; expected it left alone"
 
     def laws(self):
         """Every job finishes; capacity, GPU-time, and the seconds and progress of each job add up.
@@ -156,8 +156,8 @@ class _PolicyBattery:
         """
         span = float(self.jobs["submit"].max())
         n = self.nodes.total_nodes
-        at = [(i % n, (i + 1) * span / 9, (i + 1.5) * span / 9) for i in range(8)]
-        cluster = Cluster(self.nodes.groups, tuple(Outage(*row) for row in at))
+        outage_times = [(i % n, (i + 1) * span / 9, (i + 1.5) * span / 9) for i in range(8)]
+        cluster = Cluster(self.nodes.groups, tuple(Outage(*row) for row in outage_times))
         return self._broken(cluster=cluster)
 
     def laws_with_types(self):
@@ -240,8 +240,8 @@ class _PolicyBattery:
         if jobs["submit"].n_unique() < jobs.height:
             return None  # ties break by job id
         names = np.random.default_rng(0).permutation(jobs.height).astype(str)
-        other = self.run(jobs.with_columns(pl.Series("job_id", names)))
-        return different(self.usual, other, "under other job ids", drop=("job_id",))
+        relabelled_run = self.run(jobs.with_columns(pl.Series("job_id", names)))
+        return different(self.usual, relabelled_run, "under other job ids", drop=("job_id",))
 
     def unit_of_time(self):
         """With all times doubled, and knobs in s and GPU-s too, all happens at twice the time.
@@ -259,9 +259,11 @@ class _PolicyBattery:
             delays=Delays(restart=40.0, switch=10.0, checkpoint=200.0),
         )
         once = self.usual.jobs.select("job_id", pl.col("start", "end") * 2)
-        found = once.join(twice.jobs.select("job_id", start2="start", end2="end"), on="job_id", maintain_order="left")
+        both_starts = once.join(
+            twice.jobs.select("job_id", start2="start", end2="end"), on="job_id", maintain_order="left"
+        )
         apart = pl.max_horizontal((pl.col("start") - pl.col("start2")).abs(), (pl.col("end") - pl.col("end2")).abs())
-        wrong = found.filter(apart > 1e-6)
+        wrong = both_starts.filter(apart > 1e-6)
         return first_wrong(
             wrong,
             "job {job_id} ran from {start2:.9g} to {end2:.9g} s with all times doubled; expected {start:.9g} to {end:.9g} s. "
@@ -286,13 +288,13 @@ class _PolicyBattery:
         Return the problem in words, or None.
         """
         guess = Guess()
-        whole = self.run(estimator=guess)
-        t = float(np.quantile(whole.jobs["end"].fill_null(np.inf), 0.5))
-        unfinished = whole.jobs.filter(pl.col("end").is_null() | (pl.col("end") > t))["job_id"]
+        usual_run = self.run(estimator=guess)
+        t = float(np.quantile(usual_run.jobs["end"].fill_null(np.inf), 0.5))
+        unfinished = usual_run.jobs.filter(pl.col("end").is_null() | (pl.col("end") > t))["job_id"]
         times = np.random.default_rng(0).uniform(1, 20, self.jobs.height)  # in another order, too
         longer = pl.when(pl.col("job_id").is_in(unfinished.implode())).then(pl.col("duration") * times)
-        other = self.run(self.jobs.with_columns(duration=longer.otherwise(pl.col("duration"))), estimator=guess)
-        return different_until(t, whole, other, "when unfinished jobs last longer")
+        longer_run = self.run(self.jobs.with_columns(duration=longer.otherwise(pl.col("duration"))), estimator=guess)
+        return different_until(t, usual_run, longer_run, "when unfinished jobs last longer")
 
     def _broken(self, *parts, **more):
         scenario = self.scenario(*parts, **more)
@@ -323,17 +325,19 @@ def _slower(policy):
 def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
     """Say in a text how two runs differ: jobs, then allocations, then timeline; None if they do not."""
     for name in ("jobs", "allocations", "timeline"):
-        one, other = (getattr(run, name).drop(drop, strict=False) for run in (a, b))
-        if one.equals(other):
+        first_frame, second_frame = (getattr(run, name).drop(drop, strict=False) for run in (a, b))
+        if first_frame.equals(second_frame):
             continue
-        if one.shape != other.shape:
-            return f".{name} has {one.shape} rows and columns, and {other.shape} {when}; expected the same"
-        row = next(i for i in range(one.height) if not one[i].equals(other[i]))
-        cells = one[row]
-        other_cells = other[row]
-        column = next(c for c in one.columns if not cells.select(c).equals(other_cells.select(c)))
-        was = one[row, column]
-        became = other[row, column]
+        if first_frame.shape != second_frame.shape:
+            return (
+                f".{name} has {first_frame.shape} rows and columns, and {second_frame.shape} {when}; expected the same"
+            )
+        row = next(i for i in range(first_frame.height) if not first_frame[i].equals(second_frame[i]))
+        cells = first_frame[row]
+        other_cells = second_frame[row]
+        column = next(c for c in first_frame.columns if not cells.select(c).equals(other_cells.select(c)))
+        was = first_frame[row, column]
+        became = second_frame[row, column]
         return f".{name} row {row}: {column} is {was}, and {became} {when}; expected the same"
 
 
@@ -341,15 +345,18 @@ def _allocations_until(t: float, run) -> pl.DataFrame:
     """Return a frame of the allocations that began before time t (s), cut there: one row per job, node and start."""
     started = run.allocations.filter(pl.col("start") < t)
     cut = started.with_columns(pl.col("end").clip(upper_bound=t))
-    rows = cut.group_by("job", "node", "start", maintain_order=True)
-    return rows.agg(pl.col("gpus").sum(), pl.col("end").max()).sort("start", "job", "node")
+    cut_allocations = cut.group_by("job", "node", "start", maintain_order=True)
+    return cut_allocations.agg(pl.col("gpus").sum(), pl.col("end").max()).sort("start", "job", "node")
 
 
 def different_until(t: float, a, b, when: str) -> str | None:
     """Say in a text how the allocations of two runs differ before time t (s); None if they do not."""
-    one = _allocations_until(t, a)
-    other = _allocations_until(t, b)
-    for row in range(max(one.height, other.height)):
-        left, right = (frame.row(row, named=True) if row < frame.height else None for frame in (one, other))
-        if left != right:
-            return f"before t={t:g} s, an allocation is {left}, and {right} {when}; expected the same past. It sees the future"
+    first_allocations = _allocations_until(t, a)
+    second_allocations = _allocations_until(t, b)
+    for row in range(max(first_allocations.height, second_allocations.height)):
+        first_cell, second_cell = (
+            frame.row(row, named=True) if row < frame.height else None
+            for frame in (first_allocations, second_allocations)
+        )
+        if first_cell != second_cell:
+            return f"before t={t:g} s, an allocation is {first_cell}, and {second_cell} {when}; expected the same past. It sees the future"

@@ -37,25 +37,25 @@ def progress_adds_up(run: Run, scenario: Scenario, policies: tuple, most: int | 
     # policies, pairs (instant from which on, policy), only what they set aside for profiling, and whether they decide by rounds.
     n = run.jobs.height
     chosen = np.linspace(0, n - 1, min(n, most or n)).astype(int)
-    held = stretches(run, chosen)
+    stretches_of_jobs = stretches(run, chosen)
     try:
         for j in chosen.tolist():
-            for s in held.get(j, ()):
-                _check_partner(s, j, held)
-            _Account(j, run, scenario, policies).check(held.get(j, []))
+            for s in stretches_of_jobs.get(j, ()):
+                _check_partner(s, j, stretches_of_jobs)
+            _Account(j, run, scenario, policies).check(stretches_of_jobs.get(j, []))
     except Wrong as wrong:
         return str(wrong)
 
 
-def _check_partner(s: Stretch, j: int, held: dict[int, list[Stretch]]):
+def _check_partner(s: Stretch, j: int, stretches_of_jobs: dict[int, list[Stretch]]):
     """Whoever shares GPUs does so with one other job, for the same time, in one stretch or in several."""
     if s.partner is None:
         if s.guest or s.merged:
             raise Wrong(f"row {j} of .jobs shares GPUs from t={s.start:g} s; found no partner, expected one")
         return
     alike = s._replace(guest=not s.guest, partner=j, **OWN)
-    then = (o for o in held.get(s.partner, ()) if o.end > s.start and o.start < s.end)
-    same = (o for o in then if o._replace(start=s.start, end=s.end, **OWN) == alike)
+    overlapping_stretches = (o for o in stretches_of_jobs.get(s.partner, ()) if o.end > s.start and o.start < s.end)
+    same = (o for o in overlapping_stretches if o._replace(start=s.start, end=s.end, **OWN) == alike)
     if sum(min(s.end, o.end) - max(s.start, o.start) for o in same) < s.end - s.start - TINY:
         raise Wrong(
             f"rows {j} and {s.partner} of .jobs share GPUs from t={s.start:g} to {s.end:g} s by the first; "
@@ -89,10 +89,10 @@ class _Account:
         self.name = f"job {self.row['job_id']}"
         speeds = self.scenario.speeds
         model = self.row.get("model")
-        known = speeds is not None and model in speeds.models
-        self.table = Table(speeds, speeds.models.index(model)) if known else None
+        model_is_known = speeds is not None and model in speeds.models
+        self.table = Table(speeds, speeds.models.index(model)) if model_is_known else None
         self.work = self.row["duration"]
-        if known and not speeds.relative[self.table.model]:
+        if model_is_known and not speeds.relative[self.table.model]:
             self.work = self.table.ends[-1] if self.row.get("target") is None else self.row["target"]
 
     def check(self, held: list[Stretch]):
@@ -126,19 +126,19 @@ class _Account:
         """A start, with its delay and source, or the job goes on from the stretch before."""
         if before is not None and s.start < before.end:
             raise Wrong(f"{self.name} holds GPUs twice at t={s.start:g} s; expected one stretch at a time")
-        at = f"at t={s.start:g} s"
+        at_start = f"at t={s.start:g} s"
         if s.delay is None:
             if before is None or before.end != s.start:
-                raise Wrong(f"{self.name} goes on {at}; found no stretch that ends then, expected a start")
+                raise Wrong(f"{self.name} goes on {at_start}; found no stretch that ends then, expected a start")
             if s.source != before.source:
-                raise Wrong(f"{self.name} changes its source {at} without a start; expected {before.source}")
+                raise Wrong(f"{self.name} changes its source {at_start} without a start; expected {before.source}")
             return
         if s.profiling and not any(isinstance(p, Round) for p in self._in_force(s.start)):
-            raise Wrong(f"{self.name} is profiled {at} under a policy that orders jobs; expected that it runs")
+            raise Wrong(f"{self.name} is profiled {at_start} under a policy that orders jobs; expected that it runs")
         allowed = self._delays(s.start)
         if not any(abs(s.delay - seconds) <= TINY for seconds in allowed):
-            words = " or ".join(f"{seconds:g}" for seconds in sorted(allowed))
-            raise Wrong(f"{self.name} started {at} with a delay of {s.delay:g} s; expected {words} s")
+            allowed_delays = " or ".join(f"{seconds:g}" for seconds in sorted(allowed))
+            raise Wrong(f"{self.name} started {at_start} with a delay of {s.delay:g} s; expected {allowed_delays} s")
         if s.source != self.source:
             self._undo(0.0, 0.0)
             self.source = s.source
@@ -147,12 +147,12 @@ class _Account:
         self.since = s.start
         self.saved = (self.progress, self.useful)
 
-    def _in_force(self, now: float) -> list[Policy]:
+    def _in_force(self, instant: float) -> list[Policy]:
         """Return a list of the policies that decide at an instant: both if one takes over then."""
         ends = [since for since, _ in self.policies[1:]] + [math.inf]
-        return [p for (since, p), end in zip(self.policies, ends, strict=True) if since - TINY <= now <= end + TINY]
+        return [p for (since, p), end in zip(self.policies, ends, strict=True) if since - TINY <= instant <= end + TINY]
 
-    def _delays(self, now: float) -> set[float]:
+    def _delays(self, instant: float) -> set[float]:
         """Return a set of the seconds that the next start may take: those of every start, or of a kind that rounds may name."""
         delays = self.scenario.delays
         row = self.row
@@ -160,8 +160,12 @@ class _Account:
             getattr(delays, name) if row.get(name) is None or math.isnan(row[name]) else row[name]
             for name in ("switch", "restart")
         )
-        named = [dict(of) for _, of in delays.kinds if any(isinstance(p, Round) for p in self._in_force(now))]
-        kinds = {of.get(row.get("model"), of.get("*")) for of in named} - {None}
+        named = [
+            dict(delay_of_model)
+            for _, delay_of_model in delays.kinds
+            if any(isinstance(p, Round) for p in self._in_force(instant))
+        ]
+        kinds = {delay_of_model.get(row.get("model"), delay_of_model.get("*")) for delay_of_model in named} - {None}
         return kinds | {switch + (restart if self.starts else 0.0)}
 
     def _pass(self, s: Stretch):
@@ -175,23 +179,23 @@ class _Account:
         self.sums["shared"] += length * (s.partner is not None)
         self.sums["profiled"] += (length - delayed) * s.profiling
         self.sums["attained"] += s.gpus * length * (0.5 if s.partner is not None else 1.0)
-        now = s.start + delayed
-        self._checkpoint(s.start, now)
+        recounted_until = s.start + delayed
+        self._checkpoint(s.start, recounted_until)
         if s.profiling or self.pause > 0:
             return
         reached = self.progress
         for rate, goal in self._segments(s):
-            left = self._rounded(max(0.0, goal - reached) / rate) if rate > 0 else math.inf
-            if now < s.end:
-                until = min(now + left, s.end)
-                self._checkpoint(now, until, rate)
-                self.useful += until - now
-                ends = now + left <= s.end + self._slack()
-                self.progress = goal if ends else self.progress + rate * (until - now)
-            now = now + left
+            seconds_left = self._rounded(max(0.0, goal - reached) / rate) if rate > 0 else math.inf
+            if recounted_until < s.end:
+                until = min(recounted_until + seconds_left, s.end)
+                self._checkpoint(recounted_until, until, rate)
+                self.useful += until - recounted_until
+                ends = recounted_until + seconds_left <= s.end + self._slack()
+                self.progress = goal if ends else self.progress + rate * (until - recounted_until)
+            recounted_until = recounted_until + seconds_left
             reached = goal
             self.rate = rate
-        self.finish = now
+        self.finish = recounted_until
 
     def _segments(self, s: Stretch) -> list[tuple[float, float]]:
         """Return a list of (rate, end): each segment from the present progress on, and the progress at which it ends."""
@@ -275,11 +279,11 @@ class _Account:
     def _profiled(self, s: Stretch, in_force: list[Policy]) -> bool:
         """Whether a stretch ends as a profiler is done with the job."""
         having = [p for p in in_force if getattr(p, "profiler_nodes", 0)]
-        held = s.end - self.since
+        profiled_seconds = s.end - self.since
         if not having or len(self.policies) > 1:  # one that takes over has the nodes and jobs that were there before
             times = [p.profile_time for p in having]
-            return bool(times) and min(times) - TINY <= held <= max(times) + TINY
-        return held >= having[0].profile_time - TINY and max(s.cells)[0] < having[0].profiler_nodes
+            return bool(times) and min(times) - TINY <= profiled_seconds <= max(times) + TINY
+        return profiled_seconds >= having[0].profile_time - TINY and max(s.cells)[0] < having[0].profiler_nodes
 
     def _other_end(self, s: Stretch, end: float | None) -> Wrong:
         """Return the problem, a `Wrong`, of a stretch that ends at another instant than the job's work."""
@@ -308,10 +312,10 @@ def books_add_up(
     # Of a simulation that was switched, `policy` has the instants (s) from which on each policy was in force. The progress of
     # `most` jobs at most is followed, spread evenly over the trace; None: of all.
     policies = ((scenario.begin, policy),) if isinstance(policy, Policy) else policy
-    own = getattr(policies[0][1], "laws", ()) if len(policies) == 1 else ()
-    problems = (law(run, scenario.cluster) for law in (*BOOKS, *own))
-    found = next(filter(None, problems), None) or reservations_are_given_back(run, policies)
-    return found or progress_adds_up(run, scenario, policies, most)
+    own_laws = getattr(policies[0][1], "laws", ()) if len(policies) == 1 else ()
+    problems = (law(run, scenario.cluster) for law in (*BOOKS, *own_laws))
+    first_problem = next(filter(None, problems), None) or reservations_are_given_back(run, policies)
+    return first_problem or progress_adds_up(run, scenario, policies, most)
 
 
 def reservations_are_given_back(run: Run, policies: tuple[tuple[float, Policy], ...]) -> str | None:
@@ -322,7 +326,9 @@ def reservations_are_given_back(run: Run, policies: tuple[tuple[float, Policy], 
     ends = [since for since, _ in policies[1:]] + [math.inf]
     for (since, policy), end in zip(policies, ends, strict=True):
         if not isinstance(policy, Round):
-            kept = reserved_times(run).filter(pl.col("gpus") > 0, pl.col("start") < end, pl.col("end") > since)
+            still_reserved = reserved_times(run).filter(
+                pl.col("gpus") > 0, pl.col("start") < end, pl.col("end") > since
+            )
             message = f"{policy.name}, from t={since:g} s on, has {{gpus:g}} GPUs of {{gpu_type}} reserved as {{name}}"
-            if problem := first_wrong(kept, message + " at t={start:g} s; expected none"):
+            if problem := first_wrong(still_reserved, message + " at t={start:g} s; expected none"):
                 return problem

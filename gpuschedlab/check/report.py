@@ -58,10 +58,10 @@ class CheckReport:
             (`PolicyError` or `EstimatorError`) A check failed; the message holds all that did.
         """
         if self.failures:
-            found: dict[str, list[str]] = {}
+            checks_by_problem: dict[str, list[str]] = {}
             for check in self.failures:
-                found.setdefault(check.problem.rstrip("."), []).append(check.name)
-            lines = [f"{', '.join(names)}: {problem}." for problem, names in found.items()]
+                checks_by_problem.setdefault(check.problem.rstrip("."), []).append(check.name)
+            lines = [f"{', '.join(names)}: {problem}." for problem, names in checks_by_problem.items()]
             count = f"{len(self.failures)} of {len(self.checks)}"
             raise self.error(f"{self.subject} failed {count} checks.\n" + "\n".join(lines))
         return self
@@ -78,14 +78,16 @@ class CheckReport:
 
     def __repr__(self):
         wide = max((len(c.name) for c in self.checks), default=0)
-        rows = zip(self.checks, self._texts(), strict=True)
-        lines = [f"{'ok  ' if c.passed else 'FAIL'}  {c.name:{wide}}  {words}" for c, words in rows]
+        checks_and_texts = zip(self.checks, self._texts(), strict=True)
+        lines = [
+            f"{'ok  ' if c.passed else 'FAIL'}  {c.name:{wide}}  {check_text}" for c, check_text in checks_and_texts
+        ]
         passed = len(self.checks) - len(self.failures)
         return "\n".join([f"{self.subject}: {passed} of {len(self.checks)} checks passed", *lines])
 
     def _repr_html_(self) -> str:
         rows = zip(self.checks, self._texts(), strict=True)
-        cells = [("✔ passed" if c.passed else "✘ failed", c.name, words) for c, words in rows]
+        cells = [("✔ passed" if c.passed else "✘ failed", c.name, check_text) for c, check_text in rows]
         lines = []
         for row in cells:
             line = "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
@@ -96,8 +98,10 @@ class CheckReport:
 
 def no_docstring(cls: type) -> str | None:
     """Report a class without a docstring in a text; None if it has one."""
-    text = (cls.__dict__.get("__doc__") or "").strip()
-    if not text or text.startswith(f"{cls.__name__}("):  # a dataclass without one gets its signature
+    class_docstring = (cls.__dict__.get("__doc__") or "").strip()
+    if not class_docstring or class_docstring.startswith(
+        f"{cls.__name__}("
+    ):  # a dataclass without one gets its signature
         return f"{cls.__name__} has none; expected a sentence on its rule and where it comes from"
 
 

@@ -65,13 +65,13 @@ def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
     """Make a short trace (frame) and its `Speeds`: two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast"."""
     # Of 40 jobs as of `small_trace` those of model "cnn" have a target in progress units, and rates in two phases; two of them
     # that share GPUs go at 0.8 of their speed.
-    rows = [
+    speed_rows = [
         ("cnn", kind, gpus, end, (1 + i) * np.int64(gpus) ** 0.8 * (1 - 0.3 * k))
         for i, kind in enumerate(("slow", "fast"))
         for gpus in (1, 2, 4, 8)
         for k, end in enumerate((100.0, np.inf))
     ]
-    frame = pl.DataFrame(rows, schema=["model", "gpu_type", "n_gpus", "progress", "rate"], orient="row")
+    frame = pl.DataFrame(speed_rows, schema=["model", "gpu_type", "n_gpus", "progress", "rate"], orient="row")
     is_elastic = pl.int_range(pl.len()) % 3 > 0
     target = 2 * pl.col("duration")
     gpus = pl.col("gpus")
