@@ -121,26 +121,32 @@ class Dispatch:
             attribute.
         """
         view = self.view
-        at = self.waiting
+        waiting_rows = self.waiting
         k = len(self.waiting)
         jobs = np.zeros((self.rows, len(FEATURES)), np.float32)
         if k:
             times = np.stack(
-                [view.estimate[at], view.queued[at], view.executed[at], view.deadline[at] - view.now], axis=1
+                [
+                    view.estimate[waiting_rows],
+                    view.queued[waiting_rows],
+                    view.executed[waiting_rows],
+                    view.deadline[waiting_rows] - view.now,
+                ],
+                axis=1,
             )
             jobs[:k, 0] = 1.0
-            jobs[:k, 1] = view.gpus[at] / view.cluster.total_gpus
+            jobs[:k, 1] = view.gpus[waiting_rows] / view.cluster.total_gpus
             jobs[:k, 2:6] = of_time(times)
             jobs[:k, 6] = self._fits
         free = self.room.free
         types = len(view.cluster.gpu_types)
         total = np.bincount(view.cluster.node_type, view.cluster.node_gpus, types)
-        running = len(view) - len(at) - self.behind
-        counts = np.array([self.behind, running], float)
+        running = len(view) - len(waiting_rows) - self.behind
+        job_counts = np.array([self.behind, running], float)
         shares = [
             np.bincount(view.cluster.node_type, free, types) / total,
             view.capacity / total,
-            counts / (1 + counts),
+            job_counts / (1 + job_counts),
         ]
         return {
             "jobs": jobs,
