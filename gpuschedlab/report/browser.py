@@ -134,14 +134,16 @@ def save_figure(figure, path: str | Path, width: int = 960, height: int = 480) -
         if kind == ".png":
             page.write_text(figure.page(small=False), encoding="utf-8")
             return screenshot(page, path, width, height)
-        given = Figure(figure).to_json(validate=False)
-        drawn = SVG.replace("WIDTH", str(width)).replace("HEIGHT", str(height)).replace("GIVEN", given)
+        figure_json = Figure(figure).to_json(validate=False)
+        drawn = SVG.replace("WIDTH", str(width)).replace("HEIGHT", str(height)).replace("GIVEN", figure_json)
         page.write_text(document("", "figure", small=False).replace("</body>", f"{drawn}</body>"), encoding="utf-8")
         match = re.search(r"<body>(.*)</body>", _opened(page, folder, "--dump-dom").stdout, re.DOTALL)
-        text = ""
+        svg_text = ""
         if match:
-            text = unescape(match[1]).strip()
-        if not text.startswith("<svg"):
-            raise RunError(f"save_figure: the browser made no SVG of it, but {text[:80]!r}. Save it as .png instead.")
-        path.write_text(text, encoding="utf-8")
+            svg_text = unescape(match[1]).strip()
+        if not svg_text.startswith("<svg"):
+            raise RunError(
+                f"save_figure: the browser made no SVG of it, but {svg_text[:80]!r}. Save it as .png instead."
+            )
+        path.write_text(svg_text, encoding="utf-8")
     return path

@@ -75,15 +75,15 @@ def comparison_table(runs: dict, censored: bool = False) -> str:
             breakable = re.sub(r"([:,=@])", r"\1<wbr>", policy)
         cells = [f'<th scope="row" data-value="{policy}">{breakable}</th>']
         for name in columns:
-            text = written(name, row[name])
+            cell_text = written(name, row[name])
             value = row[name]
             mark = ""
             if value is None:
                 value = ""
-            elif best[name] is not None and text == written(name, best[name]):
+            elif best[name] is not None and cell_text == written(name, best[name]):
                 mark = ' class="best"'
-            data = f'data-label="{METRICS[name].label}" data-value="{value}"'
-            cells.append(f"<td{mark} {data}>{text}</td>")
+            data_attributes = f'data-label="{METRICS[name].label}" data-value="{value}"'
+            cells.append(f"<td{mark} {data_attributes}>{cell_text}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     caption = (
         "Click a column's name to sort by it; hover over it for what it is. \u2193: lower is better, \u2191: higher is "
@@ -140,18 +140,18 @@ def _words(value) -> str:
         return ", ".join(_words(v) for v in value)
     if isinstance(value, float):
         return f"{value:,.6g}"
-    text = str(value)
-    if len(text) > 300:
-        text = text[:297] + "..."
-    return escape(text)
+    setting_text = str(value)
+    if len(setting_text) > 300:
+        setting_text = setting_text[:297] + "..."
+    return escape(setting_text)
 
 
 def _words_table(caption: str, heads: list[str], rows: list[list]) -> str:
     """Table of words; the first cell of a row is its name."""
     head = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
     body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{_words(v)}</td>" for v in values)}</tr>'
-        for name, *values in rows
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{_words(v)}</td>" for v in setting_values)}</tr>'
+        for name, *setting_values in rows
     )
     return (
         f'<table class="words"><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
@@ -162,13 +162,15 @@ def run_table(runs: dict) -> str:
     """Return HTML tables of all that the runs were made from: settings that all share once, the others one row per policy."""
     left_out = ("seconds", "now", "events")  # results, and what would fill pages
     infos = {name: {k: v for k, v in run.info.items() if k not in left_out} for name, run in runs.items()}
-    first, *others = infos.values()
+    first, *other_infos = infos.values()
     keys = dict.fromkeys(k for info in infos.values() for k in info)
-    own = [k for k in keys if k in ("policy", "knobs") or any(info.get(k) != first.get(k) for info in others)]
-    shared = [[k, first.get(k)] for k in keys if k not in own]
-    each = [[name, *(info.get(k) for k in own)] for name, info in infos.items()]
+    keys_by_policy = [
+        k for k in keys if k in ("policy", "knobs") or any(info.get(k) != first.get(k) for info in other_infos)
+    ]
+    shared = [[k, first.get(k)] for k in keys if k not in keys_by_policy]
+    policy_settings = [[name, *(info.get(k) for k in keys_by_policy)] for name, info in infos.items()]
     common = _words_table("The same for all policies", ["setting", "value"], shared)
-    return f'<div class="scroll">{common}{_words_table("By policy", ["name", *own], each)}</div>'
+    return f'<div class="scroll">{common}{_words_table("By policy", ["name", *keys_by_policy], policy_settings)}</div>'
 
 
 SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "unfair_fraction")
@@ -198,17 +200,19 @@ def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOW
     (7.5, -0.5, 0.0)
     """
     names = list(dict.fromkeys(name for summary in summaries for name in summary))
-    rows = []
+    seed_rows = []
     for name in names:
         for metric in metrics:
-            values = [[s.get(policy, {}).get(metric) for policy in (name, names[0])] for s in summaries]
-            numbers = [mine for mine, _ in values if mine is not None]
-            ratios = [mine / first - 1 for mine, first in values if mine is not None and first and name != names[0]]
+            metric_pairs = [[s.get(policy, {}).get(metric) for policy in (name, names[0])] for s in summaries]
+            numbers = [mine for mine, _ in metric_pairs if mine is not None]
+            ratios = [
+                mine / first - 1 for mine, first in metric_pairs if mine is not None and first and name != names[0]
+            ]
             row = {"policy": name, "metric": metric, "seeds": len(numbers)}
             row["mean"], row["half"] = mean_interval(np.array(numbers, float))
             row["change"], row["change_half"] = mean_interval(np.array(ratios, float))
-            rows.append(row)
-    return rows
+            seed_rows.append(row)
+    return seed_rows
 
 
 def words(row: dict) -> tuple[str, str]:
@@ -233,7 +237,9 @@ def seeds_table(rows: list[dict]) -> str:
         cell = f'<td data-label="{METRICS[row["metric"]].label}">{mean}<span class="unit">{change}</span></td>'
         cells[row["policy"]] = cells.get(row["policy"], "") + cell
     heads = "".join(f'<th scope="col">{label}</th>' for label in labels)
-    body = "".join(f'<tr><th scope="row">{escape(name)}</th>{own}</tr>' for name, own in cells.items())
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>{policy_cells}</tr>' for name, policy_cells in cells.items()
+    )
     caption = (
         f"{max(row['seeds'] for row in rows)} seeds: means with 95 % intervals; below them the difference from "
         f"{escape(rows[0]['policy'])}, paired seed by seed. Where such an interval spans 0, the seeds do not decide."

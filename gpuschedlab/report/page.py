@@ -49,13 +49,13 @@ def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[s
 
 def _with_logarithmic_queues(drawing: Drawing) -> Drawing:
     """Return the `Drawing` with queues on a logarithmic axis: on a linear one the longest would flatten all others."""
-    data = list(drawing.data)
-    for i, queue in enumerate(data):
+    queue_traces = list(drawing.data)
+    for i, queue in enumerate(queue_traces):
         if i % 2 == 0:
-            data[i] = queue | {"y": np.where(queue["y"] > 0, queue["y"], np.nan)}
+            queue_traces[i] = queue | {"y": np.where(queue["y"] > 0, queue["y"], np.nan)}
     axis = drawing.layout["yaxis"] | {"type": "log", "dtick": 1}
     axis.pop("rangemode")
-    return drawing._replace(data=data, layout=drawing.layout | {"yaxis": axis})
+    return drawing._replace(data=queue_traces, layout=drawing.layout | {"yaxis": axis})
 
 
 def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
@@ -66,11 +66,13 @@ def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
         choose = f'<label for="{anchor}-choice">Policy</label><select id="{anchor}-choice">{options}</select>'
         choice = f'<p class="screen">{choose}</p>'
     # JSON that may stand in a script element.
-    shown = json.dumps([encoded(plain(drawing)) for drawing in drawings], allow_nan=False).replace("<", "\\u003c")
+    figures_json = json.dumps([encoded(plain(drawing)) for drawing in drawings], allow_nan=False).replace(
+        "<", "\\u003c"
+    )
     plot = f'data-figures="{anchor}-data" data-choice="{anchor}-choice" data-height="{HEIGHTS[anchor]}"'
     return (
         f'{choice}<div class="gpuschedlab-frame"><div class="plot" {plot} aria-labelledby="{anchor}-reading"></div></div>'
-        f'<script type="application/json" id="{anchor}-data">{shown}</script>'
+        f'<script type="application/json" id="{anchor}-data">{figures_json}</script>'
     )
 
 
@@ -94,7 +96,10 @@ def _page(compared: Comparison, title: str, window, censored: bool, command: str
     if seeds:
         seeds_section = seeds_table(seeds)
     return Template((here / "page.html").read_text()).substitute(
-        {anchor: _html(anchor, each, list(runs)) for anchor, each in _drawings(runs, window, censored).items()},
+        {
+            anchor: _html(anchor, section_drawings, list(runs))
+            for anchor, section_drawings in _drawings(runs, window, censored).items()
+        },
         title=escape(title),
         style=f"{(here / 'page.css').read_text()}{web.css()}{_named_colours(compared, censored)}",
         outcome=compared.html(censored=censored),
@@ -160,16 +165,16 @@ def write_report(
     if len(runs) > 1:
         usual_title = f"{len(runs)} policies compared"
     title = title or usual_title
-    text = _page(compared, title, window, censored, command, seeds)
+    report_html = _page(compared, title, window, censored, command, seeds)
     try:
         with whole(path) as part:
-            part.write_text(text, encoding="utf-8")
+            part.write_text(report_html, encoding="utf-8")
     except OSError as error:
         earlier = ""
         if path.exists():
             earlier = " The earlier file is kept."
         raise RunError(
-            f"report: found {error.strerror or error} on writing {len(text) / 1e6:.1f} MB to {path}; expected a "
+            f"report: found {error.strerror or error} on writing {len(report_html) / 1e6:.1f} MB to {path}; expected a "
             f"folder with room for them.{earlier} Free some space or give another path."
         ) from error
     return path
