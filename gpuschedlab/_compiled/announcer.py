@@ -118,10 +118,10 @@ class Announcer(event.Listener):
 
     def _follow(self, progress: Progress, ended: threading.Event):
         while not ended.wait(max(0.1, self.spoken + EVERY - time.monotonic())):
-            now = time.monotonic()
-            if now - self.spoken >= EVERY:
-                self.spoken = now
-                say(progress.words(now))
+            clock = time.monotonic()
+            if clock - self.spoken >= EVERY:
+                self.spoken = clock
+                say(progress.words(clock))
 
 
 def of_engine(function) -> bool:

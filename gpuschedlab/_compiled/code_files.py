@@ -79,8 +79,8 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
         with contextlib.suppress(OSError):
             base.mkdir(parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
-            for old in sorted(base.glob(f"{part_name}-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
-                shutil.rmtree(old, ignore_errors=True)
+            for old_folder in sorted(base.glob(f"{part_name}-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
+                shutil.rmtree(old_folder, ignore_errors=True)
         if os.access(folder, os.W_OK):
             break
     return folder
@@ -109,14 +109,14 @@ def writable_by_others(folder: Path) -> bool:
 
 def part_of(module: str) -> str:
     """Return the name of the folder whose sources a module's compiled functions are made of: a paper's, or another part."""
-    parts = module.split(".")[1:]
-    return "/".join(parts[:2]) if parts[0] == "papers" and len(parts) > 2 else parts[0]
+    module_path = module.split(".")[1:]
+    return "/".join(module_path[:2]) if module_path[0] == "papers" and len(module_path) > 2 else module_path[0]
 
 
 def sources_of(part: str) -> tuple[str, ...]:
     """Return a tuple of patterns of the sources that the compiled functions of a folder (`part_of`) are made of."""
-    own = (*(POLICIES if "/" in part else ()), f"{part}/**/*.py")
-    return {"sim": ENGINE, "policies": POLICIES}.get(part, own)
+    own_sources = (*(POLICIES if "/" in part else ()), f"{part}/**/*.py")
+    return {"sim": ENGINE, "policies": POLICIES}.get(part, own_sources)
 
 
 @cache

@@ -25,8 +25,8 @@ def stable_number(function) -> int:
     """Return a number of a function's code that is the same in every process."""
     code = function.__code__
     constants = [constant for constant in code.co_consts if not hasattr(constant, "co_code")]
-    text = repr((function.__module__, function.__qualname__, code.co_code, constants, code.co_names))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
+    code_text = repr((function.__module__, function.__qualname__, code.co_code, constants, code.co_names))
+    return int.from_bytes(hashlib.sha256(code_text.encode()).digest()[:6])
 
 
 @dataclass
@@ -100,8 +100,8 @@ class Part:
 
     def linked_module(self) -> llvm.ModuleRef:
         """Return the IR as a new LLVM `ModuleRef` with that of all functions that it calls."""
-        module, *others = [part.module() for part in self.closure()]
-        for callee in others:
+        module, *callee_modules = [part.module() for part in self.closure()]
+        for callee in callee_modules:
             module.link_in(callee)
         return module
 

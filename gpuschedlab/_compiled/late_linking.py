@@ -106,9 +106,11 @@ class _LateCompiler(_FunctionCompiler):
         # Numba calls this for what is not in its cache.
         code = self.code_of(tuple(args), return_type, entry=True)
         self.files.write_part(code, tuple(args), return_type, entry=True)
-        result = linked(code)
-        result.target_context.insert_user_function(result.entry_point, result.fndesc, [result.library])
-        return result
+        linked_entry = linked(code)
+        linked_entry.target_context.insert_user_function(
+            linked_entry.entry_point, linked_entry.fndesc, [linked_entry.library]
+        )
+        return linked_entry
 
     def code_of(self, arguments: tuple, return_type, entry: bool) -> Code:
         """Return the IR for a signature as `Code`; an entry has wrappers for Python and C beside the function itself."""
@@ -120,7 +122,7 @@ class _LateCompiler(_FunctionCompiler):
         flags.no_cfunc_wrapper = not entry
         context = self.targetdescr.target_context
         library = _IrLibrary(context.codegen(), self.py_func.__qualname__)
-        result = compiler.compile_extra(
+        compiled_ir = compiler.compile_extra(
             self.targetdescr.typing_context,
             context,
             self.py_func,
@@ -131,7 +133,7 @@ class _LateCompiler(_FunctionCompiler):
             library=library,
             pipeline_class=self.pipeline_class,
         )
-        return library.sealed(result)
+        return library.sealed(compiled_ir)
 
 
 def linked(code: Code) -> compiler.CompileResult:
@@ -211,9 +213,9 @@ class _KeptCode:
 
             announce()
             return None
-        result = linked(code)
-        self.save_overload(signature, result)
-        return result
+        linked_entry = linked(code)
+        self.save_overload(signature, linked_entry)
+        return linked_entry
 
     def save_overload(self, signature, result: compiler.CompileResult):
         """Keep the machine code of an entry."""
@@ -238,8 +240,10 @@ class LateDispatcher(CPUDispatcher):
 
     def __init__(self, py_func, locals=None, targetoptions=None, pipeline_class=_StableNames):
         super().__init__(py_func, locals, targetoptions, pipeline_class)
-        old = self._compiler
-        self._compiler = _LateCompiler(py_func, old.targetdescr, old.targetoptions, old.locals, pipeline_class)
+        numba_compiler = self._compiler
+        self._compiler = _LateCompiler(
+            py_func, numba_compiler.targetdescr, numba_compiler.targetoptions, numba_compiler.locals, pipeline_class
+        )
         self._compiler.files = CodeFiles(py_func)
         self._cache = _KeptCode(self._compiler.files)
         self.inner = {}
@@ -301,8 +305,8 @@ class LateDispatcher(CPUDispatcher):
     @property
     def address(self) -> int:
         """Address (int) of the C function of the declared signature, once it is prepared."""
-        result = self.overloads[tuple(self.declared.args)]
-        return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+        compiled_entry = self.overloads[tuple(self.declared.args)]
+        return compiled_entry.library.get_pointer_to_function(compiled_entry.fndesc.llvm_cfunc_wrapper_name)
 
     def _compile_for_args(self, *args, **kws):
         # Numba calls this where no signature takes the arguments, and then what it returns.
