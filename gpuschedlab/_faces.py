@@ -47,21 +47,25 @@ OPEN = ("gpuschedlab.policies", "gpuschedlab.estimators", "gpuschedlab.plots")
 @cache
 def home_of(package: str) -> Path | None:
     """Folder of a package, which is not imported for it; None: there is none."""
-    top, *parts = package.split(".")
+    top, *folder_names = package.split(".")
     if top == ROOT.name:
-        return ROOT.joinpath(*parts)
-    found = None
+        return ROOT.joinpath(*folder_names)
+    package_spec = None
     # Whatever a package from outside does when a part of it is looked for.
     with contextlib.suppress(Exception), interrupts():
-        found = importlib.util.find_spec(package)
-    return Path(found.submodule_search_locations[0]) if found and found.submodule_search_locations else None
+        package_spec = importlib.util.find_spec(package)
+    return (
+        Path(package_spec.submodule_search_locations[0])
+        if package_spec and package_spec.submodule_search_locations
+        else None
+    )
 
 
 @cache
 def names_of(package: str) -> dict[str, str]:
     """Return a dict of the public names of a package's stub, in its order, and the module of each; of modules that are there."""
     stub = home_of(package) / "__init__.pyi"
-    found = {}
+    module_of_name = {}
     for node in ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else ():
         if not isinstance(node, ast.ImportFrom) or node.level != 1:
             continue
@@ -69,19 +73,19 @@ def names_of(package: str) -> dict[str, str]:
         module = f"{package}.{node.module}"
         if first.is_dir() or first.with_suffix(".py").exists():
             names = [alias.name for alias in node.names]
-            found |= dict.fromkeys(names_of(module) if names == ["*"] else names, module)
-    return found | (_said(package, {*found.values()}) if package in OPEN else {})
+            module_of_name |= dict.fromkeys(names_of(module) if names == ["*"] else names, module)
+    return module_of_name | (_said(package, {*module_of_name.values()}) if package in OPEN else {})
 
 
 def _said(package: str, listed: set[str]) -> dict[str, str]:
     """Return a dict of the names in `__all__` of modules that a stub does not list, and their modules; nothing is imported."""
     home = home_of(package)
-    found = {}
+    module_of_name = {}
     for path in sorted(home.rglob("[!_]*.py")):
         if (module := ".".join((package, *path.relative_to(home).with_suffix("").parts))) not in listed:
-            said = re.search(r"^__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-            found |= dict.fromkeys(ast.literal_eval(said[1]), module) if said else {}
-    return found
+            all_list = re.search(r"^__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+            module_of_name |= dict.fromkeys(ast.literal_eval(all_list[1]), module) if all_list else {}
+    return module_of_name
 
 
 @cache
@@ -89,8 +93,8 @@ def papers() -> tuple[str, ...]:
     """Return a tuple of the packages of the papers: ours in the order of the stub of `papers/`, then those from outside."""
     wing = ROOT / "papers"
     order = [module.rpartition(".")[2] for module in names_of(f"{ROOT.name}.papers").values()]
-    there = sorted(stub.parent.name for stub in wing.glob("*/__init__.pyi"))
-    ours = [f"{ROOT.name}.papers.{name}" for name in dict.fromkeys([*order, *there]) if name in there]
+    paper_folders = sorted(stub.parent.name for stub in wing.glob("*/__init__.pyi"))
+    ours = [f"{ROOT.name}.papers.{name}" for name in dict.fromkeys([*order, *paper_folders]) if name in paper_folders]
     ours += [f"{ROOT.name}.{stub.parent.name}" for stub in ROOT.glob("autosched/__init__.pyi")]
     return (*ours, *_outside())
 
@@ -117,17 +121,19 @@ def _outside() -> Iterator[str]:
 @cache
 def names_of_papers(part: str) -> dict[str, str]:
     """Return a dict of the names that the papers add to a part of the package, and the module of each."""
-    found = {}
+    module_of_name = {}
     for paper in papers():
         rooms = [
             stem for stem, face in FACES.items() if face == part and (home_of(paper) / stem / "__init__.pyi").exists()
         ]
-        found |= {name: module for room in rooms for name, module in names_of(f"{paper}.{room}").items()}
+        module_of_name |= {name: module for room in rooms for name, module in names_of(f"{paper}.{room}").items()}
         for name, module in names_of(paper).items():
             stem = module.removeprefix(f"{paper}.").partition(".")[0]
             if part == FACES.get(stem, "policies" if paper != f"{ROOT.name}.autosched" else ""):
-                found[name] = module
-    return {name: found[name] for name in names_of(f"{ROOT.name}.papers") if name in found} | found
+                module_of_name[name] = module
+    return {
+        name: module_of_name[name] for name in names_of(f"{ROOT.name}.papers") if name in module_of_name
+    } | module_of_name
 
 
 def modules_of_papers(stem: str) -> list[str]:
@@ -152,9 +158,9 @@ def attach(package: str, *more: str) -> tuple[Callable, Callable]:
             module = from_papers(part).get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        thing = getattr(importlib.import_module(module), name)
-        setattr(sys.modules[package], name, thing)  # the next time it is found at once
-        return thing
+        public_object = getattr(importlib.import_module(module), name)
+        setattr(sys.modules[package], name, public_object)  # the next time it is found at once
+        return public_object
 
     return load, lambda: sorted(load("__all__"))
 

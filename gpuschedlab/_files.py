@@ -59,10 +59,10 @@ def verify(path: Path, note: Path):
     if not note.exists():
         return
     lines = note.read_text(errors="replace").splitlines()
-    known = {name: digits for digits, _, name in (line.partition("  ") for line in lines)}
-    if path.name not in known:
+    checksum_of_name = {name: digits for digits, _, name in (line.partition("  ") for line in lines)}
+    if path.name not in checksum_of_name:
         raise OSError(f"no checksum of it in {note.name}, which was cut off or emptied")
-    if known[path.name] != sha256(path):
+    if checksum_of_name[path.name] != sha256(path):
         raise OSError(f"other bytes than were written: its checksum is not that in {note.name}")
 
 
@@ -71,13 +71,13 @@ def parquet(frame: pl.DataFrame, metadata: Mapping[str, str] = {}, **options) ->
 
     Options are those of `polars.DataFrame.write_parquet`.
     """
-    made = io.BytesIO()
-    frame.write_parquet(made, metadata={**metadata, KEY: "0" * 64}, **options)
-    raw = made.getvalue()
+    parquet_bytes = io.BytesIO()
+    frame.write_parquet(parquet_bytes, metadata={**metadata, KEY: "0" * 64}, **options)
+    raw = parquet_bytes.getvalue()
     start, _ = _sum_in(raw)
-    made.seek(start)
-    made.write(hashlib.sha256(raw).hexdigest().encode())
-    return made.getvalue()
+    parquet_bytes.seek(start)
+    parquet_bytes.write(hashlib.sha256(raw).hexdigest().encode())
+    return parquet_bytes.getvalue()
 
 
 def _sum_in(raw: bytes) -> tuple[int, int] | None:
@@ -91,19 +91,19 @@ def _sum_in(raw: bytes) -> tuple[int, int] | None:
 
 def frame_of(raw: bytes) -> pl.DataFrame:
     """Read the frame of a parquet file that is unchanged since it was written; one without a checksum is taken as it is."""
-    if place := _sum_in(raw):  # before it is opened: polars may take the whole process down with a harmed file
-        start, stop = place
-        found = hashlib.sha256()
+    if checksum_place := _sum_in(raw):  # before it is opened: polars may take the whole process down with a harmed file
+        start, stop = checksum_place
+        checksum = hashlib.sha256()
         for part in (memoryview(raw)[:start], b"0" * 64, memoryview(raw)[stop:]):  # without a copy of a large file
-            found.update(part)
-        if found.hexdigest().encode() != raw[start:stop]:
+            checksum.update(part)
+        if checksum.hexdigest().encode() != raw[start:stop]:
             raise OSError("other bytes than were written: its checksum is not that in its metadata")
     try:
-        rows = pl.scan_parquet(raw).select(pl.len()).collect().item()
+        row_count = pl.scan_parquet(raw).select(pl.len()).collect().item()
         columns = len(pl.read_parquet_schema(raw))
-        if rows > MOST_ROWS or rows * columns > MOST_CELLS:
+        if row_count > MOST_ROWS or row_count * columns > MOST_CELLS:
             raise OSError(
-                f"{rows:,} rows of {columns} columns; expected at most {MOST_ROWS:,}, and {MOST_CELLS:,} values"
+                f"{row_count:,} rows of {columns} columns; expected at most {MOST_ROWS:,}, and {MOST_CELLS:,} values"
             )
         return pl.read_parquet(raw)
     except UNREADABLE as error:
@@ -119,17 +119,17 @@ def read_frame(path: Path, note: Path | None = None) -> pl.DataFrame:
 
 def sealed(record: dict) -> bytes:
     """Return the bytes of a record in JSON behind the checksum of its bytes, for `unsealed`."""
-    text = json.dumps(record, separators=(",", ":")).encode()
-    return SEAL % hashlib.sha256(text).hexdigest().encode() + text + b"}\n"
+    record_json = json.dumps(record, separators=(",", ":")).encode()
+    return SEAL % hashlib.sha256(record_json).hexdigest().encode() + record_json + b"}\n"
 
 
 def unsealed(raw: bytes) -> dict:
     """Return the record of a `sealed` file, a dict; raise OSError if the bytes are not those that were written."""
     start = len(SEAL % (b"0" * 64))
-    text = raw[start:-2]
-    if raw != SEAL % hashlib.sha256(text).hexdigest().encode() + text + b"}\n":
+    record_json = raw[start:-2]
+    if raw != SEAL % hashlib.sha256(record_json).hexdigest().encode() + record_json + b"}\n":
         raise OSError("other bytes than were written: its checksum is not that in its first field")
-    return json.loads(text)
+    return json.loads(record_json)
 
 
 def append_line(path: Path, record: dict, *, durable: bool = False):
@@ -150,5 +150,5 @@ def json_lines(path: Path) -> Iterator[dict]:
     """Yield the dicts of a file with one in a line of JSON, but for lines that are none; nothing if there is no file."""
     for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
         with contextlib.suppress(ValueError, RecursionError):  # a killed process leaves half a line
-            if isinstance(found := json.loads(line), dict):
-                yield found
+            if isinstance(json_record := json.loads(line), dict):
+                yield json_record

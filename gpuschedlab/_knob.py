@@ -147,14 +147,14 @@ class KnobInfo:
             return None
         if self.kind in ("choice", "bool"):
             return None if value in tuple(k.choices) else f"expected one of {tuple(k.choices)}"
-        values = value if self.kind == "floats" else (value,)
-        if not isinstance(values, tuple | list) or not all(_is_number(v) for v in values):
+        knob_numbers = value if self.kind == "floats" else (value,)
+        if not isinstance(knob_numbers, tuple | list) or not all(_is_number(v) for v in knob_numbers):
             return f"expected {'a tuple of numbers' if self.kind == 'floats' else 'a number'}"
         if self.kind == "int" and not float(value).is_integer():  # nor is infinity
             return "expected a whole number"
-        if not all(k.low <= v <= k.high or (k.unlimited and v == math.inf) for v in values):
+        if not all(k.low <= v <= k.high or (k.unlimited and v == math.inf) for v in knob_numbers):
             return f"expected {k.low:g} to {k.high:g}{' ' + k.unit if k.unit else ''}"
-        return f"expected at most {k.many} values" if len(values) > k.many else None
+        return f"expected at most {k.many} values" if len(knob_numbers) > k.many else None
 
     def clip(self, value):
         """Return the nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""
@@ -187,7 +187,7 @@ def knob_word(value: object, digits: int | None = None) -> str:
     ('3250,57600', 'true', 'easy', '0.333', 'none')
     """
     if isinstance(value, tuple | list):
-        return ",".join(knob_word(each, digits) for each in value) or "none" * bool(digits)
+        return ",".join(knob_word(knob_number, digits) for knob_number in value) or "none" * bool(digits)
     if digits and isinstance(value, float):
         value = float(f"{value:.{digits}g}")
     return str(value).lower() if isinstance(value, bool | None) else str(value).removesuffix(".0")

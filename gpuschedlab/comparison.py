@@ -72,8 +72,8 @@ class Comparison:
         check_flag("Comparison", "stopped", self.stopped)
         check_text("Comparison", "headline", self.headline)
         if self.place not in PLACES:
-            known = ", ".join(map(repr, PLACES))
-            raise RunError(f"Comparison: found place={shown(self.place)}; expected one of {known} for place.")
+            known_places = ", ".join(map(repr, PLACES))
+            raise RunError(f"Comparison: found place={shown(self.place)}; expected one of {known_places} for place.")
         if self.weeks is not None and not isinstance(self.weeks, Weeks):
             raise RunError(f"Comparison: found weeks={shown(self.weeks)}; expected Weeks, or None.")
 
@@ -110,9 +110,9 @@ class Comparison:
         str
             Two sentences, and one of weeks like this one, or of the weeks of a log; "" if no policy has run.
         """
-        said = str(self._difference(measure, **options) or "")
+        main_sentence = str(self._difference(measure, **options) or "")
         more = self._of_weeks(options.get("censored", False)) if measure == "jct" else ""
-        return f"{said} {more}".strip()
+        return f"{main_sentence} {more}".strip()
 
     def html(self, **options) -> str:
         """The sentences as HTML paragraphs; options as of `sentence`."""
@@ -166,8 +166,8 @@ class Comparison:
 
         lines = [f"{name} failed: {why}" for name, why in self.failed.items()] + left_of(self.runs)
         failed = "".join(f"<p>{escape(line)}</p>" for line in lines)
-        said = escape(self.sentence())
-        return f"<p><b>{said}</b></p>{self.show()._repr_html_()}{failed}"
+        sentence_html = escape(self.sentence())
+        return f"<p><b>{sentence_html}</b></p>{self.show()._repr_html_()}{failed}"
 
     def __repr__(self) -> str:
         failed = "".join(f"\n{name} failed: {why}" for name, why in self.failed.items())
@@ -248,10 +248,15 @@ def _in_weeks(
     check_whole("comparison", "seed", seed, 0, MOST_SEED - 1)
     check_whole("comparison", "weeks", weeks, 1, MOST_WEEKS)
     contenders = recipe.policies if policies is None else policies
-    found = replace(_run_all(recipe(seed), None, contenders, headline=headline, **options), place=place_of(recipe))
-    if not recipe.drawn or found.stopped or weeks < 2:
-        return found
-    return replace(found, weeks=of_comparison(recipe, _named(contenders), found.runs, seed, weeks, headline))
+    compared_policies = replace(
+        _run_all(recipe(seed), None, contenders, headline=headline, **options), place=place_of(recipe)
+    )
+    if not recipe.drawn or compared_policies.stopped or weeks < 2:
+        return compared_policies
+    return replace(
+        compared_policies,
+        weeks=of_comparison(recipe, _named(contenders), compared_policies.runs, seed, weeks, headline),
+    )
 
 
 def _run_all(
@@ -277,11 +282,11 @@ def _run_all(
     if progress:
         bar = need("tqdm.auto", "progress bars").tqdm(bar, unit="policy", leave=False, disable=None)
     try:
-        for name, (policy, own) in bar:
+        for name, (policy, own_scenario) in bar:
             bar.set_description(name) if progress else None
             try:
                 with interrupts():
-                    runs[name] = own.run(policy)
+                    runs[name] = own_scenario.run(policy)
             except Exception as raised:  # a policy may be anybody's code, and must not take the others with it
                 failed[name] = blame(raised)
                 first = first or raised
@@ -297,35 +302,35 @@ def _run_all(
 
 def _knowing(scenario, policies) -> dict[str, tuple]:
     """Return a dict by name of (policy, scenario): policies that share an estimator share the knowledge that it has learnt."""
-    found: dict[str, tuple] = {}
+    contenders: dict[str, tuple] = {}
     knowing = {id(None): scenario}
-    for name, (policy, own) in _named(policies).items():
-        if id(own) not in knowing:
-            knowing[id(own)] = scenario.replace(estimator=own)
-        found[name] = (policy, knowing[id(own)])
-    return found
+    for name, (policy, own_estimator) in _named(policies).items():
+        if id(own_estimator) not in knowing:
+            knowing[id(own_estimator)] = scenario.replace(estimator=own_estimator)
+        contenders[name] = (policy, knowing[id(own_estimator)])
+    return contenders
 
 
 def _named(policies) -> dict[str, tuple]:
     """Return a dict by name of (policy, its own estimator or None)."""
-    found: dict[str, tuple] = {}
+    contenders: dict[str, tuple] = {}
     if isinstance(policies, Mapping):
         pairs = list(policies.items())
     elif policies is None or (isinstance(policies, Iterable) and not isinstance(policies, str | bytes)):
         pairs = [(None, policy) for policy in policies or ()]
     else:
         raise PolicyError(f"comparison: found policies={shown(policies)}; expected policies such as [Fifo(), Srtf()].")
-    for name, given in pairs:
-        policy, own = given if isinstance(given, tuple) else (given, None)
+    for name, contender in pairs:
+        policy, own_estimator = contender if isinstance(contender, tuple) else (contender, None)
         if name is None and (isinstance(policy, type) or not is_dataclass(policy)):
             raise PolicyError(f"comparison: found {shown(policy)} among policies; expected such as [Fifo(), Srtf()].")
         name = word_of(policy) if name is None else name
-        if name in found:
+        if name in contenders:
             raise PolicyError(f"comparison: found {name!r} twice; expected each policy once. Give them names: a dict.")
-        found[name] = (policy, own)
-    if not found:
+        contenders[name] = (policy, own_estimator)
+    if not contenders:
         raise PolicyError("comparison: found no policies; expected at least one, such as [Fifo(), Srtf()].")
-    return found
+    return contenders
 
 
 __all__ = ["COLUMNS", "Comparison", "compare"]

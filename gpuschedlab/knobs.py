@@ -23,7 +23,9 @@ def data_of(cls: type) -> Mapping[str, int]:
     """Return a mapping from the names of the learnt tuples (`Data`) of a policy class to their greatest lengths."""
     hints = typing.get_type_hints(cls, include_extras=True)
     annotations = ((f.name, getattr(hints[f.name], "__metadata__", ())) for f in fields(cls))
-    return MappingProxyType({name: m.many for name, found in annotations for m in found if isinstance(m, Data)})
+    return MappingProxyType(
+        {name: m.many for name, annotation_marks in annotations for m in annotation_marks if isinstance(m, Data)}
+    )
 
 
 def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
@@ -51,17 +53,17 @@ def _check_spelling(cls: type, f, hint):
     right = f"{f.name}: Annotated[float, Knob(low, high)] = default"
     if Knob in getattr(hint, "__metadata__", ()):
         raise PolicyError(f"{where}: found Knob, which is the class; expected its range: {right}.")
-    for place, thing in (("type", hint), ("default", f.default)):
-        if isinstance(thing, Knob) or thing is Knob:
-            raise PolicyError(f"{where}: found a Knob as its {place}; expected {right}.")
+    for knob_place, declared_knob in (("type", hint), ("default", f.default)):
+        if isinstance(declared_knob, Knob) or declared_knob is Knob:
+            raise PolicyError(f"{where}: found a Knob as its {knob_place}; expected {right}.")
 
 
 @cache
 def _declared(cls: type) -> tuple[dict[str, KnobInfo], dict]:
     """Return a tuple of two dicts by name: the knobs of a class, and the types of other fields whose defaults keep to them."""
     hints = typing.get_type_hints(cls, include_extras=True)
-    found = {}
-    others = {}
+    knob_infos = {}
+    other_fields = {}
     attributes = ((name, value) for base in cls.__mro__ for name, value in vars(base).items())
     if name := next((name for name, value in attributes if isinstance(value, Knob) and name not in hints), None):
         raise PolicyError(
@@ -71,12 +73,12 @@ def _declared(cls: type) -> tuple[dict[str, KnobInfo], dict]:
         hint = hints[f.name]
         _check_spelling(cls, f, hint)
         marks = getattr(hint, "__metadata__", ())
-        if held := next((m for m in marks if isinstance(m, Holds)), None):
-            found |= _held(cls, f, held, found)
+        if holds_mark := next((m for m in marks if isinstance(m, Holds)), None):
+            knob_infos |= _held(cls, f, holds_mark, knob_infos)
         knob = next((m for m in marks if isinstance(m, Knob)), None)
         bare = typing.get_args(hint)[0] if marks else hint
         if knob is None:
-            others |= {f.name: bare} if f.default is MISSING or _fits(f.default, bare) else {}
+            other_fields |= {f.name: bare} if f.default is MISSING or _fits(f.default, bare) else {}
             continue
         if optional := type(None) in typing.get_args(bare):
             bare = next(kind for kind in typing.get_args(bare) if kind is not type(None))
@@ -84,29 +86,29 @@ def _declared(cls: type) -> tuple[dict[str, KnobInfo], dict]:
         info = KnobInfo(f.name, kind, f.default, knob, optional, getattr(cls, "raises", PolicyError))
         if problem := info.problem(f.default):
             raise info.raises(f"{cls.__name__}.{f.name}: the default {f.default!r} is outside its knob; {problem}.")
-        found[f.name] = info
-    return found, others
+        knob_infos[f.name] = info
+    return knob_infos, other_fields
 
 
-def _held(cls: type, f, held: Holds, others) -> dict[str, KnobInfo]:
+def _held(cls: type, f, held: Holds, other_knobs) -> dict[str, KnobInfo]:
     """Return a dict of the knobs of the thing that a field holds, with the defaults that it has there."""
-    thing = f.default_factory() if f.default is MISSING else f.default
-    inside = knobs_of(thing)
+    held_default = f.default_factory() if f.default is MISSING else f.default
+    inside = knobs_of(held_default)
     names = held.names or tuple(inside)
-    if wrong := [name for name in names if name not in inside or name in others]:
+    if wrong := [name for name in names if name not in inside or name in other_knobs]:
         raise getattr(cls, "raises", PolicyError)(
             f"{cls.__name__}.{f.name}: found the knob {wrong[0]!r}; expected one of {', '.join(inside)}, each name once."
         )
-    found = {}
+    held_knobs = {}
     for name in names:
         info = inside[name]
-        default = inside[name].value_of(thing)
+        default = inside[name].value_of(held_default)
         # Over the range that is worth a search, if the default lies in it.
         low, high = info.knob.tuned or (None, None)
         narrow = low is not None and default is not None and low <= default <= high
         knob = replace(info.knob, low=low, high=high) if narrow else info.knob
-        found[name] = replace(info, knob=knob, default=default, holder=f.name)
-    return found
+        held_knobs[name] = replace(info, knob=knob, default=default, holder=f.name)
+    return held_knobs
 
 
 def _fits(value: object, hint) -> bool:
@@ -114,7 +116,7 @@ def _fits(value: object, hint) -> bool:
     kind = typing.get_origin(hint) or hint
     args = typing.get_args(hint)
     if kind in (typing.Union, UnionType):
-        return any(_fits(value, each) for each in args)
+        return any(_fits(value, member_type) for member_type in args)
     if kind is tuple and args and isinstance(value, tuple | list):
         args = args[:1] * len(value) if ... in args else args
         return len(args) == len(value) and all(type(v) is a or _fits(v, a) for v, a in zip(value, args, strict=True))
@@ -195,8 +197,8 @@ class Knobbed:
             if problem := info.problem(value):
                 raise self.raises(f"{type(self).__name__}.{name}: found {value!r}; {problem}.")
             if value is not None and info.kind in ("floats", "int"):
-                whole = tuple(float(v) for v in value) if info.kind == "floats" else int(value)
-                object.__setattr__(self, name, whole)
+                knob_value = tuple(float(v) for v in value) if info.kind == "floats" else int(value)
+                object.__setattr__(self, name, knob_value)
         for c in self.constraints:
             if not c.holds(self.knobs):
                 raise self.raises(
@@ -214,11 +216,11 @@ class Knobbed:
         infos = knobs_of(self)
         if unknown := sorted(set(changes) - set(infos)):
             raise self.raises(f"{type(self).__name__} has no knob {unknown}; its knobs are {sorted(infos)}.")
-        own = {name: value for name, value in changes.items() if not infos[name].holder}
+        own_changes = {name: value for name, value in changes.items() if not infos[name].holder}
         for holder in {infos[name].holder for name in changes} - {""}:
             inside = {name: value for name, value in changes.items() if infos[name].holder == holder}
-            own[holder] = getattr(self, holder).with_knobs(**inside)
-        return replace(self, **own)
+            own_changes[holder] = getattr(self, holder).with_knobs(**inside)
+        return replace(self, **own_changes)
 
     @classmethod
     def project(cls, values: dict) -> dict:

@@ -33,15 +33,15 @@ def split_word(text: str) -> tuple[str, dict[str, str], str]:
     # A part without `=` goes on with the value before it, so that lists need no other sign.
     body, _, estimator = text.partition("@")
     called, *options = re.split(r":(?=\w+\s*=)", body, maxsplit=1)
-    values: dict[str, str] = {}
+    knob_words: dict[str, str] = {}
     for part in options[0].split(",") if options else ():
         name, equals, value = part.partition("=")
         if equals:
             last = name.strip()
-            values[last] = value.strip()
+            knob_words[last] = value.strip()
         else:
-            values[last] += f",{part.rstrip()}"
-    return called, values, estimator
+            knob_words[last] += f",{part.rstrip()}"
+    return called, knob_words, estimator
 
 
 def policy_of(text: str):
@@ -49,8 +49,8 @@ def policy_of(text: str):
     from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Policy
 
-    name, values, _ = split_word(text)
-    return with_words(policy_of(SHORT[name]), values, name) if name in SHORT else made(text, ALL, Policy, "policy")
+    name, knob_words, _ = split_word(text)
+    return with_words(policy_of(SHORT[name]), knob_words, name) if name in SHORT else made(text, ALL, Policy, "policy")
 
 
 def estimator_of(text: str):
@@ -63,11 +63,17 @@ def estimator_of(text: str):
 def contenders_of(words: list[str]) -> dict[str, tuple]:
     """Return a dict of policies by their words, each a pair with the estimator that stands after `@` (None without)."""
     # Policies with the same word of an estimator share one, and so what it learns.
-    if twice := [word for i, word in enumerate(words) if word in words[:i]]:
+    if twice := [contender_word for i, contender_word in enumerate(words) if contender_word in words[:i]]:
         raise PolicyError(f"found {twice[0]} twice; expected each policy once.")
-    knows = {word: split_word(word)[2] for word in words}
-    own = {text: estimator_of(text) if text else None for text in dict.fromkeys(knows.values())}
-    return {word: (policy_of(word), own[text]) for word, text in knows.items()}
+    knows = {contender_word: split_word(contender_word)[2] for contender_word in words}
+    estimator_of_text = {
+        estimator_text: estimator_of(estimator_text) if estimator_text else None
+        for estimator_text in dict.fromkeys(knows.values())
+    }
+    return {
+        contender_word: (policy_of(contender_word), estimator_of_text[estimator_text])
+        for contender_word, estimator_text in knows.items()
+    }
 
 
 def in_words(policy, estimator=None) -> str:
@@ -84,8 +90,8 @@ def in_words(policy, estimator=None) -> str:
 
     name = policy.name
     usual = type(policy)()
-    for word, spoken in SPOKEN.items():
-        of_field = policy_of(SHORT[word])
+    for short_word, spoken in SPOKEN.items():
+        of_field = policy_of(SHORT[short_word])
         if type(of_field) is type(policy) and not _moved(of_field, usual).items() - _moved(policy, usual).items():
             name = spoken
             usual = of_field
@@ -113,15 +119,15 @@ def knob_in_words(info: KnobInfo, value) -> str:
         return info.words if value else f"no {info.words}"
     scales = {"s": span, "GPU-s": lambda gpu_seconds: f"{gpu_seconds / 3600:.3g} GPU-h"}
     write = scales.get(info.knob.unit, lambda number: f"{knob_word(number, 3)} {info.knob.unit}".strip())
-    values = value if isinstance(value, tuple) else (value,)
-    return f"{info.words} {', '.join(map(write, values))}"
+    knob_values = value if isinstance(value, tuple) else (value,)
+    return f"{info.words} {', '.join(map(write, knob_values))}"
 
 
 def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
     """Return an instance of a class by its word (NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py), with its knobs read."""
-    name, values, _ = split_word(text)
+    name, knob_words, _ = split_word(text)
     cls = class_of(name, known, base, what, base.raises)
-    return with_words(cls(), values, name)
+    return with_words(cls(), knob_words, name)
 
 
 def with_words(thing: Knobbed, words: dict[str, str], name: str = "") -> Knobbed:
@@ -143,15 +149,17 @@ def class_of(name: str, known: dict[str, type], base: type, what: str, error: ty
         if not path.is_file():
             raise error(f"{file}: found no such file; expected FILE.py:CLASS.")
         module = _load(path, error)
-        own = {k: v for k, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__}
-        found = {k: v for k, v in own.items() if issubclass(v, base)}
-        if wanted in found:
-            return found[wanted]
-        if not wanted and len(found) == 1:
-            return next(iter(found.values()))
-        asked = f"no {what} {wanted!r}" if wanted else f"{len(found)} classes that are a {what}"
-        names = ", ".join(found) or f"none derives from {base.__name__}"
-        raise error(f"{file}: found {asked}; expected FILE.py:CLASS, where it holds: {names}.")
+        classes_of_file = {
+            k: v for k, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__
+        }
+        fitting_classes = {k: v for k, v in classes_of_file.items() if issubclass(v, base)}
+        if wanted in fitting_classes:
+            return fitting_classes[wanted]
+        if not wanted and len(fitting_classes) == 1:
+            return next(iter(fitting_classes.values()))
+        wanted_in_words = f"no {what} {wanted!r}" if wanted else f"{len(fitting_classes)} classes that are a {what}"
+        names = ", ".join(fitting_classes) or f"none derives from {base.__name__}"
+        raise error(f"{file}: found {wanted_in_words}; expected FILE.py:CLASS, where it holds: {names}.")
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, 1)
@@ -165,7 +173,7 @@ def _load(path: Path, error: type[LabError]) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     # Registered under its name so that its classes can be pickled.
-    before = {name: held for name, held in sys.modules.items() if name == path.stem}
+    before = {name: loaded_module for name, loaded_module in sys.modules.items() if name == path.stem}
     sys.modules[path.stem] = module
     try:
         with interrupts():
@@ -190,10 +198,13 @@ def blame(raised: BaseException, file: str = "") -> str:
 
 def _where(raised: BaseException, file: str) -> str:
     """Return the innermost line (text) of user code that an exception came through, "" without."""
-    others = (str(Path(__file__).resolve().parent), *{sysconfig.get_path(n) for n in ("purelib", "platlib", "stdlib")})
-    frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(others)]
-    own = [f for f in frames if not file or Path(f.filename).name == file]
-    return f", {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
+    installed_folders = (
+        str(Path(__file__).resolve().parent),
+        *{sysconfig.get_path(n) for n in ("purelib", "platlib", "stdlib")},
+    )
+    frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(installed_folders)]
+    user_frames = [f for f in frames if not file or Path(f.filename).name == file]
+    return f", {Path(user_frames[-1].filename).name} line {user_frames[-1].lineno}" if user_frames else ""
 
 
 @cache
@@ -202,13 +213,13 @@ def loaded_of_papers(stem: str) -> tuple[ModuleType, ...]:
 
     One from outside that fails is left out, with a warning.
     """
-    found = []
+    paper_modules = []
     for module in modules_of_papers(stem):
         try:
             with interrupts():
-                found.append(importlib.import_module(module))
+                paper_modules.append(importlib.import_module(module))
         except Exception as error:
             if module.startswith("gpuschedlab."):
                 raise
             warnings.warn(f"paper module {module} is left out: {type(error).__name__}: {error}", stacklevel=2)
-    return tuple(found)
+    return tuple(paper_modules)

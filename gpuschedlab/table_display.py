@@ -33,7 +33,7 @@ STYLE = """.gpuschedlab-framed { overflow-x: auto; margin: 4px 0 10px; }
 
 def duration(seconds: float) -> str:
     """Format a time in the largest unit of which there is one, in three figures: the rule of all tables, reports and explorers."""
-    scale, unit = next((each for each in reversed(SCALES) if seconds >= each[0]), SCALES[0])
+    scale, unit = next((time_scale for time_scale in reversed(SCALES) if seconds >= time_scale[0]), SCALES[0])
     return f"{seconds / scale:.3g} {unit}"
 
 
@@ -60,7 +60,7 @@ def cell(value, unit: str = "") -> str:
     if isinstance(value, str):
         return value or NOTHING
     if isinstance(value, list | tuple | pl.Series):
-        return ", ".join(cell(one, unit) for one in value) or NOTHING
+        return ", ".join(cell(member, unit) for member in value) or NOTHING
     if unit == "s" and isinstance(value, int | float):
         if value < 0:
             return f"-{duration(-value)}"
@@ -78,9 +78,9 @@ def aligned(heads: list[str], columns: list[list[str]]) -> str:
     """Return a table as text: the first column to the left, the others to the right."""
     widths = [max(map(len, [head, *cells])) for head, cells in zip(heads, columns, strict=True)]
     lines = []
-    for first, *others in [heads, *zip(*columns, strict=True)]:
+    for first, *other_cells in [heads, *zip(*columns, strict=True)]:
         row = [first.ljust(widths[0])]
-        row += [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
+        row += [cell_text.rjust(width) for cell_text, width in zip(other_cells, widths[1:], strict=True)]
         lines.append("  ".join(row).rstrip())
     return "\n".join(lines)
 
@@ -96,21 +96,21 @@ def page(heads: list[str], columns: list[list[str]], hints: Mapping[str, str] | 
         head += f'<th scope="col"{hint}>{escape(name)}</th>'
     looks = []
     for cells in columns:
-        look = ""
-        if any(len(text) > LONG for text in cells):
-            look = ' class="gpuschedlab-long"'
-        looks.append(look)
+        cell_look = ""
+        if any(len(cell_text) > LONG for cell_text in cells):
+            cell_look = ' class="gpuschedlab-long"'
+        looks.append(cell_look)
     body = ""
-    for first, *others in zip(*columns, strict=True):
+    for first, *other_cells in zip(*columns, strict=True):
         body += f'<tr><th scope="row"{looks[0]}>{escape(first)}</th>'
-        for text, look in zip(others, looks[1:], strict=True):
-            body += f"<td{look}>{escape(text)}</td>"
+        for cell_text, cell_look in zip(other_cells, looks[1:], strict=True):
+            body += f"<td{cell_look}>{escape(cell_text)}</td>"
         body += "</tr>"
     sentence = ""
     if caption:
         sentence = f"<p>{escape(caption)}</p>"
-    table = f'<table class="gpuschedlab-table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-    return f'<div class="gpuschedlab-framed"><style>{STYLE.replace(chr(10), "")}</style>{sentence}{table}</div>'
+    table_html = f'<table class="gpuschedlab-table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="gpuschedlab-framed"><style>{STYLE.replace(chr(10), "")}</style>{sentence}{table_html}</div>'
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,10 +173,10 @@ class Table:
         return columns
 
     def __repr__(self) -> str:
-        text = aligned(self.heads(), self.columns())
+        aligned_text = aligned(self.heads(), self.columns())
         if self.caption:
-            return f"{self.caption}\n{text}"
-        return text
+            return f"{self.caption}\n{aligned_text}"
+        return aligned_text
 
     def _repr_html_(self) -> str:
         return page(self.heads(), self.columns(), caption=self.caption)

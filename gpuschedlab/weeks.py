@@ -25,8 +25,8 @@ def seeds_of(seed: int, most: int = MOST) -> tuple[int, ...]:
     >>> seeds_of(0, 4), seeds_of(10_001, 3)
     ((0, 10000, 10001, 10002), (10001, 10000, 10002))
     """
-    others = [other for other in range(OTHERS, OTHERS + most) if other != seed]
-    return (seed, *others[: most - 1])
+    other_seeds = [other_seed for other_seed in range(OTHERS, OTHERS + most) if other_seed != seed]
+    return (seed, *other_seeds[: most - 1])
 
 
 PIECES = 14
@@ -74,8 +74,8 @@ class Kept:
         """Yield None at each pause while the week of a seed is played, and return its figures and the queue at the end."""
         policy, estimator = self.policy(contender)
         key, make = self.source(contender, seed)
-        known = (policy, repr(estimator), *key)
-        if known not in self.figures:
+        figures_key = (policy, repr(estimator), *key)
+        if figures_key not in self.figures:
             if key not in self._scenarios:
                 self._scenarios[key] = yield from make(seed)
             while len(self._scenarios) > self.scenarios:
@@ -84,16 +84,16 @@ class Kept:
             if estimator is not None:
                 scenario = scenario.replace(estimator=estimator)
             run = yield from run_in_pieces(scenario, policy)
-            self.figures[known] = figures_of(run)
-        return self.figures[known]
+            self.figures[figures_key] = figures_of(run)
+        return self.figures[figures_key]
 
     def keep(self, contender, seed: int, run: Run):
         """Keep the figures of a run that is there already."""
         policy, estimator = self.policy(contender)
         key, _ = self.source(contender, seed)
-        known = (policy, repr(estimator), *key)
-        if known not in self.figures:
-            self.figures[known] = figures_of(run)
+        figures_key = (policy, repr(estimator), *key)
+        if figures_key not in self.figures:
+            self.figures[figures_key] = figures_of(run)
 
 
 def _at_once(recipe: Callable) -> Callable:
@@ -237,10 +237,10 @@ def refine_comparison(
     if len(names) < 2:
         yield None
         return
-    kept = Kept(recipe)
+    kept_weeks = Kept(recipe)
     for name in names:
-        kept.keep(contenders[name], seed, runs[name])
-    yield from refine(kept, {name: contenders[name] for name in names}, seed, most)
+        kept_weeks.keep(contenders[name], seed, runs[name])
+    yield from refine(kept_weeks, {name: contenders[name] for name in names}, seed, most)
 
 
 __all__ = ["Weeks", "weeks_like"]
