@@ -69,11 +69,11 @@ def names_of(package: str) -> dict[str, str]:
     for node in ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else ():
         if not isinstance(node, ast.ImportFrom) or node.level != 1:
             continue
-        first = stub.parent / node.module.partition(".")[0]
+        stub_module = stub.parent / node.module.partition(".")[0]
         module = f"{package}.{node.module}"
-        if first.is_dir() or first.with_suffix(".py").exists():
-            names = [alias.name for alias in node.names]
-            module_of_name |= dict.fromkeys(names_of(module) if names == ["*"] else names, module)
+        if stub_module.is_dir() or stub_module.with_suffix(".py").exists():
+            public_names = [alias.name for alias in node.names]
+            module_of_name |= dict.fromkeys(names_of(module) if public_names == ["*"] else public_names, module)
     return module_of_name | (_said(package, {*module_of_name.values()}) if package in OPEN else {})
 
 
@@ -81,9 +81,11 @@ def _said(package: str, listed: set[str]) -> dict[str, str]:
     """Return a dict of the names in `__all__` of modules that a stub does not list, and their modules; nothing is imported."""
     home = home_of(package)
     module_of_name = {}
-    for path in sorted(home.rglob("[!_]*.py")):
-        if (module := ".".join((package, *path.relative_to(home).with_suffix("").parts))) not in listed:
-            all_list = re.search(r"^__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for module_file in sorted(home.rglob("[!_]*.py")):
+        if (module := ".".join((package, *module_file.relative_to(home).with_suffix("").parts))) not in listed:
+            all_list = re.search(
+                r"^__all__ = (\[.*?\])", module_file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+            )
             module_of_name |= dict.fromkeys(ast.literal_eval(all_list[1]), module) if all_list else {}
     return module_of_name
 
@@ -92,9 +94,13 @@ def _said(package: str, listed: set[str]) -> dict[str, str]:
 def papers() -> tuple[str, ...]:
     """Return a tuple of the packages of the papers: ours in the order of the stub of `papers/`, then those from outside."""
     wing = ROOT / "papers"
-    order = [module.rpartition(".")[2] for module in names_of(f"{ROOT.name}.papers").values()]
+    stub_order = [module.rpartition(".")[2] for module in names_of(f"{ROOT.name}.papers").values()]
     paper_folders = sorted(stub.parent.name for stub in wing.glob("*/__init__.pyi"))
-    ours = [f"{ROOT.name}.papers.{name}" for name in dict.fromkeys([*order, *paper_folders]) if name in paper_folders]
+    ours = [
+        f"{ROOT.name}.papers.{paper_name}"
+        for paper_name in dict.fromkeys([*stub_order, *paper_folders])
+        if paper_name in paper_folders
+    ]
     ours += [f"{ROOT.name}.{stub.parent.name}" for stub in ROOT.glob("autosched/__init__.pyi")]
     return (*ours, *_outside())
 
@@ -126,13 +132,17 @@ def names_of_papers(part: str) -> dict[str, str]:
         rooms = [
             stem for stem, face in FACES.items() if face == part and (home_of(paper) / stem / "__init__.pyi").exists()
         ]
-        module_of_name |= {name: module for room in rooms for name, module in names_of(f"{paper}.{room}").items()}
-        for name, module in names_of(paper).items():
+        module_of_name |= {
+            public_name: module for room in rooms for public_name, module in names_of(f"{paper}.{room}").items()
+        }
+        for public_name, module in names_of(paper).items():
             stem = module.removeprefix(f"{paper}.").partition(".")[0]
             if part == FACES.get(stem, "policies" if paper != f"{ROOT.name}.autosched" else ""):
-                module_of_name[name] = module
+                module_of_name[public_name] = module
     return {
-        name: module_of_name[name] for name in names_of(f"{ROOT.name}.papers") if name in module_of_name
+        public_name: module_of_name[public_name]
+        for public_name in names_of(f"{ROOT.name}.papers")
+        if public_name in module_of_name
     } | module_of_name
 
 
@@ -146,16 +156,20 @@ def attach(package: str, *more: str) -> tuple[Callable, Callable]:
 
     The names are those of its stub and of papers.
     """
-    top, _, part = package.partition(".")
-    part = part or "policies"  # the names that papers add to the package itself
-    from_papers = names_of_papers if top == ROOT.name and part in {"policies", *FACES.values()} else lambda part: {}
+    top, _, package_part = package.partition(".")
+    package_part = package_part or "policies"  # the names that papers add to the package itself
+    from_papers = (
+        names_of_papers
+        if top == ROOT.name and package_part in {"policies", *FACES.values()}
+        else lambda package_part: {}
+    )
 
     def load(name: str):
         if name == "__all__":
-            return [*(names_of(package) | from_papers(part)), *more]
+            return [*(names_of(package) | from_papers(package_part)), *more]
         module = names_of(package).get(name)
         if module is None and not name.startswith("_"):
-            module = from_papers(part).get(name)
+            module = from_papers(package_part).get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         public_object = getattr(importlib.import_module(module), name)
@@ -174,7 +188,7 @@ class Classes(Mapping):
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        return {name.lower(): name for name in self._listed()}
+        return {class_name.lower(): class_name for class_name in self._listed()}
 
     def __getitem__(self, word: str) -> type:
         return self._load(self._names[word])

@@ -35,12 +35,12 @@ def reason(error: BaseException) -> str:
 def whole(path: Path) -> Iterator[Path]:
     """Yield a path to write a file to, which takes the place of `path` when that is done; a write that fails leaves no trace."""
     # In the same folder, since a rename is atomic only within one file system.
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part_file = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        yield part
-        os.replace(part, path)
+        yield part_file
+        os.replace(part_file, path)
     finally:
-        part.unlink(missing_ok=True)
+        part_file.unlink(missing_ok=True)
 
 
 def sha256(path: Path) -> str:
@@ -51,15 +51,17 @@ def sha256(path: Path) -> str:
 
 def sums(files: Mapping[str, Path]) -> str:
     """Return the checksums of files by name as text, as `sha256sum -c` reads them."""
-    return "".join(f"{sha256(path)}  {name}\n" for name, path in files.items())
+    return "".join(f"{sha256(path)}  {file_name}\n" for file_name, path in files.items())
 
 
 def verify(path: Path, note: Path):
     """Check a file against its line in a file of `sums`, which must have one; without a note a file is as good as any."""
     if not note.exists():
         return
-    lines = note.read_text(errors="replace").splitlines()
-    checksum_of_name = {name: digits for digits, _, name in (line.partition("  ") for line in lines)}
+    sum_lines = note.read_text(errors="replace").splitlines()
+    checksum_of_name = {
+        file_name: digits for digits, _, file_name in (sum_line.partition("  ") for sum_line in sum_lines)
+    }
     if path.name not in checksum_of_name:
         raise OSError(f"no checksum of it in {note.name}, which was cut off or emptied")
     if checksum_of_name[path.name] != sha256(path):
@@ -74,8 +76,8 @@ def parquet(frame: pl.DataFrame, metadata: Mapping[str, str] = {}, **options) ->
     parquet_bytes = io.BytesIO()
     frame.write_parquet(parquet_bytes, metadata={**metadata, KEY: "0" * 64}, **options)
     raw = parquet_bytes.getvalue()
-    start, _ = _sum_in(raw)
-    parquet_bytes.seek(start)
+    checksum_start, _ = _sum_in(raw)
+    parquet_bytes.seek(checksum_start)
     parquet_bytes.write(hashlib.sha256(raw).hexdigest().encode())
     return parquet_bytes.getvalue()
 
@@ -85,25 +87,29 @@ def _sum_in(raw: bytes) -> tuple[int, int] | None:
 
     It comes after the key, and two bytes of type and length.
     """
-    start = raw.rfind(KEY.encode()) + len(KEY) + 2
-    return None if start < len(KEY) + 2 else (start, start + 64)
+    checksum_start = raw.rfind(KEY.encode()) + len(KEY) + 2
+    return None if checksum_start < len(KEY) + 2 else (checksum_start, checksum_start + 64)
 
 
 def frame_of(raw: bytes) -> pl.DataFrame:
     """Read the frame of a parquet file that is unchanged since it was written; one without a checksum is taken as it is."""
     if checksum_place := _sum_in(raw):  # before it is opened: polars may take the whole process down with a harmed file
-        start, stop = checksum_place
+        checksum_start, checksum_stop = checksum_place
         checksum = hashlib.sha256()
-        for part in (memoryview(raw)[:start], b"0" * 64, memoryview(raw)[stop:]):  # without a copy of a large file
-            checksum.update(part)
-        if checksum.hexdigest().encode() != raw[start:stop]:
+        for hashed_part in (
+            memoryview(raw)[:checksum_start],
+            b"0" * 64,
+            memoryview(raw)[checksum_stop:],
+        ):  # without a copy of a large file
+            checksum.update(hashed_part)
+        if checksum.hexdigest().encode() != raw[checksum_start:checksum_stop]:
             raise OSError("other bytes than were written: its checksum is not that in its metadata")
     try:
         row_count = pl.scan_parquet(raw).select(pl.len()).collect().item()
-        columns = len(pl.read_parquet_schema(raw))
-        if row_count > MOST_ROWS or row_count * columns > MOST_CELLS:
+        column_count = len(pl.read_parquet_schema(raw))
+        if row_count > MOST_ROWS or row_count * column_count > MOST_CELLS:
             raise OSError(
-                f"{row_count:,} rows of {columns} columns; expected at most {MOST_ROWS:,}, and {MOST_CELLS:,} values"
+                f"{row_count:,} rows of {column_count} columns; expected at most {MOST_ROWS:,}, and {MOST_CELLS:,} values"
             )
         return pl.read_parquet(raw)
     except UNREADABLE as error:
@@ -125,8 +131,8 @@ def sealed(record: dict) -> bytes:
 
 def unsealed(raw: bytes) -> dict:
     """Return the record of a `sealed` file, a dict; raise OSError if the bytes are not those that were written."""
-    start = len(SEAL % (b"0" * 64))
-    record_json = raw[start:-2]
+    json_start = len(SEAL % (b"0" * 64))
+    record_json = raw[json_start:-2]
     if raw != SEAL % hashlib.sha256(record_json).hexdigest().encode() + record_json + b"}\n":
         raise OSError("other bytes than were written: its checksum is not that in its first field")
     return json.loads(record_json)
@@ -148,7 +154,7 @@ def append_line(path: Path, record: dict, *, durable: bool = False):
 
 def json_lines(path: Path) -> Iterator[dict]:
     """Yield the dicts of a file with one in a line of JSON, but for lines that are none; nothing if there is no file."""
-    for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
+    for json_line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
         with contextlib.suppress(ValueError, RecursionError):  # a killed process leaves half a line
-            if isinstance(json_record := json.loads(line), dict):
+            if isinstance(json_record := json.loads(json_line), dict):
                 yield json_record

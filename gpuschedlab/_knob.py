@@ -133,44 +133,50 @@ class KnobInfo:
 
     def describe(self) -> str:
         """Range or choices, unit and default in one line, as help shows them."""
-        k = self.knob
-        allowed = f"one of {', '.join(map(knob_word, k.choices))}" if k.choices else f"{k.low:g} to {k.high:g}"
-        scale = ", log scale" if k.log else ""
-        count = f", up to {k.many} values" if self.kind == "floats" else ", or none" if self.optional else ""
-        count += ", or inf" if k.unlimited else ""
-        return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {knob_word(self.default)})"
+        knob = self.knob
+        allowed = (
+            f"one of {', '.join(map(knob_word, knob.choices))}" if knob.choices else f"{knob.low:g} to {knob.high:g}"
+        )
+        scale = ", log scale" if knob.log else ""
+        count_in_words = (
+            f", up to {knob.many} values" if self.kind == "floats" else ", or none" if self.optional else ""
+        )
+        count_in_words += ", or inf" if knob.unlimited else ""
+        return f"{allowed}{' ' + knob.unit if knob.unit else ''}{scale}{count_in_words} (default {knob_word(self.default)})"
 
     def problem(self, value: object) -> str | None:
         """Say how a value is wrong in a text, or None if it is allowed."""
-        k = self.knob
+        knob = self.knob
         if value is None and self.optional:
             return None
         if self.kind in ("choice", "bool"):
-            return None if value in tuple(k.choices) else f"expected one of {tuple(k.choices)}"
+            return None if value in tuple(knob.choices) else f"expected one of {tuple(knob.choices)}"
         knob_numbers = value if self.kind == "floats" else (value,)
-        if not isinstance(knob_numbers, tuple | list) or not all(_is_number(v) for v in knob_numbers):
+        if not isinstance(knob_numbers, tuple | list) or not all(_is_number(number) for number in knob_numbers):
             return f"expected {'a tuple of numbers' if self.kind == 'floats' else 'a number'}"
         if self.kind == "int" and not float(value).is_integer():  # nor is infinity
             return "expected a whole number"
-        if not all(k.low <= v <= k.high or (k.unlimited and v == math.inf) for v in knob_numbers):
-            return f"expected {k.low:g} to {k.high:g}{' ' + k.unit if k.unit else ''}"
-        return f"expected at most {k.many} values" if len(knob_numbers) > k.many else None
+        if not all(
+            knob.low <= number <= knob.high or (knob.unlimited and number == math.inf) for number in knob_numbers
+        ):
+            return f"expected {knob.low:g} to {knob.high:g}{' ' + knob.unit if knob.unit else ''}"
+        return f"expected at most {knob.many} values" if len(knob_numbers) > knob.many else None
 
     def clip(self, value):
         """Return the nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""
-        k = self.knob
+        knob = self.knob
         if value is None and self.optional:
             return None
         if self.kind in ("choice", "bool"):
-            return value if value in k.choices else self.default
-        if k.unlimited and value == math.inf:
+            return value if value in knob.choices else self.default
+        if knob.unlimited and value == math.inf:
             return value
         if self.kind == "floats":
-            return tuple(min(max(float(v), k.low), k.high) for v in value)[: k.many]
-        if k.step and not k.log:
+            return tuple(min(max(float(number), knob.low), knob.high) for number in value)[: knob.many]
+        if knob.step and not knob.log:
             # To twelve digits: 3 steps of 0.1 are 0.3, as people write it.
-            value = float(f"{k.low + round((value - k.low) / k.step) * k.step:.12g}")
-        value = min(max(value, k.low), k.high)
+            value = float(f"{knob.low + round((value - knob.low) / knob.step) * knob.step:.12g}")
+        value = min(max(value, knob.low), knob.high)
         return round(value) if self.kind == "int" else float(value)
 
 
@@ -199,11 +205,11 @@ def parse_knob(info: KnobInfo, text: str):
         if info.optional and text.lower() == "none":
             return None
         if info.kind == "floats":
-            return tuple(float(v) for v in text.split(",") if v)
+            return tuple(float(number_text) for number_text in text.split(",") if number_text)
         if info.kind == "bool":
             return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
         if info.kind == "choice":
-            return next(c for c in info.knob.choices if str(c) == text)
+            return next(choice for choice in info.knob.choices if str(choice) == text)
         return int(text) if info.kind == "int" else float(text)
     except (ValueError, KeyError, StopIteration):
         raise info.raises(f"knob {info.name}: found {text!r}; expected {info.describe()}.") from None

@@ -111,19 +111,19 @@ class Comparison:
             Two sentences, and one of weeks like this one, or of the weeks of a log; "" if no policy has run.
         """
         main_sentence = str(self._difference(measure, **options) or "")
-        more = self._of_weeks(options.get("censored", False)) if measure == "jct" else ""
-        return f"{main_sentence} {more}".strip()
+        weeks_sentence = self._of_weeks(options.get("censored", False)) if measure == "jct" else ""
+        return f"{main_sentence} {weeks_sentence}".strip()
 
     def html(self, **options) -> str:
         """The sentences as HTML paragraphs; options as of `sentence`."""
         difference = self._difference(**options)
         if difference is None:
             return ""
-        more = escape(self._of_weeks(options.get("censored", False)))
+        weeks_html = escape(self._of_weeks(options.get("censored", False)))
         if self.weeks is not None:
             return difference.html + self.weeks.called(self.words).html
-        if more:
-            return f"{difference.html}<p>{more}</p>"
+        if weeks_html:
+            return f"{difference.html}<p>{weeks_html}</p>"
         return difference.html
 
     def _difference(self, measure: str = "jct", **options) -> "Difference | None":
@@ -139,14 +139,14 @@ class Comparison:
 
         if self.weeks is not None:
             return self.weeks.called(self.words).text
-        names = self.pair(censored=censored) if self.place == OF_LOG else ()
-        if len(names) < 2:
+        compared_names = self.pair(censored=censored) if self.place == OF_LOG else ()
+        if len(compared_names) < 2:
             return ""
-        return log_in_words(weeks_of(self.runs[names[0]], self.runs[names[1]], censored))
+        return log_in_words(weeks_of(self.runs[compared_names[0]], self.runs[compared_names[1]], censored))
 
     def summary(self) -> dict[str, dict]:
         """Return a dict of all metrics, a dict each, by policy."""
-        return {name: run.summary() for name, run in self.runs.items()}
+        return {policy_name: run.summary() for policy_name, run in self.runs.items()}
 
     def raise_if_failed(self) -> "Comparison":
         """Return itself, the `Comparison`, if every policy has run.
@@ -157,20 +157,22 @@ class Comparison:
             Some failed: the message holds the error of each.
         """
         if self.failed:
-            reasons = " ".join(f"{name}: {why}" for name, why in self.failed.items())
+            reasons = " ".join(f"{policy_name}: {why}" for policy_name, why in self.failed.items())
             raise RunError(f"{len(self.failed)} of {len(self.failed) + len(self.runs)} policies failed. {reasons}")
         return self
 
     def _repr_html_(self) -> str:
         from gpuschedlab.sim.run import left_of
 
-        lines = [f"{name} failed: {why}" for name, why in self.failed.items()] + left_of(self.runs)
-        failed = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        failure_lines = [f"{policy_name} failed: {why}" for policy_name, why in self.failed.items()] + left_of(
+            self.runs
+        )
+        failed = "".join(f"<p>{escape(failure_line)}</p>" for failure_line in failure_lines)
         sentence_html = escape(self.sentence())
         return f"<p><b>{sentence_html}</b></p>{self.show()._repr_html_()}{failed}"
 
     def __repr__(self) -> str:
-        failed = "".join(f"\n{name} failed: {why}" for name, why in self.failed.items())
+        failed = "".join(f"\n{policy_name} failed: {why}" for policy_name, why in self.failed.items())
         return f"{self.show()}{failed}"
 
 
@@ -277,26 +279,26 @@ def _run_all(
         raise PolicyError(f"comparison: found headline {headline!r}; expected one of {', '.join(contenders)}.")
     runs = {}
     failed = {}
-    first = None
+    first_error = None
     bar = contenders.items()
     if progress:
         bar = need("tqdm.auto", "progress bars").tqdm(bar, unit="policy", leave=False, disable=None)
     try:
-        for name, (policy, own_scenario) in bar:
-            bar.set_description(name) if progress else None
+        for policy_name, (policy, own_scenario) in bar:
+            bar.set_description(policy_name) if progress else None
             try:
                 with interrupts():
-                    runs[name] = own_scenario.run(policy)
+                    runs[policy_name] = own_scenario.run(policy)
             except Exception as raised:  # a policy may be anybody's code, and must not take the others with it
-                failed[name] = blame(raised)
-                first = first or raised
+                failed[policy_name] = blame(raised)
+                first_error = first_error or raised
                 continue
             if each is not None:
-                each(name, runs[name])
+                each(policy_name, runs[policy_name])
     except KeyboardInterrupt:
         return Comparison(runs, failed, stopped=True, place=OF_TRACE, headline=headline)
-    if first is not None and not runs:
-        raise first
+    if first_error is not None and not runs:
+        raise first_error
     return Comparison(runs, failed, place=OF_TRACE, headline=headline)
 
 
@@ -304,10 +306,10 @@ def _knowing(scenario, policies) -> dict[str, tuple]:
     """Return a dict by name of (policy, scenario): policies that share an estimator share the knowledge that it has learnt."""
     contenders: dict[str, tuple] = {}
     knowing = {id(None): scenario}
-    for name, (policy, own_estimator) in _named(policies).items():
+    for policy_name, (policy, own_estimator) in _named(policies).items():
         if id(own_estimator) not in knowing:
             knowing[id(own_estimator)] = scenario.replace(estimator=own_estimator)
-        contenders[name] = (policy, knowing[id(own_estimator)])
+        contenders[policy_name] = (policy, knowing[id(own_estimator)])
     return contenders
 
 
@@ -320,14 +322,16 @@ def _named(policies) -> dict[str, tuple]:
         pairs = [(None, policy) for policy in policies or ()]
     else:
         raise PolicyError(f"comparison: found policies={shown(policies)}; expected policies such as [Fifo(), Srtf()].")
-    for name, contender in pairs:
+    for policy_name, contender in pairs:
         policy, own_estimator = contender if isinstance(contender, tuple) else (contender, None)
-        if name is None and (isinstance(policy, type) or not is_dataclass(policy)):
+        if policy_name is None and (isinstance(policy, type) or not is_dataclass(policy)):
             raise PolicyError(f"comparison: found {shown(policy)} among policies; expected such as [Fifo(), Srtf()].")
-        name = word_of(policy) if name is None else name
-        if name in contenders:
-            raise PolicyError(f"comparison: found {name!r} twice; expected each policy once. Give them names: a dict.")
-        contenders[name] = (policy, own_estimator)
+        policy_name = word_of(policy) if policy_name is None else policy_name
+        if policy_name in contenders:
+            raise PolicyError(
+                f"comparison: found {policy_name!r} twice; expected each policy once. Give them names: a dict."
+            )
+        contenders[policy_name] = (policy, own_estimator)
     if not contenders:
         raise PolicyError("comparison: found no policies; expected at least one, such as [Fifo(), Srtf()].")
     return contenders

@@ -31,16 +31,16 @@ def split_word(text: str) -> tuple[str, dict[str, str], str]:
     NAME may be FILE.py or FILE.py:CLASS.
     """
     # A part without `=` goes on with the value before it, so that lists need no other sign.
-    body, _, estimator = text.partition("@")
-    called, *options = re.split(r":(?=\w+\s*=)", body, maxsplit=1)
+    word_body, _, estimator = text.partition("@")
+    called, *options = re.split(r":(?=\w+\s*=)", word_body, maxsplit=1)
     knob_words: dict[str, str] = {}
-    for part in options[0].split(",") if options else ():
-        name, equals, value = part.partition("=")
+    for option_part in options[0].split(",") if options else ():
+        knob_name, equals, knob_word = option_part.partition("=")
         if equals:
-            last = name.strip()
-            knob_words[last] = value.strip()
+            last_knob = knob_name.strip()
+            knob_words[last_knob] = knob_word.strip()
         else:
-            knob_words[last] += f",{part.rstrip()}"
+            knob_words[last_knob] += f",{option_part.rstrip()}"
     return called, knob_words, estimator
 
 
@@ -49,8 +49,12 @@ def policy_of(text: str):
     from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Policy
 
-    name, knob_words, _ = split_word(text)
-    return with_words(policy_of(SHORT[name]), knob_words, name) if name in SHORT else made(text, ALL, Policy, "policy")
+    policy_word, knob_words, _ = split_word(text)
+    return (
+        with_words(policy_of(SHORT[policy_word]), knob_words, policy_word)
+        if policy_word in SHORT
+        else made(text, ALL, Policy, "policy")
+    )
 
 
 def estimator_of(text: str):
@@ -88,27 +92,29 @@ def in_words(policy, estimator=None) -> str:
     """
     from gpuschedlab.estimators import Oracle
 
-    name = policy.name
+    policy_name = policy.name
     usual = type(policy)()
     for short_word, spoken in SPOKEN.items():
         of_field = policy_of(SHORT[short_word])
         if type(of_field) is type(policy) and not _moved(of_field, usual).items() - _moved(policy, usual).items():
-            name = spoken
+            policy_name = spoken
             usual = of_field
     infos = knobs_of(policy)
-    moved = [knob_in_words(infos[knob], value) for knob, value in _moved(policy, usual).items()]
+    moved = [knob_in_words(infos[knob], knob_value) for knob, knob_value in _moved(policy, usual).items()]
     if moved:
-        name = f"{name} ({', '.join(moved)})"
+        policy_name = f"{policy_name} ({', '.join(moved)})"
     if estimator is None:
-        return name
+        return policy_name
     if isinstance(estimator, Oracle):
-        return f"{name} with true durations"
-    return f"{name} with durations by {word_of(estimator)}"
+        return f"{policy_name} with true durations"
+    return f"{policy_name} with durations by {word_of(estimator)}"
 
 
 def _moved(policy: Knobbed, usual: Knobbed) -> dict[str, object]:
     """Return a dict of the knobs of a policy that differ from those of another of its class."""
-    return {name: value for name, value in policy.knobs.items() if value != usual.knobs[name]}
+    return {
+        knob_name: knob_value for knob_name, knob_value in policy.knobs.items() if knob_value != usual.knobs[knob_name]
+    }
 
 
 def knob_in_words(info: KnobInfo, value) -> str:
@@ -125,9 +131,9 @@ def knob_in_words(info: KnobInfo, value) -> str:
 
 def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
     """Return an instance of a class by its word (NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py), with its knobs read."""
-    name, knob_words, _ = split_word(text)
-    cls = class_of(name, known, base, what, base.raises)
-    return with_words(cls(), knob_words, name)
+    class_word, knob_words, _ = split_word(text)
+    cls = class_of(class_word, known, base, what, base.raises)
+    return with_words(cls(), knob_words, class_word)
 
 
 def with_words(thing: Knobbed, words: dict[str, str], name: str = "") -> Knobbed:
@@ -145,21 +151,25 @@ def class_of(name: str, known: dict[str, type], base: type, what: str, error: ty
     """Return a class by its word: a known one, or that of a file; raise `error` if there is none."""
     file, _, wanted = name.partition(":")
     if file.endswith(".py"):
-        path = Path(file).resolve()
-        if not path.is_file():
+        class_file = Path(file).resolve()
+        if not class_file.is_file():
             raise error(f"{file}: found no such file; expected FILE.py:CLASS.")
-        module = _load(path, error)
+        module = _load(class_file, error)
         classes_of_file = {
-            k: v for k, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__
+            class_name: file_class
+            for class_name, file_class in vars(module).items()
+            if isinstance(file_class, type) and file_class.__module__ == module.__name__
         }
-        fitting_classes = {k: v for k, v in classes_of_file.items() if issubclass(v, base)}
+        fitting_classes = {
+            class_name: file_class for class_name, file_class in classes_of_file.items() if issubclass(file_class, base)
+        }
         if wanted in fitting_classes:
             return fitting_classes[wanted]
         if not wanted and len(fitting_classes) == 1:
             return next(iter(fitting_classes.values()))
         wanted_in_words = f"no {what} {wanted!r}" if wanted else f"{len(fitting_classes)} classes that are a {what}"
-        names = ", ".join(fitting_classes) or f"none derives from {base.__name__}"
-        raise error(f"{file}: found {wanted_in_words}; expected FILE.py:CLASS, where it holds: {names}.")
+        names_of_classes = ", ".join(fitting_classes) or f"none derives from {base.__name__}"
+        raise error(f"{file}: found {wanted_in_words}; expected FILE.py:CLASS, where it holds: {names_of_classes}.")
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, 1)
@@ -173,14 +183,16 @@ def _load(path: Path, error: type[LabError]) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     # Registered under its name so that its classes can be pickled.
-    before = {name: loaded_module for name, loaded_module in sys.modules.items() if name == path.stem}
+    modules_before = {
+        module_name: loaded_module for module_name, loaded_module in sys.modules.items() if module_name == path.stem
+    }
     sys.modules[path.stem] = module
     try:
         with interrupts():
             spec.loader.exec_module(module)
     except BaseException as raised:  # a user's file: any exception is reported in one line
         sys.modules.pop(path.stem)
-        sys.modules.update(before)
+        sys.modules.update(modules_before)
         if not isinstance(raised, Exception):
             raise
         raise error(f"{path.name} cannot be imported: {blame(raised, path.name)}.") from raised

@@ -73,14 +73,14 @@ class Kept:
     def play(self, contender, seed: int) -> Iterator[None]:
         """Yield None at each pause while the week of a seed is played, and return its figures and the queue at the end."""
         policy, estimator = self.policy(contender)
-        key, make = self.source(contender, seed)
-        figures_key = (policy, repr(estimator), *key)
+        scenario_key, make = self.source(contender, seed)
+        figures_key = (policy, repr(estimator), *scenario_key)
         if figures_key not in self.figures:
-            if key not in self._scenarios:
-                self._scenarios[key] = yield from make(seed)
+            if scenario_key not in self._scenarios:
+                self._scenarios[scenario_key] = yield from make(seed)
             while len(self._scenarios) > self.scenarios:
                 del self._scenarios[next(iter(self._scenarios))]
-            scenario = self._scenarios[key]
+            scenario = self._scenarios[scenario_key]
             if estimator is not None:
                 scenario = scenario.replace(estimator=estimator)
             run = yield from run_in_pieces(scenario, policy)
@@ -90,8 +90,8 @@ class Kept:
     def keep(self, contender, seed: int, run: Run):
         """Keep the figures of a run that is there already."""
         policy, estimator = self.policy(contender)
-        key, _ = self.source(contender, seed)
-        figures_key = (policy, repr(estimator), *key)
+        scenario_key, _ = self.source(contender, seed)
+        figures_key = (policy, repr(estimator), *scenario_key)
         if figures_key not in self.figures:
             self.figures[figures_key] = figures_of(run)
 
@@ -111,11 +111,11 @@ def run_in_pieces(scenario, policy) -> Iterator[None]:
     """Yield None at each pause while jobs come, and return the `Run` of a policy at the end, as `scenario.run` does."""
     simulation = scenario.simulation(policy)
     yield
-    last = float(scenario.trace["submit"].max())
-    end = last if scenario.until is None else min(last, scenario.until)
-    count = max(PIECES, math.ceil(scenario.trace.height / PIECE))
-    for number in range(1, count):
-        simulation.advance(end * number / count)
+    last_submission = float(scenario.trace["submit"].max())
+    end_of_run = last_submission if scenario.until is None else min(last_submission, scenario.until)
+    piece_count = max(PIECES, math.ceil(scenario.trace.height / PIECE))
+    for piece_number in range(1, piece_count):
+        simulation.advance(end_of_run * piece_number / piece_count)
         yield
     run = simulation.run(scenario.until, last=True)
     yield
@@ -165,20 +165,20 @@ def pieces(
 
     Of each week the second policy, with which others are compared, is played first. With `thorough` all weeks are played.
     """
-    figures: dict[str, list] = {name: [] for name in pair}
+    figures: dict[str, list] = {policy_name: [] for policy_name in pair}
     queues = []
     seeds = seeds_of(seed, most)
-    names = tuple(pair)
-    for number, week in enumerate(seeds, 1):
+    policy_names = tuple(pair)
+    for week_number, week in enumerate(seeds, 1):
         pair_queues = {}
-        for name in reversed(names):
-            times, pair_queues[name] = yield from kept.play(pair[name], week)
-            figures[name].append(times[measure])
-        queues.append(tuple(pair_queues[name] for name in names))
-        means = [np.array(figures[name]) for name in names]
-        weeks = Weeks(names, seeds[:number], *means, tuple(queues), measure, kept.noun, kept.empty)
+        for policy_name in reversed(policy_names):
+            times_to_finish, pair_queues[policy_name] = yield from kept.play(pair[policy_name], week)
+            figures[policy_name].append(times_to_finish[measure])
+        queues.append(tuple(pair_queues[policy_name] for policy_name in policy_names))
+        means = [np.array(figures[policy_name]) for policy_name in policy_names]
+        weeks = Weeks(policy_names, seeds[:week_number], *means, tuple(queues), measure, kept.noun, kept.empty)
         yield weeks
-        if number >= FEWEST and weeks.enough and not thorough:
+        if week_number >= FEWEST and weeks.enough and not thorough:
             return
 
 
@@ -217,30 +217,30 @@ def weeks_like(recipe: Recipe, pair: dict, seed: int = 0, most: int = MOST, meas
             f"weeks: found {len(pair)} policies, {most} weeks and measure {measure!r}; expected two policies by name, 1 week or more, "
             f"and one of {', '.join(FIGURES)}."
         )
-    *_, last = refine(Kept(recipe), pair, seed, most, measure)
-    return last
+    *_, all_weeks = refine(Kept(recipe), pair, seed, most, measure)
+    return all_weeks
 
 
 def of_comparison(
     recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int, headline: str = ""
 ) -> Weeks | None:
     """Return the `Weeks` like this one of the two policies that a comparison's sentence names; None without two."""
-    *_, last = refine_comparison(recipe, contenders, runs, seed, most, headline)
-    return last
+    *_, all_weeks = refine_comparison(recipe, contenders, runs, seed, most, headline)
+    return all_weeks
 
 
 def refine_comparison(
     recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int, headline: str = ""
 ) -> Iterator[Weeks | None]:
     """Yield the `Weeks` like this one after each week that is played; None once if there are not two policies."""
-    names = pair_of(runs, headline=headline)
-    if len(names) < 2:
+    compared_names = pair_of(runs, headline=headline)
+    if len(compared_names) < 2:
         yield None
         return
     kept_weeks = Kept(recipe)
-    for name in names:
-        kept_weeks.keep(contenders[name], seed, runs[name])
-    yield from refine(kept_weeks, {name: contenders[name] for name in names}, seed, most)
+    for policy_name in compared_names:
+        kept_weeks.keep(contenders[policy_name], seed, runs[policy_name])
+    yield from refine(kept_weeks, {policy_name: contenders[policy_name] for policy_name in compared_names}, seed, most)
 
 
 __all__ = ["Weeks", "weeks_like"]

@@ -32,8 +32,8 @@ def functions_within(dispatcher) -> dict:
     reached = {dispatcher.py_func: dispatcher}
     waiting = [dispatcher.py_func]
     for function in waiting:
-        for name in function.__code__.co_names:
-            callee = function.__globals__.get(name)
+        for global_name in function.__code__.co_names:
+            callee = function.__globals__.get(global_name)
             python = getattr(callee, "py_func", None)
             if python is not None and python not in reached:
                 reached[python] = callee
@@ -72,8 +72,8 @@ class Progress:
 
     def words(self, now: float) -> str:
         """Return a sentence on how far compiling is."""
-        count = f"compiled {len(self.ready)} of {len(self.functions)} functions of the simulator"
-        return f"{count} in {now - self.begin:.0f} s; about {self.seconds_left(now):.0f} s left."
+        compiled_count = f"compiled {len(self.ready)} of {len(self.functions)} functions of the simulator"
+        return f"{compiled_count} in {now - self.begin:.0f} s; about {self.seconds_left(now):.0f} s left."
 
 
 class Announcer(event.Listener):

@@ -61,21 +61,21 @@ def folder_name(part: str, root: Path) -> str:
     )
     digest = hashlib.sha256(repr(versions).encode())
     for pattern in (COMPILER, *sources_of(part)):
-        for path in sorted(root.glob(pattern)):
-            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    name = "engine" if part == "sim" else part.replace("/", ".")
-    return f"compiled-{name}-{digest.hexdigest()[:16]}"
+        for source_path in sorted(root.glob(pattern)):
+            digest.update(source_path.relative_to(root).as_posix().encode() + source_path.read_bytes())
+    part_word = "engine" if part == "sim" else part.replace("/", ".")
+    return f"compiled-{part_word}-{digest.hexdigest()[:16]}"
 
 
 @cache
 def cache_folder(part: str, root: Path | None = None) -> Path:
     """Return the path of the folder for machine code of the sources as they are now; the oldest of too many are removed."""
     root = root or package_folder()
-    name = folder_name(part, root)
-    part_name, _, _ = name.rpartition("-")
+    cache_name = folder_name(part, root)
+    part_name, _, _ = cache_name.rpartition("-")
     # A read-only installation has its machine code in the user's cache.
     for base in (root / "__pycache__", Path(AppDirs("gpuschedlab", appauthor=False).user_cache_dir)):
-        folder = base / name
+        folder = base / cache_name
         with contextlib.suppress(OSError):
             base.mkdir(parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -158,8 +158,8 @@ class CodeFiles:
 
     def _name(self, kind: str, arguments: tuple, return_type, *details) -> str:
         types = [str(argument) for argument in arguments]
-        key = repr((self.identity, types, str(return_type), details))
-        return f"{self.stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.{kind}"
+        signature_key = repr((self.identity, types, str(return_type), details))
+        return f"{self.stem}-{hashlib.sha256(signature_key.encode()).hexdigest()[:16]}.{kind}"
 
     def _read(self, name: str):
         shipped = shipped_folder(self.part)
@@ -199,9 +199,9 @@ def intact(path: Path):
         return None
     except OSError:
         raw = b""
-    size = hashlib.sha256().digest_size
-    if raw[:size] == hashlib.sha256(raw[size:]).digest():
-        return pickle.loads(raw[size:])
+    digest_size = hashlib.sha256().digest_size
+    if raw[:digest_size] == hashlib.sha256(raw[digest_size:]).digest():
+        return pickle.loads(raw[digest_size:])
     damaged.append(path)
     say(f"found damaged machine code in {path.parent}; compiling it again, which may take a minute.")
     return None
@@ -227,7 +227,7 @@ def processor() -> tuple[str, ...]:
 
 def portable_processor() -> tuple[str, ...]:
     """Return the value of `processor`, a tuple of texts, on the machine that makes the shipped code."""
-    return processor()[0], PORTABLE_CPU, ",".join(f"+{name}" for name in PORTABLE_FEATURES)
+    return processor()[0], PORTABLE_CPU, ",".join(f"+{feature}" for feature in PORTABLE_FEATURES)
 
 
 @cache
@@ -236,4 +236,4 @@ def runs_portable_code() -> bool:
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
-    return all(features.get(name) for name in PORTABLE_FEATURES)
+    return all(features.get(feature) for feature in PORTABLE_FEATURES)

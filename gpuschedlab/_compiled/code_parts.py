@@ -68,8 +68,13 @@ class Part:
     def calls_by_name(self) -> list[Call]:
         """Return a list of the functions that it calls, each a `Call` by its name."""
         return [
-            Call(part.descriptor.modname, part.descriptor.qualname, part.signature.args, part.symbol)
-            for part in self.callees
+            Call(
+                callee_part.descriptor.modname,
+                callee_part.descriptor.qualname,
+                callee_part.signature.args,
+                callee_part.symbol,
+            )
+            for callee_part in self.callees
         ]
 
     @property
@@ -91,16 +96,16 @@ class Part:
         # LLVM drops a function that may be defined several times unless a module before it refers to it.
         waiting = [self]
         symbols = {self.symbol}
-        for part in waiting:
-            yield part
-            for callee in part.callees:
+        for code_part in waiting:
+            yield code_part
+            for callee in code_part.callees:
                 if callee.symbol not in symbols:
                     symbols.add(callee.symbol)
                     waiting.append(callee)
 
     def linked_module(self) -> llvm.ModuleRef:
         """Return the IR as a new LLVM `ModuleRef` with that of all functions that it calls."""
-        module, *callee_modules = [part.module() for part in self.closure()]
+        module, *callee_modules = [code_part.module() for code_part in self.closure()]
         for callee in callee_modules:
             module.link_in(callee)
         return module

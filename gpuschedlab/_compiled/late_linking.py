@@ -258,8 +258,10 @@ class LateDispatcher(CPUDispatcher):
         if self.declared is not None:
             arguments = tuple(self.declared.args)
         signature = self.inner_code(arguments).signature
-        name = self.py_func.__name__
-        template = typing.make_concrete_template(f"CallTemplate({name})", key=name, signatures=[signature])
+        function_name = self.py_func.__name__
+        template = typing.make_concrete_template(
+            f"CallTemplate({function_name})", key=function_name, signatures=[signature]
+        )
         return template, pysig, arguments, {}
 
     def get_overload(self, sig):

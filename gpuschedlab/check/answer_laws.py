@@ -86,8 +86,8 @@ def gpus_are_held(s, run, cluster) -> str | None:
     by_job = _held(run, s.now).group_by("job", maintain_order=True)
     held_gpus = dict(by_job.agg(pl.col("gpus").sum()).iter_rows())
     wrong = []
-    for i, row in enumerate(s.index):
-        difference = held_gpus.get(row, 0.0) - s.answer.gpus[i]
+    for i, job_row in enumerate(s.index):
+        difference = held_gpus.get(job_row, 0.0) - s.answer.gpus[i]
         if abs(difference) > 0.01 + SLACK:
             wrong.append(i)
     placed = [i for i in wrong if s.index[i] in held_gpus]
@@ -106,10 +106,12 @@ def types_are_held(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    names = dict(zip(s.index.tolist(), np.asarray(cluster.gpu_types)[np.asarray(s.answer.gpu_type, int)], strict=True))
-    for job, kind in _held(run, s.now).select("job", "gpu_type").iter_rows():
-        if job in names and kind != names[job]:
-            return f"row {job} of .jobs holds {kind}; the answer gave {names[job]}"
+    answered_type = dict(
+        zip(s.index.tolist(), np.asarray(cluster.gpu_types)[np.asarray(s.answer.gpu_type, int)], strict=True)
+    )
+    for job, held_type in _held(run, s.now).select("job", "gpu_type").iter_rows():
+        if job in answered_type and held_type != answered_type[job]:
+            return f"row {job} of .jobs holds {held_type}; the answer gave {answered_type[job]}"
 
 
 @_each
@@ -191,7 +193,7 @@ def delays_are_those_named(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    kinds = {kind: dict(seconds).values() for kind, seconds in run.info["delays"].get("kinds", ())}
+    kinds = {delay_kind: dict(seconds).values() for delay_kind, seconds in run.info["delays"].get("kinds", ())}
     named = dict(zip(s.index.tolist(), s.of("delay", "").tolist(), strict=True))
     starts = run.allocations.filter(pl.col("start") == s.now, pl.col("delay").is_not_null())
     for job, delay in starts.select("job", "delay").iter_rows():
@@ -206,16 +208,21 @@ def reserved_gpus_are_logged(s, run, cluster) -> str | None:
     Return None, or the first breach of this law in words.
     """
     logged = {}
-    for name, kind, gpus in run.pools.filter(pl.col("time") <= s.now).select("name", "gpu_type", "gpus").iter_rows():
-        logged[name, kind] = gpus
+    for reserved_name, reserved_type, gpus in (
+        run.pools.filter(pl.col("time") <= s.now).select("name", "gpu_type", "gpus").iter_rows()
+    ):
+        logged[reserved_name, reserved_type] = gpus
     wanted = {
-        (name, kind): g
-        for name, gpus in s.answer.reserved.items()
-        for kind, g in zip(cluster.gpu_types, np.broadcast_to(gpus, len(cluster.gpu_types)), strict=True)
+        (reserved_name, reserved_type): g
+        for reserved_name, gpus in s.answer.reserved.items()
+        for reserved_type, g in zip(cluster.gpu_types, np.broadcast_to(gpus, len(cluster.gpu_types)), strict=True)
     }
-    for key in logged.keys() | wanted.keys():
-        if abs(logged.get(key, 0.0) - wanted.get(key, 0.0)) > SLACK:
-            return f"pool {key[0]} has {logged.get(key, 0.0):g} GPUs of {key[1]}; the answer reserved {wanted.get(key, 0.0):g}"
+    for name_and_type in logged.keys() | wanted.keys():
+        if abs(logged.get(name_and_type, 0.0) - wanted.get(name_and_type, 0.0)) > SLACK:
+            return (
+                f"pool {name_and_type[0]} has {logged.get(name_and_type, 0.0):g} GPUs of {name_and_type[1]}; "
+                f"the answer reserved {wanted.get(name_and_type, 0.0):g}"
+            )
 
 
 def rounds_are_on_time(seen, run, cluster) -> str | None:
@@ -289,12 +296,12 @@ def waits_are_worded(s, run, cluster) -> str | None:
         return None
     if len(s.why) != len(s.index):
         return f"why has {len(s.why)} texts for {len(s.index)} jobs"
-    for row, gpus, why_it_waits in zip(s.index, s.answer.gpus, s.why, strict=True):
+    for job_row, gpus, why_it_waits in zip(s.index, s.answer.gpus, s.why, strict=True):
         if not isinstance(why_it_waits, str) or (gpus > 0 and why_it_waits):
             expected = "a text"
             if gpus > 0:
                 expected = "''"
-            return f"why of row {row} of .jobs, which has {gpus:g} GPUs, is {why_it_waits!r}; expected {expected}"
+            return f"why of row {job_row} of .jobs, which has {gpus:g} GPUs, is {why_it_waits!r}; expected {expected}"
 
 
 LAWS = {

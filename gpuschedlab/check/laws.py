@@ -61,7 +61,7 @@ def reserved_gpus_fit(run, cluster) -> str | None:
     gpus_of_node = pl.Series(np.asarray(cluster.node_gpus, float))
     down = down.with_columns(gpu_type=type_of_node.gather(down["node"]), gpus=gpus_of_node.gather(down["node"]))
     claims_of_gpus = [
-        part.select("gpu_type", "gpus", "start", "end") for part in (held_stretches, down, reserved_times(run))
+        claims.select("gpu_type", "gpus", "start", "end") for claims in (held_stretches, down, reserved_times(run))
     ]
     claimed_gpus = _at_once(pl.concat(claims_of_gpus), "gpu_type")
     most = pl.col("gpu_type").replace_strict(list(cluster.gpu_types), list(map(float, cluster.capacity)))
@@ -82,9 +82,11 @@ def bills_add_up(run, cluster) -> str | None:
     reserved = reserved_times(run)
     if not job_counts.all():
         reserved = reserved.with_columns(pl.col("start").clip(0.0), pl.col("end").clip(0.0))
-    billed_stretches = pl.concat([part.select("gpu_type", "gpus", "start", "end") for part in (allocations, reserved)])
+    billed_stretches = pl.concat(
+        [paid_rows.select("gpu_type", "gpus", "start", "end") for paid_rows in (allocations, reserved)]
+    )
     billed_stretches = billed_stretches.with_columns(seconds=pl.col("gpus") * (pl.col("end") - pl.col("start")))
-    prices = {name: 1.0 + k for k, name in enumerate(cluster.gpu_types)}
+    prices = {gpu_type: 1.0 + k for k, gpu_type in enumerate(cluster.gpu_types)}
     for price, worth in (
         (1.0, pl.col("seconds")),
         (prices, pl.col("seconds") * pl.col("gpu_type").replace_strict(prices)),
@@ -161,19 +163,21 @@ def nodes_were_asked_for(run, cluster) -> str | None:
         {"gpu_types": [[g.gpu_type.lower()] for g in kinds], "partitions": [list(g.partitions) for g in kinds]}
     )
     binding = {"partitions": any(g.partitions for g in kinds), "gpu_types": run.info.get("types")}
-    for name in (name for name, binds in binding.items() if binds and name in run.jobs.columns):
+    for binding_column in (
+        binding_column for binding_column, binds in binding.items() if binds and binding_column in run.jobs.columns
+    ):
         name_in_list = pl.element()
-        if name == "gpu_types":
+        if binding_column == "gpu_types":
             name_in_list = pl.element().str.to_lowercase()
-        asked_names = run.jobs[name].gather(run.allocations["job"]).list.eval(name_in_list)
+        asked_names = run.jobs[binding_column].gather(run.allocations["job"]).list.eval(name_in_list)
         held_stretches = run.allocations.with_columns(
-            asked=asked_names, has=nodes[name].gather(run.allocations["node"])
+            asked=asked_names, has=nodes[binding_column].gather(run.allocations["node"])
         )
         both = pl.col("asked").list.set_intersection("has")
         wrong = held_stretches.filter(both.list.len() == 0)
         wrong = wrong.with_columns(pl.col("asked", "has").list.join(", "))
         message = "row {job} of .jobs held GPUs of node {node}, of {has}, at t={start:g} s; expected one of its "
-        if problem := first_wrong(wrong, message + f"{name}: {{asked}}"):
+        if problem := first_wrong(wrong, message + f"{binding_column}: {{asked}}"):
             return problem
 
 

@@ -135,10 +135,10 @@ class _PolicyBattery:
         bare = [f.name for f in fields(cls) if f.name not in infos and isinstance(f.default, int | float)]
         if bare:
             return f"field {bare[0]} is a number without a range; expected Annotated[..., Knob(low, high)]"
-        for info in infos.values():
-            for end in info.knob.choices or (info.knob.low, info.knob.high):
-                end = (end,) if info.kind == "floats" else end
-                policy_at_end = replace(self.policy, **cls.project(self.policy.knobs | {info.name: end}))
+        for knob_info in infos.values():
+            for range_end in knob_info.knob.choices or (knob_info.knob.low, knob_info.knob.high):
+                range_end = (range_end,) if knob_info.kind == "floats" else range_end
+                policy_at_end = replace(self.policy, **cls.project(self.policy.knobs | {knob_info.name: range_end}))
                 if policy_at_end.knobs != cls.project(policy_at_end.knobs):
                     return f"project() changes {policy_at_end.knobs}, which is allowed; expected it left alone"
 
@@ -157,7 +157,7 @@ class _PolicyBattery:
         span = float(self.jobs["submit"].max())
         n = self.nodes.total_nodes
         outage_times = [(i % n, (i + 1) * span / 9, (i + 1.5) * span / 9) for i in range(8)]
-        cluster = Cluster(self.nodes.groups, tuple(Outage(*row) for row in outage_times))
+        cluster = Cluster(self.nodes.groups, tuple(Outage(*outage_row) for outage_row in outage_times))
         return self._broken(cluster=cluster)
 
     def laws_with_types(self):
@@ -187,11 +187,11 @@ class _PolicyBattery:
         """
         groups = (Nodes("slow", 3, 4, ("main",)), Nodes("fast", 2, 4, ("late", "main")), Nodes("fast", 1, 4, ("late",)))
         jobs = small_trace(40, rng=3)
-        number = pl.int_range(pl.len())
+        job_number = pl.int_range(pl.len())
         span = float(jobs["submit"].max())
         choices = pl.Series([["late"], ["main"], ["late", "main"]])
-        prefers_fast = number % 3 > 0
-        has_short_limit = number % 5 == 0
+        prefers_fast = job_number % 3 > 0
+        has_short_limit = job_number % 5 == 0
         share = pl.when(has_short_limit).then(0.5).otherwise(1.2)
         jobs = jobs.with_columns(
             pl.min_horizontal("gpus", 4.0).alias("gpus"),
@@ -239,8 +239,8 @@ class _PolicyBattery:
         jobs = self.jobs
         if jobs["submit"].n_unique() < jobs.height:
             return None  # ties break by job id
-        names = np.random.default_rng(0).permutation(jobs.height).astype(str)
-        relabelled_run = self.run(jobs.with_columns(pl.Series("job_id", names)))
+        new_job_ids = np.random.default_rng(0).permutation(jobs.height).astype(str)
+        relabelled_run = self.run(jobs.with_columns(pl.Series("job_id", new_job_ids)))
         return different(self.usual, relabelled_run, "under other job ids", drop=("job_id",))
 
     def unit_of_time(self):
@@ -307,38 +307,39 @@ def _slower(policy):
     """Return a copy of a policy with everything in seconds doubled, whatever the ranges of its knobs."""
     twin = copy.copy(policy)
     infos = knobs_of(policy)
-    for name, info in infos.items():
-        value = getattr(policy, name)
-        if info.knob.unit in ("s", "GPU-s") and value is not None:
-            value = tuple(2 * v for v in value) if info.kind == "floats" else 2 * value
-            object.__setattr__(twin, name, value)
+    for knob_name, knob_info in infos.items():
+        knob_value = getattr(policy, knob_name)
+        if knob_info.knob.unit in ("s", "GPU-s") and knob_value is not None:
+            knob_value = tuple(2 * seconds for seconds in knob_value) if knob_info.kind == "floats" else 2 * knob_value
+            object.__setattr__(twin, knob_name, knob_value)
     for f in fields(policy):
         if isinstance(getattr(policy, f.name), Policy):
             object.__setattr__(twin, f.name, _slower(getattr(policy, f.name)))
-    for name in SECONDS:
-        derived = isinstance(getattr(type(policy), name, None), property)
-        if name not in infos and hasattr(policy, name) and not derived:
-            object.__setattr__(twin, name, 2 * getattr(policy, name))
+    for knob_name in SECONDS:
+        derived = isinstance(getattr(type(policy), knob_name, None), property)
+        if knob_name not in infos and hasattr(policy, knob_name) and not derived:
+            object.__setattr__(twin, knob_name, 2 * getattr(policy, knob_name))
     return twin
 
 
 def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
     """Say in a text how two runs differ: jobs, then allocations, then timeline; None if they do not."""
-    for name in ("jobs", "allocations", "timeline"):
-        first_frame, second_frame = (getattr(run, name).drop(drop, strict=False) for run in (a, b))
+    for compared_part in ("jobs", "allocations", "timeline"):
+        first_frame, second_frame = (getattr(run, compared_part).drop(drop, strict=False) for run in (a, b))
         if first_frame.equals(second_frame):
             continue
         if first_frame.shape != second_frame.shape:
             return (
-                f".{name} has {first_frame.shape} rows and columns, and {second_frame.shape} {when}; expected the same"
+                f".{compared_part} has {first_frame.shape} rows and columns, and {second_frame.shape} {when}; "
+                "expected the same"
             )
-        row = next(i for i in range(first_frame.height) if not first_frame[i].equals(second_frame[i]))
-        cells = first_frame[row]
-        other_cells = second_frame[row]
+        differing_row = next(i for i in range(first_frame.height) if not first_frame[i].equals(second_frame[i]))
+        cells = first_frame[differing_row]
+        other_cells = second_frame[differing_row]
         column = next(c for c in first_frame.columns if not cells.select(c).equals(other_cells.select(c)))
-        was = first_frame[row, column]
-        became = second_frame[row, column]
-        return f".{name} row {row}: {column} is {was}, and {became} {when}; expected the same"
+        was = first_frame[differing_row, column]
+        became = second_frame[differing_row, column]
+        return f".{compared_part} row {differing_row}: {column} is {was}, and {became} {when}; expected the same"
 
 
 def _allocations_until(t: float, run) -> pl.DataFrame:
@@ -353,9 +354,9 @@ def different_until(t: float, a, b, when: str) -> str | None:
     """Say in a text how the allocations of two runs differ before time t (s); None if they do not."""
     first_allocations = _allocations_until(t, a)
     second_allocations = _allocations_until(t, b)
-    for row in range(max(first_allocations.height, second_allocations.height)):
+    for allocation_row in range(max(first_allocations.height, second_allocations.height)):
         first_cell, second_cell = (
-            frame.row(row, named=True) if row < frame.height else None
+            frame.row(allocation_row, named=True) if allocation_row < frame.height else None
             for frame in (first_allocations, second_allocations)
         )
         if first_cell != second_cell:

@@ -104,23 +104,25 @@ class _Account:
         # Otherwise it may have started or stopped as the run was left, without a row.
         ended = self.row["end"] is not None
         self.sums["restarts"] = max(self.starts - 1, 0)
-        for name, more in (("restarts", self.unseen), ("preemptions", self.unsure)):
-            self.sums[name] += np.clip(self.row[name] - self.sums[name], 0, more)
-        for name in COUNTED + SUMMED if ended else ("executed", "attained", "overhead", "shared", "profiled"):
-            found = self.row[name]
-            expected = self.sums[name]
+        for account_column, more in (("restarts", self.unseen), ("preemptions", self.unsure)):
+            self.sums[account_column] += np.clip(self.row[account_column] - self.sums[account_column], 0, more)
+        for account_column in COUNTED + SUMMED if ended else ("executed", "attained", "overhead", "shared", "profiled"):
+            found = self.row[account_column]
+            expected = self.sums[account_column]
             if abs(found - expected) > TINY + 1e-8 * abs(expected):
-                found = f"{self.name}: {name} is {found:.9g} {UNITS.get(name, 's')}"
+                found = f"{self.name}: {account_column} is {found:.9g} {UNITS.get(account_column, 's')}"
                 raise Wrong(f"{found}; its allocations add up to {expected:.9g}")
         if ended and not held:
             raise Wrong(f"{self.name} ended at t={self.row['end']:g} s; found no allocation, expected some")
         if ended and self.row["gpu_type"] not in held[-1].gpu_types:
             types = " or ".join(held[-1].gpu_types)
             raise Wrong(f"{self.name}: gpu_type is {self.row['gpu_type']}; expected {types}, by its allocations")
-        for name in ("start", "source") if ended else ():
-            expected = getattr(held[0 if name == "start" else -1], name)
-            if self.row[name] != expected:
-                raise Wrong(f"{self.name}: {name} is {self.row[name]}; expected {expected}, by its allocations")
+        for account_column in ("start", "source") if ended else ():
+            expected = getattr(held[0 if account_column == "start" else -1], account_column)
+            if self.row[account_column] != expected:
+                raise Wrong(
+                    f"{self.name}: {account_column} is {self.row[account_column]}; expected {expected}, by its allocations"
+                )
 
     def _enter(self, before: Stretch | None, s: Stretch):
         """A start, with its delay and source, or the job goes on from the stretch before."""
@@ -155,17 +157,19 @@ class _Account:
     def _delays(self, instant: float) -> set[float]:
         """Return a set of the seconds that the next start may take: those of every start, or of a kind that rounds may name."""
         delays = self.scenario.delays
-        row = self.row
+        job_row = self.row
         switch, restart = (
-            getattr(delays, name) if row.get(name) is None or math.isnan(row[name]) else row[name]
-            for name in ("switch", "restart")
+            getattr(delays, delay_column)
+            if job_row.get(delay_column) is None or math.isnan(job_row[delay_column])
+            else job_row[delay_column]
+            for delay_column in ("switch", "restart")
         )
         named = [
             dict(delay_of_model)
             for _, delay_of_model in delays.kinds
             if any(isinstance(p, Round) for p in self._in_force(instant))
         ]
-        kinds = {delay_of_model.get(row.get("model"), delay_of_model.get("*")) for delay_of_model in named} - {None}
+        kinds = {delay_of_model.get(job_row.get("model"), delay_of_model.get("*")) for delay_of_model in named} - {None}
         return kinds | {switch + (restart if self.starts else 0.0)}
 
     def _pass(self, s: Stretch):

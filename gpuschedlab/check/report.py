@@ -61,9 +61,11 @@ class CheckReport:
             checks_by_problem: dict[str, list[str]] = {}
             for check in self.failures:
                 checks_by_problem.setdefault(check.problem.rstrip("."), []).append(check.name)
-            lines = [f"{', '.join(names)}: {problem}." for problem, names in checks_by_problem.items()]
-            count = f"{len(self.failures)} of {len(self.checks)}"
-            raise self.error(f"{self.subject} failed {count} checks.\n" + "\n".join(lines))
+            failure_lines = [
+                f"{', '.join(failed_checks)}: {problem}." for problem, failed_checks in checks_by_problem.items()
+            ]
+            failures_of_checks = f"{len(self.failures)} of {len(self.checks)}"
+            raise self.error(f"{self.subject} failed {failures_of_checks} checks.\n" + "\n".join(failure_lines))
         return self
 
     def _texts(self) -> list[str]:
@@ -79,20 +81,20 @@ class CheckReport:
     def __repr__(self):
         wide = max((len(c.name) for c in self.checks), default=0)
         checks_and_texts = zip(self.checks, self._texts(), strict=True)
-        lines = [
+        check_lines = [
             f"{'ok  ' if c.passed else 'FAIL'}  {c.name:{wide}}  {check_text}" for c, check_text in checks_and_texts
         ]
         passed = len(self.checks) - len(self.failures)
-        return "\n".join([f"{self.subject}: {passed} of {len(self.checks)} checks passed", *lines])
+        return "\n".join([f"{self.subject}: {passed} of {len(self.checks)} checks passed", *check_lines])
 
     def _repr_html_(self) -> str:
         rows = zip(self.checks, self._texts(), strict=True)
         cells = [("✔ passed" if c.passed else "✘ failed", c.name, check_text) for c, check_text in rows]
-        lines = []
-        for row in cells:
-            line = "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
-            lines.append(f"<tr>{line}</tr>")
-        rows = "".join(lines)
+        html_rows = []
+        for check_cells in cells:
+            html_cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in check_cells)
+            html_rows.append(f"<tr>{html_cells}</tr>")
+        rows = "".join(html_rows)
         return f"<table><caption>{html.escape(self.subject)}</caption>{rows}</table>"
 
 
@@ -115,7 +117,7 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
     """Run checks one after the other and return a `CheckReport`; an exception of one is its problem, and the others still run."""
     # Each returns what is wrong, or None; the first line of its docstring says what it demands.
     done = []
-    for name, check in checks.items():
+    for check_name, check in checks.items():
         try:
             with interrupts():
                 problem = check() or ""
@@ -123,6 +125,6 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
             problem = f"it raised {type(raised).__name__}: {raised}"
             if isinstance(raised, LabError):
                 problem = str(raised)
-        first = (check.__doc__ or name).strip().splitlines()[0]
-        done.append(Check(name, first.rstrip("."), problem))
+        first = (check.__doc__ or check_name).strip().splitlines()[0]
+        done.append(Check(check_name, first.rstrip("."), problem))
     return CheckReport(subject, tuple(done), error)

@@ -66,8 +66,8 @@ def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
     # Of 40 jobs as of `small_trace` those of model "cnn" have a target in progress units, and rates in two phases; two of them
     # that share GPUs go at 0.8 of their speed.
     speed_rows = [
-        ("cnn", kind, gpus, end, (1 + i) * np.int64(gpus) ** 0.8 * (1 - 0.3 * k))
-        for i, kind in enumerate(("slow", "fast"))
+        ("cnn", gpu_type, gpus, end, (1 + i) * np.int64(gpus) ** 0.8 * (1 - 0.3 * k))
+        for i, gpu_type in enumerate(("slow", "fast"))
         for gpus in (1, 2, 4, 8)
         for k, end in enumerate((100.0, np.inf))
     ]

@@ -38,7 +38,7 @@ class Stretch(NamedTuple):
 def stretches(run: Run, jobs: np.ndarray) -> dict[int, list[Stretch]]:
     """Return a dict of lists: the `Stretch`es of each job (row of `Run.jobs`) and of partners, in order of time."""
     by_job: dict[int, list[Stretch]] = {}
-    names = Stretch._fields[:-2]
+    stretch_fields = Stretch._fields[:-2]
     held_stretches = run.allocations
     if len(jobs) < run.jobs.height:
         is_one = held_stretches["job"].is_in(jobs)
@@ -46,12 +46,16 @@ def stretches(run: Run, jobs: np.ndarray) -> dict[int, list[Stretch]]:
         is_partner = held_stretches["job"].is_in(partners.implode())
         held_stretches = held_stretches.filter(is_one | is_partner)
     sorted_stretches = (
-        held_stretches.sort("job", "start", "end", "node").select("job", *names, "gpu_type", "node", "gpus").iter_rows()
+        held_stretches.sort("job", "start", "end", "node")
+        .select("job", *stretch_fields, "gpu_type", "node", "gpus")
+        .iter_rows()
     )
-    for (job, *shared), group in groupby(sorted_stretches, key=lambda row: row[: len(names) + 1]):
+    for (job, *shared), group in groupby(
+        sorted_stretches, key=lambda stretch_row: stretch_row[: len(stretch_fields) + 1]
+    ):
         stretch_rows = list(group)
-        cells = tuple(row[-2:] for row in stretch_rows)
-        gpu_types = tuple(dict.fromkeys(row[-3] for row in stretch_rows))
+        cells = tuple(stretch_row[-2:] for stretch_row in stretch_rows)
+        gpu_types = tuple(dict.fromkeys(stretch_row[-3] for stretch_row in stretch_rows))
         by_job.setdefault(job, []).append(Stretch(*shared, cells, gpu_types))
     return by_job
 
@@ -69,10 +73,12 @@ class Table:
         entries_of_model = slice(s.first[m], s.first[m + 1])
         self.ends = s.seg_end[s.seg_first[m] : s.seg_first[m + 1]].tolist()
         self.entries = {}  # rates by (type, nodes, GPUs), and by (type, GPUs on each node)
-        for c, row in zip(s.code[entries_of_model].tolist(), s.row[entries_of_model], strict=True):
-            kind, gpus_of_nodes = s.shapes[c] if c < 0 else (None, "")
-            key = (kind, tuple(map(int, gpus_of_nodes.split(",")))) if c < 0 else (c >> 40, c >> 20 & ANY, c & ANY)
-            self.entries[key] = s.rate[row : row + len(self.ends)]
+        for c, rate_row in zip(s.code[entries_of_model].tolist(), s.row[entries_of_model], strict=True):
+            entry_type, gpus_of_nodes = s.shapes[c] if c < 0 else (None, "")
+            configuration = (
+                (entry_type, tuple(map(int, gpus_of_nodes.split(",")))) if c < 0 else (c >> 40, c >> 20 & ANY, c & ANY)
+            )
+            self.entries[configuration] = s.rate[rate_row : rate_row + len(self.ends)]
 
     def rates(self, s: Stretch, jobs: float) -> np.ndarray | None:
         """Return an array of the rates of the segments on a stretch's cells, by as many jobs as its row has; None if unknown.
@@ -85,15 +91,15 @@ class Table:
 
     def _rates_on(self, gpu_type: str, s: Stretch, jobs: float) -> np.ndarray | None:
         """Return the same array as if all cells were of one type; None if the table has none."""
-        kind = self.speeds.type_codes([gpu_type])[0]
+        type_code = self.speeds.type_codes([gpu_type])[0]
         gpus_of_nodes = [int(gpus + TINY) for _, gpus in s.cells]
-        if kind < 0:
+        if type_code < 0:
             return None
         gpus = max(1, int(s.gpus + TINY))
         nodes = len(gpus_of_nodes)
         if jobs > 1:
-            part = max(1, round(s.gpus / jobs))
-            gpus, nodes, gpus_of_nodes = part, math.ceil(part * nodes / gpus), []
-        turned = [(kind, tuple(gpus_of_nodes[i:] + gpus_of_nodes[:i])) for i in range(len(gpus_of_nodes))]
-        keys = (*turned, (kind, nodes, gpus), (kind, ANY, gpus), (kind, ANY, ANY))
-        return next((self.entries[key] for key in keys if key in self.entries), None)
+            gpus_of_one = max(1, round(s.gpus / jobs))
+            gpus, nodes, gpus_of_nodes = gpus_of_one, math.ceil(gpus_of_one * nodes / gpus), []
+        turned = [(type_code, tuple(gpus_of_nodes[i:] + gpus_of_nodes[:i])) for i in range(len(gpus_of_nodes))]
+        keys = (*turned, (type_code, nodes, gpus), (type_code, ANY, gpus), (type_code, ANY, ANY))
+        return next((self.entries[configuration] for configuration in keys if configuration in self.entries), None)

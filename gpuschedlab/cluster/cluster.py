@@ -46,9 +46,9 @@ class Nodes:
         return self.gpu_type + "@" * bool(self.partitions) + "+".join(self.partitions)
 
     def __post_init__(self):
-        names = {self.partitions} if isinstance(self.partitions, str) else set(self.partitions)
-        object.__setattr__(self, "partitions", tuple(sorted(names)))
-        if wrong := [name for name in self.partitions if not name or set(name) & set("@+,:")]:
+        partition_names = {self.partitions} if isinstance(self.partitions, str) else set(self.partitions)
+        object.__setattr__(self, "partitions", tuple(sorted(partition_names)))
+        if wrong := [partition for partition in self.partitions if not partition or set(partition) & set("@+,:")]:
             raise ClusterError(
                 f"Nodes {self.gpu_type!r}: found partition {wrong[0]!r}; expected a name without any of @ + , :"
             )
@@ -123,9 +123,14 @@ class Cluster:
         if self.total_gpus > MOST_GPUS:
             raise ClusterError(f"Cluster: found {self.total_gpus:,} GPUs; expected at most {MOST_GPUS:,}.")
         for e in self.events:
-            for name in ("node", "start", "end"):
+            for event_field in ("node", "start", "end"):
                 check_number(
-                    getattr(e, name), ClusterError, f"{e}.{name}", "a number", whole=name == "node", finite=False
+                    getattr(e, event_field),
+                    ClusterError,
+                    f"{e}.{event_field}",
+                    "a number",
+                    whole=event_field == "node",
+                    finite=False,
                 )
             if not 0 <= e.node < self.total_nodes:
                 raise ClusterError(f"{e}: expected a node from 0 to {self.total_nodes - 1}.")
@@ -144,8 +149,8 @@ class Cluster:
         """Read a cluster from words such as ``70x8``, ``6x4:aws,2x8:dgx`` (nodes x GPUs, type) or ``4x8:v100@main+debug`` (partitions)."""
         groups = []
         for group_word in text.split(","):
-            size, _, gpu_type = group_word.partition(":")
-            nodes_and_gpus = re.fullmatch(r"\s*(\d{1,9})\s*x\s*(\d{1,9})\s*", size)
+            group_size, _, gpu_type = group_word.partition(":")
+            nodes_and_gpus = re.fullmatch(r"\s*(\d{1,9})\s*x\s*(\d{1,9})\s*", group_size)
             gpu_type, at_sign, partitions = gpu_type.strip().partition("@")
             if not nodes_and_gpus:
                 raise ClusterError(
@@ -184,7 +189,7 @@ class Cluster:
     @cached_property
     def largest_nodes(self) -> tuple[np.ndarray, ...]:
         """Tuple of arrays, one per GPU type: the GPUs of its largest node, of its two largest, and so on to all of its nodes."""
-        gpus_of_type = (self.node_gpus[self.node_type == t] for t in range(len(self.gpu_types)))
+        gpus_of_type = (self.node_gpus[self.node_type == type_number] for type_number in range(len(self.gpu_types)))
         return tuple(np.cumsum(np.sort(gpus)[::-1]) for gpus in gpus_of_type)
 
     def fewest_nodes(self, kind: np.ndarray, gpus: np.ndarray) -> np.ndarray:
@@ -199,10 +204,12 @@ class Cluster:
         """
         kind, gpus = np.broadcast_arrays(kind, np.asarray(gpus, float))
         node_count = np.empty(gpus.shape, np.int64)
-        for t, room in enumerate(self.largest_nodes):
-            mine = gpus[kind == t] - 1e-9
-            beyond = np.maximum(0, np.ceil((mine - room[-1]) / room[0]))
-            node_count[kind == t] = np.minimum(np.searchsorted(room, mine) + 1, len(room)) + beyond
+        for type_number, gpus_of_largest in enumerate(self.largest_nodes):
+            mine = gpus[kind == type_number] - 1e-9
+            beyond = np.maximum(0, np.ceil((mine - gpus_of_largest[-1]) / gpus_of_largest[0]))
+            node_count[kind == type_number] = (
+                np.minimum(np.searchsorted(gpus_of_largest, mine) + 1, len(gpus_of_largest)) + beyond
+            )
         return node_count
 
     @property
@@ -232,11 +239,11 @@ class Cluster:
         rng = np.random.default_rng(rng)
         outages = []
         for node in range(self.total_nodes):
-            start = rng.exponential(mtbf)
-            while start < until:
-                end = start + rng.exponential(mttr)
-                outages.append(Outage(node, start, end))
-                start = end + rng.exponential(mtbf)
+            outage_start = rng.exponential(mtbf)
+            while outage_start < until:
+                outage_end = outage_start + rng.exponential(mttr)
+                outages.append(Outage(node, outage_start, outage_end))
+                outage_start = outage_end + rng.exponential(mtbf)
         return replace(self, events=self.events + tuple(sorted(outages, key=lambda o: (o.start, o.node))))
 
     def __str__(self):
@@ -244,8 +251,8 @@ class Cluster:
 
     def _repr_html_(self):
         group_rows = "".join(
-            f"<tr><td>{'</td><td>'.join(escape(str(c)) for c in cells)}</td></tr>"
-            for cells in ((g.kind, g.nodes, g.gpus_per_node, g.nodes * g.gpus_per_node) for g in self.groups)
+            f"<tr><td>{'</td><td>'.join(escape(str(cell)) for cell in group_cells)}</td></tr>"
+            for group_cells in ((g.kind, g.nodes, g.gpus_per_node, g.nodes * g.gpus_per_node) for g in self.groups)
         )
-        head = "<tr><th>GPU type</th><th>nodes</th><th>GPUs a node</th><th>GPUs</th></tr>"
-        return f"<table>{head}{group_rows}</table><p>{self.total_gpus} GPUs, {len(self.events)} outages</p>"
+        table_head = "<tr><th>GPU type</th><th>nodes</th><th>GPUs a node</th><th>GPUs</th></tr>"
+        return f"<table>{table_head}{group_rows}</table><p>{self.total_gpus} GPUs, {len(self.events)} outages</p>"

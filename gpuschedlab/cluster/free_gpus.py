@@ -47,8 +47,8 @@ class FreeGpus:
     def take(self, gpus: float, usable: np.ndarray | None = None) -> np.ndarray:
         """Place one demand on the first GPU type that has room, hold its GPUs, and return an array (k, 2) of nodes and GPUs."""
         usable = np.ones(len(self.index.sizes), bool) if usable is None else usable
-        k = _take(self.index, int(_slots_of(gpus)), usable, self.rule, self._node, self._slots)
-        return np.column_stack([self._node[:k].astype(float), self._slots[:k] / SLOTS])
+        node_count = _take(self.index, int(_slots_of(gpus)), usable, self.rule, self._node, self._slots)
+        return np.column_stack([self._node[:node_count].astype(float), self._slots[:node_count] / SLOTS])
 
     def hold(self, rows: np.ndarray) -> bool:
         """Hold GPUs on nodes that are named, if they are up and free; return whether they are."""
@@ -65,9 +65,9 @@ def _place(P, slots, usable, rule, out_node, out_slots):
     """Choose nodes of the first type that has room; return how many, 0: no fit."""
     for pool in range(P.sizes.shape[0]):
         if usable[pool]:
-            k = find_nodes(P, pool, slots, rule, True, out_node, out_slots)
-            if k > 0:
-                return k
+            node_count = find_nodes(P, pool, slots, rule, True, out_node, out_slots)
+            if node_count > 0:
+                return node_count
     return 0
 
 
@@ -83,23 +83,23 @@ def _fits(P, demands, usable, rule, out_node, out_slots):
         if equal_demand < i:
             demand_fits[i] = demand_fits[equal_demand]
         else:
-            k = _place(P, demands[i], usable[i], rule, out_node, out_slots)
-            demand_fits[i] = k > 0
+            node_count = _place(P, demands[i], usable[i], rule, out_node, out_slots)
+            demand_fits[i] = node_count > 0
     return demand_fits
 
 
 @njit
 def _take(P, slots, usable, rule, out_node, out_slots):
-    k = _place(P, slots, usable, rule, out_node, out_slots)
-    order = np.argsort(out_node[:k])
-    out_node[:k] = out_node[:k][order]
-    out_slots[:k] = out_slots[:k][order]
-    for i in range(k):
+    node_count = _place(P, slots, usable, rule, out_node, out_slots)
+    node_order = np.argsort(out_node[:node_count])
+    out_node[:node_count] = out_node[:node_count][node_order]
+    out_slots[:node_count] = out_slots[:node_count][node_order]
+    for i in range(node_count):
         n = out_node[i]
         if rule == BUDDY:
             take_cell(P.nodes, n, out_slots[i])
         hold(P.nodes, P.count, P.member, n, out_slots[i])
-    return k
+    return node_count
 
 
 @njit
@@ -108,8 +108,8 @@ def _hold(P, rows):
     for i in range(rows.shape[0]):
         n = int(rows[i, 0])
         if P.nodes[n].down > 0 or P.nodes[n].free < slots[i]:
-            for k in range(i):
-                hold(P.nodes, P.count, P.member, int(rows[k, 0]), -slots[k])
+            for held_row in range(i):
+                hold(P.nodes, P.count, P.member, int(rows[held_row, 0]), -slots[held_row])
             return False
         hold(P.nodes, P.count, P.member, n, slots[i])
     return True

@@ -62,12 +62,12 @@ class NodeIndex(NamedTuple):
 
 def index_nodes(nodes: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return an index of the nodes by pool, a tuple of three arrays: those that are up by level, and all by size."""
-    count = np.zeros((pools, LEVELS + 1), np.int32)
+    nodes_by_level = np.zeros((pools, LEVELS + 1), np.int32)
     member = np.zeros((pools * LEVELS, -(-len(nodes) // WORD)), np.uint64)
     sizes = np.zeros((pools, LEVELS), np.int32)
-    _count_nodes(records(nodes), count, member)
+    _count_nodes(records(nodes), nodes_by_level, member)
     count_sizes(records(nodes), sizes, False)
-    return count, member, sizes
+    return nodes_by_level, member, sizes
 
 
 @njit
@@ -85,17 +85,17 @@ def count_node(nodes, count, member, n, sign):
 def hold(nodes, count, member, n, slots):
     """Count slots of node n, which is up, as held (negative: no longer)."""
     nd = nodes[n]
-    before = nd.free // SLOTS
-    count[nd.pool, PARTS] -= nd.free != before * SLOTS
+    level_before = nd.free // SLOTS
+    count[nd.pool, PARTS] -= nd.free != level_before * SLOTS
     nd.free -= slots
     after = nd.free // SLOTS
     count[nd.pool, PARTS] += nd.free != after * SLOTS
     # Most demands change the level; those of a part of a GPU often leave it, and then nothing else has to move.
-    if after != before:
-        count[nd.pool, before] -= 1
+    if after != level_before:
+        count[nd.pool, level_before] -= 1
         count[nd.pool, after] += 1
         bit = np.uint64(1) << np.uint64(n & (WORD - 1))
-        member[nd.pool * LEVELS + before, n >> SHIFT] ^= bit
+        member[nd.pool * LEVELS + level_before, n >> SHIFT] ^= bit
         member[nd.pool * LEVELS + after, n >> SHIFT] ^= bit
 
 
@@ -123,15 +123,15 @@ def count_sizes(nodes, sizes, only_up):
 def fewest_nodes(sizes, pool, slots):
     """Return the fewest nodes of a pool that have `slots` in all, were they empty; 0: all of them have less."""
     # Largest first is optimal here: it only counts nodes, and empty ones leave no fragments that matter.
-    k = 0
+    node_count = 0
     slots_left = slots
     gpus = sizes[pool, LARGEST]
     while slots_left > 0 and gpus > 0:
         n = min(sizes[pool, gpus], (slots_left + gpus * SLOTS - 1) // (gpus * SLOTS))
-        k += n
+        node_count += n
         slots_left -= n * gpus * SLOTS
         gpus -= 1
-    return k if slots_left <= 0 else 0
+    return node_count if slots_left <= 0 else 0
 
 
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
@@ -165,8 +165,8 @@ def next_node(member, row, n):
 @njit
 def has_room(claims, row, spare):
     """Whether each quota to which a job is held has as much left as the job claims."""
-    for k in range(claims.shape[1]):
-        claim = claims[row, k]
+    for quota_place in range(claims.shape[1]):
+        claim = claims[row, quota_place]
         if claim.quota < 0:
             return True
         if claim.held == 1 and spare[claim.quota] < claim.amount:
@@ -177,8 +177,8 @@ def has_room(claims, row, spare):
 @njit
 def charge(claims, row, spare):
     """Take from the quotas the claims of a job that runs, on GPUs of any type."""
-    for k in range(claims.shape[1]):
-        claim = claims[row, k]
+    for quota_place in range(claims.shape[1]):
+        claim = claims[row, quota_place]
         if claim.quota >= 0 and claim.type == ANY_TYPE:
             spare[claim.quota] -= claim.amount
 
@@ -186,7 +186,7 @@ def charge(claims, row, spare):
 @njit
 def charge_typed(claims, row, gpu_type, slots, spare):
     """Take from the quotas of a GPU type the slots that a job holds on a node of it."""
-    for k in range(claims.shape[1]):
-        claim = claims[row, k]
+    for quota_place in range(claims.shape[1]):
+        claim = claims[row, quota_place]
         if claim.quota >= 0 and claim.type == gpu_type and gpu_type != ANY_TYPE:
             spare[claim.quota] -= slots

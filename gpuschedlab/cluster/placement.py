@@ -31,19 +31,19 @@ def best_fit(P, pool, slots):
     for level in range(slots // SLOTS, LEVELS):
         if P.count[pool, level] == 0:
             continue
-        best = -1
+        best_node = -1
         room = 2**31 - 1
-        row = pool * LEVELS + level
-        n = next_node(P.member, row, 0)
+        level_row = pool * LEVELS + level
+        n = next_node(P.member, level_row, 0)
         while n >= 0:
             if slots <= P.nodes[n].free < room:
-                best = n
+                best_node = n
                 room = P.nodes[n].free
                 if room == max(slots, level * SLOTS):  # none of this level has less
                     break
-            n = next_node(P.member, row, n + 1)
-        if best >= 0:
-            return best
+            n = next_node(P.member, level_row, n + 1)
+        if best_node >= 0:
+            return best_node
     return -1
 
 
@@ -55,13 +55,13 @@ def widest(P, pool):
         level -= 1
     if level < 0:
         return -1
-    row = pool * LEVELS + level
-    best = n = next_node(P.member, row, 0)
+    level_row = pool * LEVELS + level
+    widest_node = n = next_node(P.member, level_row, 0)
     while n >= 0 and P.count[pool, PARTS] > 0:
-        if P.nodes[n].free > P.nodes[best].free:
-            best = n
-        n = next_node(P.member, row, n + 1)
-    return best
+        if P.nodes[n].free > P.nodes[widest_node].free:
+            widest_node = n
+        n = next_node(P.member, level_row, n + 1)
+    return widest_node
 
 
 @njit(inline="never")
@@ -70,29 +70,29 @@ def take_widest(P, pool, slots, unit, out_node, out_slots):
 
     Return the number of nodes, 0 if they do not hold all.
     """
-    k = 0
+    node_count = 0
     slots_left = slots
     while slots_left > 0:
-        best = widest(P, pool)
-        most = P.nodes[best].free if best >= 0 else 0
+        widest_node = widest(P, pool)
+        widest_room = P.nodes[widest_node].free if widest_node >= 0 else 0
         # Jobs of whole GPUs get whole ones: parts that others left are no use to them.
-        take = min(slots_left, unit, most if slots < SLOTS else most // SLOTS * SLOTS)
-        if best < 0 or take <= 0 or (slots < SLOTS and take < slots):
+        take = min(slots_left, unit, widest_room if slots < SLOTS else widest_room // SLOTS * SLOTS)
+        if widest_node < 0 or take <= 0 or (slots < SLOTS and take < slots):
             break
         taken_node = 0
-        while taken_node < k and out_node[taken_node] != best:
+        while taken_node < node_count and out_node[taken_node] != widest_node:
             taken_node += 1
-        if taken_node == k:
-            out_node[k] = best
-            out_slots[k] = 0
-            k += 1
+        if taken_node == node_count:
+            out_node[node_count] = widest_node
+            out_slots[node_count] = 0
+            node_count += 1
         out_slots[taken_node] += take
-        hold(P.nodes, P.count, P.member, best, take)
+        hold(P.nodes, P.count, P.member, widest_node, take)
         slots_left -= take
     # Held while it looked, so that each turn sees what the last one took; looking takes nothing.
-    for i in range(k):
+    for i in range(node_count):
         hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
-    return k if slots_left == 0 else 0
+    return node_count if slots_left == 0 else 0
 
 
 @njit
@@ -110,27 +110,27 @@ def free_block(mask, gpus, width):
         need *= 2
     block_start = -1
     smallest = 1 << 20
-    for start in range(0, width - gpus + 1, need):
+    for candidate_start in range(0, width - gpus + 1, need):
         block = need
-        room = cell(start, min(need, width - start))
+        room = cell(candidate_start, min(need, width - candidate_start))
         if mask & room:
             continue
         while block < width:  # grow to the largest free cell around it: splitting that cell is the cost
             wide = block * 2
-            base = start // wide * wide
+            base = candidate_start // wide * wide
             if mask & cell(base, min(wide, width - base)):
                 break
             block = wide
         if block < smallest:
             smallest = block
-            block_start = start
+            block_start = candidate_start
     return block_start, smallest
 
 
 @njit(inline="never")
 def buddy_fit(P, pool, gpus):
     """Return the node (an index) whose smallest sufficient free cell is the smallest of all, or -1; ties to the lowest number."""
-    best = -1
+    best_node = -1
     smallest = 1 << 20
     for level in range(gpus, LEVELS):
         n = next_node(P.member, pool * LEVELS + level, 0) if P.count[pool, level] > 0 else -1
@@ -139,13 +139,13 @@ def buddy_fit(P, pool, gpus):
             nd = P.nodes[n]
             if nd.mask != 0 or nd.size != empty:
                 block_start, block = free_block(nd.mask, gpus, nd.size // SLOTS)
-                if block_start >= 0 and (block < smallest or (block == smallest and n < best)):
-                    best = n
+                if block_start >= 0 and (block < smallest or (block == smallest and n < best_node)):
+                    best_node = n
                     smallest = block
             if nd.mask == 0:
                 empty = nd.size
             n = next_node(P.member, pool * LEVELS + level, n + 1)
-    return best
+    return best_node
 
 
 @njit
@@ -173,12 +173,12 @@ def take_cell(nodes, n, slots):
 def largest_empty(P, pool):
     """Return the largest node (an index) of which nothing is held, or -1; ties to the lowest number."""
     for level in range(P.sizes[pool, LARGEST], 0, -1):
-        row = pool * LEVELS + level
-        n = next_node(P.member, row, 0) if P.sizes[pool, level] > 0 and P.count[pool, level] > 0 else -1
+        level_row = pool * LEVELS + level
+        n = next_node(P.member, level_row, 0) if P.sizes[pool, level] > 0 and P.count[pool, level] > 0 else -1
         while n >= 0:
             if P.nodes[n].size == level * SLOTS:  # the others of this level are larger, and partly held
                 return n
-            n = next_node(P.member, row, n + 1)
+            n = next_node(P.member, level_row, n + 1)
     return -1
 
 
@@ -200,35 +200,35 @@ def take_fewest(P, pool, slots, rule, out_node, out_slots):
     # If any such nodes suffice, these do: the largest leave the least, and where the one for the rest is itself one of the
     # largest, the next largest holds at least as much.
     largest = P.sizes[pool, LARGEST] * SLOTS
-    most = 1 if slots <= largest else fewest_nodes(P.sizes, pool, slots)
+    most_nodes = 1 if slots <= largest else fewest_nodes(P.sizes, pool, slots)
     # All but one of the nodes are to be empty: mostly there are too few, and this says so without a look at any node.
-    if most > 1 and most_empty(P, pool) < most - 1:
+    if most_nodes > 1 and most_empty(P, pool) < most_nodes - 1:
         return 0
-    k = 0
+    node_count = 0
     slots_left = slots
-    last = -1
-    while k < most:
+    last_node = -1
+    while node_count < most_nodes:
         if slots_left <= largest:
-            last = (
+            last_node = (
                 buddy_fit(P, pool, (slots_left + SLOTS - 1) // SLOTS)
                 if rule == BUDDY
                 else best_fit(P, pool, slots_left)
             )
-        n = largest_empty(P, pool) if last < 0 and k + 1 < most else -1
+        n = largest_empty(P, pool) if last_node < 0 and node_count + 1 < most_nodes else -1
         if n < 0:
             break
-        out_node[k] = n
-        out_slots[k] = P.nodes[n].size
+        out_node[node_count] = n
+        out_slots[node_count] = P.nodes[n].size
         slots_left -= P.nodes[n].size
         hold(P.nodes, P.count, P.member, n, P.nodes[n].size)
-        k += 1
-    for i in range(k):
+        node_count += 1
+    for i in range(node_count):
         hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
-    if last < 0:
+    if last_node < 0:
         return 0
-    out_node[k] = last
-    out_slots[k] = slots_left
-    return k + 1
+    out_node[node_count] = last_node
+    out_slots[node_count] = slots_left
+    return node_count + 1
 
 
 @njit
@@ -260,17 +260,21 @@ def find_even(P, pool, slots, nodes, rule, out_node, out_slots):
 
     Nothing is taken yet.
     """
-    part = slots // nodes
-    k = 0
+    slots_per_node = slots // nodes
+    node_count = 0
     n = 0
-    while k < nodes and n >= 0:
-        n = buddy_fit(P, pool, (part + SLOTS - 1) // SLOTS) if rule == BUDDY else best_fit(P, pool, part)
+    while node_count < nodes and n >= 0:
+        n = (
+            buddy_fit(P, pool, (slots_per_node + SLOTS - 1) // SLOTS)
+            if rule == BUDDY
+            else best_fit(P, pool, slots_per_node)
+        )
         if n >= 0:
-            out_node[k] = n
-            out_slots[k] = P.nodes[n].free
-            hold(P.nodes, P.count, P.member, n, out_slots[k])
-            k += 1
-    for i in range(k):
+            out_node[node_count] = n
+            out_slots[node_count] = P.nodes[n].free
+            hold(P.nodes, P.count, P.member, n, out_slots[node_count])
+            node_count += 1
+    for i in range(node_count):
         hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
-        out_slots[i] = part
-    return k if k == nodes else 0
+        out_slots[i] = slots_per_node
+    return node_count if node_count == nodes else 0

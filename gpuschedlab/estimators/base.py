@@ -28,7 +28,7 @@ def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:
     >>> known(pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "duration": [9.0]})).columns
     ['job_id', 'submit', 'gpus']
     """
-    return jobs.select([c for c in jobs.columns if c in KNOWN or c in also])
+    return jobs.select([job_column for job_column in jobs.columns if job_column in KNOWN or job_column in also])
 
 
 class Estimator(Regressor, Parameters, Knobbed):
@@ -115,10 +115,10 @@ class Estimator(Regressor, Parameters, Knobbed):
             It has not been fitted, a column is missing, or an estimate is not a positive number.
         """
         if self.needs_history and not hasattr(self, "history_"):
-            name = type(self).__name__
+            estimator_name = type(self).__name__
             raise EstimatorError(
-                f"{name} has not been fitted; expected fit before predict. "
-                f"Fit it on an earlier trace: {name}().fit(history)."
+                f"{estimator_name} has not been fitted; expected fit before predict. "
+                f"Fit it on an earlier trace: {estimator_name}().fit(history)."
             )
         self._demand(jobs, ("job_id", "submit", "gpus"), "trace")
         known_jobs = jobs if self.sees_truth else known(jobs, self.reads)
@@ -190,8 +190,8 @@ class Estimator(Regressor, Parameters, Knobbed):
 
     def _learn(self, **fitted) -> typing.Self:
         """Keep fitted attributes on a frozen dataclass; return itself."""
-        for name, value in fitted.items():
-            object.__setattr__(self, name, value)
+        for fitted_name, fitted_value in fitted.items():
+            object.__setattr__(self, fitted_name, fitted_value)
         return self
 
     def _checked(self, estimate, jobs: int, name: Callable[[int], str]) -> np.ndarray:

@@ -88,8 +88,8 @@ class History(Estimator):
 
     def _narrow(self, estimate: np.ndarray, group_past: pl.DataFrame, prior: float, widest: bool) -> np.ndarray:
         """Return an array of estimates (s) moved from the wider group's towards that of the narrower one."""
-        count = group_past["count"].to_numpy().astype(float)
-        weight = np.where(count > 0, count / np.maximum(count + (0.0 if widest else prior), 1e-300), 0.0)
+        group_size = group_past["count"].to_numpy().astype(float)
+        weight = np.where(group_size > 0, group_size / np.maximum(group_size + (0.0 if widest else prior), 1e-300), 0.0)
         mean = group_past["mean" if self.statistic == "mean" else "log_mean"].fill_null(0.0).to_numpy()
         if self.statistic == "mean":
             return weight * mean + (1 - weight) * estimate
@@ -108,7 +108,7 @@ class History(Estimator):
         for keys in reversed(LEVELS):
             group_past = recall(tables[keys], keys, later)
             tried = [self._narrow(estimate, group_past, prior, not keys) for prior in PRIORS]
-            best = int(np.argmin([np.abs(np.log(t) - truth).mean() for t in tried]))
-            estimate = tried[best]
-            chosen[keys] = PRIORS[best]
+            best_prior = int(np.argmin([np.abs(np.log(tried_estimate) - truth).mean() for tried_estimate in tried]))
+            estimate = tried[best_prior]
+            chosen[keys] = PRIORS[best_prior]
         return chosen

@@ -81,15 +81,17 @@ def normal_of(ids: pl.Series, seed: int) -> np.ndarray:
     with np.errstate(over="ignore"):
         for letter_place in range(letters.shape[1]):  # over the letters of the longest id, not over jobs
             mixed = np.where(letter_place < lengths, (mixed ^ letters[:, letter_place]) * _FNV_PRIME, mixed)
-        first = _splitmix(mixed ^ _splitmix(np.array([seed % 2**64], np.uint64)))
-        second = _splitmix(first)
-    u, v = (((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53 for bits in (first, second))
-    return np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v)
+        first_bits = _splitmix(mixed ^ _splitmix(np.array([seed % 2**64], np.uint64)))
+        second_bits = _splitmix(first_bits)
+    uniform_radius, uniform_angle = (
+        ((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53 for bits in (first_bits, second_bits)
+    )
+    return np.sqrt(-2 * np.log(uniform_radius)) * np.cos(2 * np.pi * uniform_angle)
 
 
-def _splitmix(x: np.ndarray) -> np.ndarray:
+def _splitmix(mixed_bits: np.ndarray) -> np.ndarray:
     """Return an array of one output of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, figure 17) for each state."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    mixed_bits = mixed_bits + np.uint64(0x9E3779B97F4A7C15)
+    mixed_bits = (mixed_bits ^ (mixed_bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed_bits = (mixed_bits ^ (mixed_bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed_bits ^ (mixed_bits >> np.uint64(31))

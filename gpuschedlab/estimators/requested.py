@@ -95,8 +95,10 @@ class Recent(Estimator):
             self._learn(means_={})
             return
         ended = history.drop_nulls("user").sort(pl.col("submit") + pl.col("duration"), "job_id")
-        last = ended.group_by("user", maintain_order=True).tail(self.k)
-        self._learn(means_=dict(last.group_by("user", maintain_order=True).agg(pl.col("duration").mean()).iter_rows()))
+        last_jobs = ended.group_by("user", maintain_order=True).tail(self.k)
+        self._learn(
+            means_=dict(last_jobs.group_by("user", maintain_order=True).agg(pl.col("duration").mean()).iter_rows())
+        )
 
     def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
         requested_time = requests(jobs, self.default)

@@ -17,18 +17,20 @@ class Parameters:
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return a dict of the arguments that make it again; with `deep` also an inner estimator's (`estimator__error`)."""
         estimator_arguments = {}
-        for name, argument in inspect.signature(type(self)).parameters.items():
-            value = getattr(self, name)
-            estimator_arguments |= value if argument.kind is argument.VAR_KEYWORD else {name: value}
+        for argument_name, argument in inspect.signature(type(self)).parameters.items():
+            argument_value = getattr(self, argument_name)
+            estimator_arguments |= (
+                argument_value if argument.kind is argument.VAR_KEYWORD else {argument_name: argument_value}
+            )
         inside = {
-            name: value.get_params()
-            for name, value in estimator_arguments.items()
-            if deep and isinstance(value, Parameters)
+            argument_name: argument_value.get_params()
+            for argument_name, argument_value in estimator_arguments.items()
+            if deep and isinstance(argument_value, Parameters)
         }
         return estimator_arguments | {
-            f"{name}__{inner}": value
-            for name, inner_arguments in inside.items()
-            for inner, value in inner_arguments.items()
+            f"{argument_name}__{inner}": argument_value
+            for argument_name, inner_arguments in inside.items()
+            for inner, argument_value in inner_arguments.items()
         }
 
     def set_params(self, **params) -> Self:
@@ -38,9 +40,9 @@ class Parameters:
         """
         estimator_arguments = self.get_params(deep=False)
         inside = {}
-        for name, value in params.items():
-            outer, nested, inner = name.partition("__")
-            (inside.setdefault(outer, {}) if nested else estimator_arguments)[inner or outer] = value
+        for argument_name, argument_value in params.items():
+            outer, nested, inner = argument_name.partition("__")
+            (inside.setdefault(outer, {}) if nested else estimator_arguments)[inner or outer] = argument_value
         try:
             for outer, changes in inside.items():
                 estimator_arguments[outer] = copy.copy(estimator_arguments[outer]).set_params(**changes)
@@ -58,7 +60,12 @@ class Parameters:
         from sklearn.base import clone
 
         # Not scikit-learn's own rule: that wants arguments kept as they were given, and here tables become sorted pairs.
-        return type(self)(**{name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()})
+        return type(self)(
+            **{
+                argument_name: clone(argument_value, safe=False)
+                for argument_name, argument_value in self.get_params(deep=False).items()
+            }
+        )
 
 
 class Regressor:
@@ -110,7 +117,7 @@ class Regressor:
             raise EstimatorError(
                 f"{who}: found a {type(frame).__name__} as the {role_of_frame}; expected a polars.DataFrame."
             )
-        if missing := [c for c in columns if c not in frame.columns]:
+        if missing := [needed_column for needed_column in columns if needed_column not in frame.columns]:
             has = ", ".join(frame.columns)
             raise EstimatorError(
                 f"{who}: the {role_of_frame} has no column {', '.join(missing)}; it has {has}.{self._advice}"
@@ -126,7 +133,9 @@ class Regressor:
 @cache
 def _take_notes(cls: type) -> None:
     """Let a frozen dataclass have the one attribute that a pipeline of scikit-learn 1.9 sets on it, and then deletes."""
-    for name in ("__setattr__", "__delattr__"):
-        if frozen := vars(cls).get(name):
-            ways = {"_parent_callback_ctx": getattr(object, name)}
-            setattr(cls, name, lambda self, key, *to, ways=ways, frozen=frozen: ways.get(key, frozen)(self, key, *to))
+    for method_name in ("__setattr__", "__delattr__"):
+        if frozen := vars(cls).get(method_name):
+            ways = {"_parent_callback_ctx": getattr(object, method_name)}
+            setattr(
+                cls, method_name, lambda self, key, *to, ways=ways, frozen=frozen: ways.get(key, frozen)(self, key, *to)
+            )

@@ -86,8 +86,8 @@ class Dispatch:
         ----------
         priorities : (rows,) array
         """
-        order = self.waiting[np.argsort(-np.asarray(priorities)[: len(self.waiting)], kind="stable")]
-        for job in order:
+        priority_order = self.waiting[np.argsort(-np.asarray(priorities)[: len(self.waiting)], kind="stable")]
+        for job in priority_order:
             self.start(int(np.searchsorted(self.waiting, job)))
 
     def answer(self) -> Allocation:
@@ -122,10 +122,10 @@ class Dispatch:
         """
         view = self.view
         waiting_rows = self.waiting
-        k = len(self.waiting)
+        shown_jobs = len(self.waiting)
         jobs = np.zeros((self.rows, len(FEATURES)), np.float32)
-        if k:
-            times = np.stack(
+        if shown_jobs:
+            job_times = np.stack(
                 [
                     view.estimate[waiting_rows],
                     view.queued[waiting_rows],
@@ -134,18 +134,18 @@ class Dispatch:
                 ],
                 axis=1,
             )
-            jobs[:k, 0] = 1.0
-            jobs[:k, 1] = view.gpus[waiting_rows] / view.cluster.total_gpus
-            jobs[:k, 2:6] = of_time(times)
-            jobs[:k, 6] = self._fits
+            jobs[:shown_jobs, 0] = 1.0
+            jobs[:shown_jobs, 1] = view.gpus[waiting_rows] / view.cluster.total_gpus
+            jobs[:shown_jobs, 2:6] = of_time(job_times)
+            jobs[:shown_jobs, 6] = self._fits
         free = self.room.free
         types = len(view.cluster.gpu_types)
-        total = np.bincount(view.cluster.node_type, view.cluster.node_gpus, types)
+        gpus_of_types = np.bincount(view.cluster.node_type, view.cluster.node_gpus, types)
         running = len(view) - len(waiting_rows) - self.behind
         job_counts = np.array([self.behind, running], float)
         shares = [
-            np.bincount(view.cluster.node_type, free, types) / total,
-            view.capacity / total,
+            np.bincount(view.cluster.node_type, free, types) / gpus_of_types,
+            view.capacity / gpus_of_types,
             job_counts / (1 + job_counts),
         ]
         return {

@@ -88,11 +88,11 @@ class SchedulingEnv(Environment):
         self._shape = (cluster.total_nodes, len(cluster.gpu_types))
         boxes = {"jobs": (rows, len(FEATURES)), "cluster": (2 * self._shape[1] + 2,), "nodes": (self._shape[0],)}
         self.observation_space = spaces.Dict(
-            {name: spaces.Box(0.0, 1.0, shape, np.float32) for name, shape in boxes.items()}
+            {box_name: spaces.Box(0.0, 1.0, shape, np.float32) for box_name, shape in boxes.items()}
             | {"mask": spaces.MultiBinary(rows + 1)}
         )
-        order = actions == "order"
-        self.action_space = spaces.Box(-1.0, 1.0, (rows,), np.float32) if order else spaces.Discrete(rows + 1)
+        acts_by_order = actions == "order"
+        self.action_space = spaces.Box(-1.0, 1.0, (rows,), np.float32) if acts_by_order else spaces.Discrete(rows + 1)
         self._simulation = self._dispatch = None
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
@@ -129,8 +129,8 @@ class SchedulingEnv(Environment):
             goes_on = True
         ended = self._dispatch is None
         finished = ended and self._simulation.finished
-        observation, info = self._observed()
-        return observation, float(reward), finished, ended and not finished, info
+        observation, step_info = self._observed()
+        return observation, float(reward), finished, ended and not finished, step_info
 
     def run(self) -> Run:
         """Return the episode so far as a `Run`."""
@@ -146,8 +146,8 @@ class SchedulingEnv(Environment):
         """Text: the instant, the queue, and the free GPUs; None without a render mode, or before a reset."""
         if self.render_mode is None or self._simulation is None:
             return None
-        info = self._observed()[1]
-        return f"t={info['time']:.0f} s: {info['waiting']} jobs wait, {info['running']} run"
+        step_info = self._observed()[1]
+        return f"t={step_info['time']:.0f} s: {step_info['waiting']} jobs wait, {step_info['running']} run"
 
     def _next(self):
         """Go on to the next round, if there is one."""
@@ -169,11 +169,11 @@ class SchedulingEnv(Environment):
         dispatch = self._dispatch
         if dispatch is None:
             space = self.observation_space
-            blank = {name: np.zeros(space[name].shape, space[name].dtype) for name in space}
+            blank = {box_name: np.zeros(space[box_name].shape, space[box_name].dtype) for box_name in space}
             blank["mask"][-1] = 1
-            info = {"time": self._simulation.now, "waiting": 0, "running": 0, "action_mask": blank["mask"].copy()}
-            return blank, info
+            step_info = {"time": self._simulation.now, "waiting": 0, "running": 0, "action_mask": blank["mask"].copy()}
+            return blank, step_info
         observation = dispatch.observation()
         waiting = len(dispatch.waiting) + dispatch.behind
-        info = {"time": dispatch.view.now, "waiting": waiting, "running": len(dispatch.view) - waiting}
-        return observation, info | {"action_mask": observation["mask"].copy()}
+        step_info = {"time": dispatch.view.now, "waiting": waiting, "running": len(dispatch.view) - waiting}
+        return observation, step_info | {"action_mask": observation["mask"].copy()}

@@ -27,17 +27,19 @@ def _judge(run, censored: bool) -> _Judged:
     if not censored and "censored" in jobs:
         wanted &= ~jobs["censored"]
     submit = jobs["submit"][wanted]
-    end = jobs["end"][wanted]
+    completion = jobs["end"][wanted]
     due = submit[:, None] + deadlines[wanted]
-    end = np.where(np.isnan(end), np.inf, end)
-    first = due[:, 0]
-    last = np.where(np.isfinite(due), due, -np.inf).max(axis=1)
+    completion = np.where(np.isnan(completion), np.inf, completion)
+    first_deadline = due[:, 0]
+    last_deadline = np.where(np.isfinite(due), due, -np.inf).max(axis=1)
     # The job has ended, or its deadline has passed.
-    stop = run.window[1]
-    known_first = np.isfinite(end) | (first < stop)
-    known_last = np.isfinite(end) | (last < stop)
+    stopped_at = run.window[1]
+    known_first = np.isfinite(completion) | (first_deadline < stopped_at)
+    known_last = np.isfinite(completion) | (last_deadline < stopped_at)
     # A rounding error in the last bit of a sum is no violation.
-    return _Judged(np.flatnonzero(wanted), end[:, None] <= due + 1e-9 * due, reward[wanted], (known_first, known_last))
+    return _Judged(
+        np.flatnonzero(wanted), completion[:, None] <= due + 1e-9 * due, reward[wanted], (known_first, known_last)
+    )
 
 
 def has_deadline(run, censored: bool = False) -> np.ndarray:

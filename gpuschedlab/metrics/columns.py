@@ -22,10 +22,10 @@ class Columns(Mapping):
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._made:
-            column = self.frame[name]
-            if column.dtype == pl.Boolean:
-                column = column.fill_null(False)
-            self._made[name] = column.to_numpy()
+            frame_column = self.frame[name]
+            if frame_column.dtype == pl.Boolean:
+                frame_column = frame_column.fill_null(False)
+            self._made[name] = frame_column.to_numpy()
         return self._made[name]
 
     def __contains__(self, name) -> bool:
@@ -63,11 +63,11 @@ class Reading:
     @cached_property
     def stopped(self) -> float:
         """Instant (s) at which the run stopped: that of its last event, or `info["now"]`."""
-        last = float(self["timeline"]["time"].max(initial=0.0))
+        last_event = float(self["timeline"]["time"].max(initial=0.0))
         asked_until = self.info.get("now")
         if asked_until is None or asked_until == np.inf:
-            return last
-        return float(max(last, asked_until))
+            return last_event
+        return float(max(last_event, asked_until))
 
     @cached_property
     def counted(self) -> np.ndarray:
@@ -80,17 +80,17 @@ class Reading:
         # It begins with the first submission, or with a run that starts among jobs, and ends with the last job, or when the
         # run stopped while jobs were left. What a policy does before and after, such as a last round or warm pools, has no
         # part in it.
-        time = self["timeline"]["time"]
+        timeline_times = self["timeline"]["time"]
         jobs = self["jobs"]
-        stop = float(jobs["end"][self.counted].max(initial=-np.inf))  # nan if a job is left
-        if not np.isfinite(stop):
-            stop = self.stopped
-        begin = 0.0  # the cluster is warm at 0
+        window_stop = float(jobs["end"][self.counted].max(initial=-np.inf))  # nan if a job is left
+        if not np.isfinite(window_stop):
+            window_stop = self.stopped
+        window_begin = 0.0  # the cluster is warm at 0
         if len(jobs["submit"]):
-            begin = max(begin, float(jobs["submit"].min()))
-        if len(time):
-            begin = max(begin, float(time[0]))
-        return min(stop, begin), stop
+            window_begin = max(window_begin, float(jobs["submit"].min()))
+        if len(timeline_times):
+            window_begin = max(window_begin, float(timeline_times[0]))
+        return min(window_stop, window_begin), window_stop
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -98,7 +98,9 @@ class Reading:
         cluster = self.info.get("cluster")
         if isinstance(cluster, str):
             outages = self.info.get("events") or ()
-            events = tuple(Outage(int(node), float(start), float(end)) for node, start, end in outages)
+            events = tuple(
+                Outage(int(node), float(outage_start), float(outage_end)) for node, outage_start, outage_end in outages
+            )
             return Cluster(Cluster.parse(cluster).groups, events)
         if not isinstance(cluster, Cluster):
             raise RunError(
@@ -153,7 +155,7 @@ def known_jobs(given, censored: bool, *names: str) -> list[np.ndarray]:
     """Return a list of columns (k,), in the order of `names`, of the jobs with a known completion time."""
     jobs = jobs_of(given)
     known_rows = known(given, censored)
-    return [jobs[name][known_rows] for name in names]
+    return [jobs[column_name][known_rows] for column_name in names]
 
 
 def shown(value: object) -> str:
@@ -186,7 +188,7 @@ def check_texts(source: str, name: str, value: object):
     are_texts = isinstance(value, Mapping)
     if are_texts:
         keys_and_texts = [*value.keys(), *value.values()]
-        are_texts = all(isinstance(part, str) for part in keys_and_texts)
+        are_texts = all(isinstance(key_or_text, str) for key_or_text in keys_and_texts)
     if not are_texts:
         raise RunError(f"{source}: found {name}={shown(value)}; expected a dict of texts for {name}.")
 
@@ -209,11 +211,13 @@ def names_of(source: str, name: str, value: object, known: Iterable[str]) -> lis
     expected = f"names from {name.upper()}: {', '.join(choices)}"
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise RunError(f"{source}: found {name}={shown(value)}; expected a list of {expected}.")
-    names = list(value)
-    unknown = [metric_name for metric_name in names if not isinstance(metric_name, str) or metric_name not in choices]
+    given_names = list(value)
+    unknown = [
+        metric_name for metric_name in given_names if not isinstance(metric_name, str) or metric_name not in choices
+    ]
     if unknown:
         raise RunError(f"{source}: found unknown {name} {shown(sorted(unknown, key=str))}; expected {expected}.")
-    return names
+    return given_names
 
 
 def check_prices(source: str, value: object):

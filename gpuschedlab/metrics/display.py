@@ -21,10 +21,10 @@ SECONDS = {name: seconds for seconds, name in SCALES}
 
 def in_words(frame: pl.DataFrame) -> Table:
     """Return a `Table` in which columns that are metrics have their labels and units; others stay as they are."""
-    names = {name: METRICS[name].label for name in frame.columns if name in METRICS}
-    units = {name: METRICS[name].unit for name in names}
-    units |= {name: "%" for name in names if name in SHARES}
-    return Table(frame, names, {name: unit for name, unit in units.items() if unit})
+    metric_labels = {metric_name: METRICS[metric_name].label for metric_name in frame.columns if metric_name in METRICS}
+    units = {metric_name: METRICS[metric_name].unit for metric_name in metric_labels}
+    units |= {metric_name: "%" for metric_name in metric_labels if metric_name in SHARES}
+    return Table(frame, metric_labels, {metric_name: unit for metric_name, unit in units.items() if unit})
 
 
 class Column(NamedTuple):
@@ -39,14 +39,14 @@ def column(name: str, values: list) -> Column:
     """Write values of a metric as a `Column`: times each in its own unit (`duration`), GPU-h, shares in %; - for None."""
     metric = METRICS[name]
     if name in SHARES:
-        return Column(metric.label, "%", [_percent(v) for v in values])
+        return Column(metric.label, "%", [_percent(metric_value) for metric_value in values])
     if metric.unit == "GPU-s":
-        return Column(metric.label, "GPU-h", [_formatted(v, 1 / 3600) for v in values])
+        return Column(metric.label, "GPU-h", [_formatted(metric_value, 1 / 3600) for metric_value in values])
     if metric.unit != "s":
-        return Column(metric.label, metric.unit, [_formatted(v) for v in values])
+        return Column(metric.label, metric.unit, [_formatted(metric_value) for metric_value in values])
     if name in EXACT:
-        return Column(metric.label, "s", [_seconds(v) for v in values])
-    return Column(metric.label, "", [_duration(v) for v in values])
+        return Column(metric.label, "s", [_seconds(metric_value) for metric_value in values])
+    return Column(metric.label, "", [_duration(metric_value) for metric_value in values])
 
 
 def _seconds(value: float | None) -> str:
@@ -114,18 +114,18 @@ class MetricTable:
     frame: pl.DataFrame
 
     def _columns(self) -> Iterator[tuple[str, list[str]]]:
-        for name in self.frame.columns[1:]:
-            label, unit, cells = column(name, self.frame[name].to_list())
-            yield label, [_with_unit(cell, unit) for cell in cells]
+        for metric_name in self.frame.columns[1:]:
+            metric_label, unit, metric_cells = column(metric_name, self.frame[metric_name].to_list())
+            yield metric_label, [_with_unit(cell, unit) for cell in metric_cells]
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
         """Return a tuple: the list of heads, and a list of the cells of each column."""
-        columns = [list(map(str, self.frame.to_series(0)))]
-        heads = [self.frame.columns[0]]
-        for label, cells in self._columns():
-            heads.append(label)
-            columns.append(cells)
-        return heads, columns
+        shown_columns = [list(map(str, self.frame.to_series(0)))]
+        column_heads = [self.frame.columns[0]]
+        for metric_label, metric_cells in self._columns():
+            column_heads.append(metric_label)
+            shown_columns.append(metric_cells)
+        return column_heads, shown_columns
 
     def __str__(self) -> str:
         return aligned(*self._shown())
@@ -133,7 +133,7 @@ class MetricTable:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        hints = {METRICS[name].label: METRICS[name].doc for name in self.frame.columns[1:]}
+        hints = {METRICS[metric_name].label: METRICS[metric_name].doc for metric_name in self.frame.columns[1:]}
         return page(*self._shown(), hints)
 
 
@@ -145,16 +145,16 @@ def span(seconds: float, unit: str = "", figures: int = 2) -> str:
         scale = SECONDS[unit]
     else:
         scale, unit = _unit(seconds)
-    value = seconds / scale
-    if unit == "s" and value < 9.95:
-        return f"{float(f'{value:.{figures}g}'):g} s"
-    if value >= 100 or unit == "s":
+    time_in_unit = seconds / scale
+    if unit == "s" and time_in_unit < 9.95:
+        return f"{float(f'{time_in_unit:.{figures}g}'):g} s"
+    if time_in_unit >= 100 or unit == "s":
         digits = 0
-    elif value >= 9.95:
+    elif time_in_unit >= 9.95:
         digits = figures - 2
     else:
         digits = figures - 1
-    return f"{value:,.{digits}f} {unit}"
+    return f"{time_in_unit:,.{digits}f} {unit}"
 
 
 def round_span(seconds: float) -> float:
@@ -168,10 +168,10 @@ def round_span(seconds: float) -> float:
     if not seconds > 0:
         return 0.0
     scale, _ = _largest_unit(seconds)
-    value = seconds / scale
-    power = math.floor(math.log10(value))
+    time_in_unit = seconds / scale
+    power = math.floor(math.log10(time_in_unit))
     steps = [float(f"{digit}e{power}") for digit in (1, 2, 5)]
-    shorter = [step for step in steps if step <= value]
+    shorter = [step for step in steps if step <= time_in_unit]
     return scale * max(shorter, default=steps[0])
 
 
@@ -188,10 +188,10 @@ def _largest_unit(seconds: float) -> tuple[float, str]:
 
 def _unit(seconds: float) -> tuple[float, str]:
     """Return the seconds and name, a tuple, of the unit in which a time is written."""
-    scale, name = _largest_unit(seconds)
-    if name == "d" and seconds < 4 * scale:
+    scale, unit_name = _largest_unit(seconds)
+    if unit_name == "d" and seconds < 4 * scale:
         return SCALES[-2]
-    return scale, name
+    return scale, unit_name
 
 
 def two_spans(one: float, other: float) -> tuple[str, ...]:

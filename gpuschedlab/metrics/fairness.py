@@ -34,8 +34,8 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
     >>> finish_time_fairness(jobs).tolist()
     [2.0, 0.5]
     """
-    submit, end, duration, contention = known_jobs(run, censored, "submit", "end", "duration", "contention")
-    rho = (end - submit) / (duration * np.maximum(1.0, contention))
+    submit, completion, duration, contention = known_jobs(run, censored, "submit", "end", "duration", "contention")
+    rho = (completion - submit) / (duration * np.maximum(1.0, contention))
     if elastic_jobs(run):
         return np.full(len(rho), np.nan)
     return rho
@@ -65,12 +65,12 @@ def unfair_fraction(rho: np.ndarray) -> float:
 
 def average_jobs(run, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Return an array (k,) of the time-average number of unfinished jobs (running, waiting) over each interval [start, end]."""
-    line = line_of(run, "running", "waiting")
-    time = line["time"]
-    jobs = (line["running"] + line["waiting"]).astype(float)
-    area = np.concatenate([[0.0], np.cumsum(jobs[:-1] * np.diff(time))])
-    total = np.interp(end, time, area) - np.interp(start, time, area)
-    return np.maximum(1.0, total / np.maximum(end - start, 1e-12))
+    timeline = line_of(run, "running", "waiting")
+    event_times = timeline["time"]
+    jobs = (timeline["running"] + timeline["waiting"]).astype(float)
+    area = np.concatenate([[0.0], np.cumsum(jobs[:-1] * np.diff(event_times))])
+    job_seconds = np.interp(end, event_times, area) - np.interp(start, event_times, area)
+    return np.maximum(1.0, job_seconds / np.maximum(end - start, 1e-12))
 
 
 def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndarray:
@@ -110,9 +110,9 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
     jobs = measured(run, censored)
     cluster = cluster_of(run)
     submit = jobs["submit"].to_numpy()
-    end = jobs["end"].to_numpy()
-    shared = end - submit
-    share = cluster.capacity / average_jobs(run, submit, end)[:, None]
+    completion = jobs["end"].to_numpy()
+    shared = completion - submit
+    share = cluster.capacity / average_jobs(run, submit, completion)[:, None]
     slower = np.maximum(1.0, jobs["gpus"].to_numpy()[:, None] / share)
     alone = jobs["duration"].to_numpy()[:, None] * slower
     if speeds is not None and "model" in jobs.columns:
@@ -130,15 +130,15 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
 
     alone = rigid.copy()
     requested = np.maximum(1.0, np.ceil(jobs["gpus"].to_numpy()))
-    name = jobs["model"].fill_null("").to_numpy()
+    model_of_job = jobs["model"].fill_null("").to_numpy()
     for m, model in enumerate(speeds.models):
-        jobs_of_model = np.flatnonzero(name == model)
+        jobs_of_model = np.flatnonzero(model_of_job == model)
         entries = np.arange(speeds.first[m], speeds.first[m + 1])
         # Tables by exact placement (negative codes) belong to jobs with fixed GPUs: those stay rigid.
         entries = entries[speeds.code[entries] >= 0]
         if not len(jobs_of_model) or not len(entries):
             continue
-        kind = speeds.code[entries] >> 40
+        type_of_entry = speeds.code[entries] >> 40
         gpus = (speeds.code[entries] & ANY).astype(float)
         requests = requested[jobs_of_model][:, None]
         needs = np.where(gpus == ANY, requests, gpus)
@@ -148,7 +148,7 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
             possible = needs == requests
         seconds = _seconds(speeds, m, entries, _work(jobs, speeds, m)[jobs_of_model])
         for t, code in enumerate(speeds.type_codes(cluster.gpu_types)):
-            fits = possible & (kind == code) & (needs <= cluster.capacity[t])
+            fits = possible & (type_of_entry == code) & (needs <= cluster.capacity[t])
             waits = np.maximum(1.0, needs / share[jobs_of_model, t][:, None])
             alone[jobs_of_model, t] = np.where(fits, seconds * waits, np.inf).min(axis=1)
     return np.where(np.isfinite(alone).any(axis=1, keepdims=True), alone, rigid)
@@ -158,10 +158,10 @@ def _work(jobs: pl.DataFrame, speeds, m: int) -> np.ndarray:
     """Return an array (k,) of the work of each job in the unit of model m's table."""
     if speeds.relative[m]:
         return jobs["duration"].to_numpy()
-    last = float(speeds.seg_end[speeds.seg_first[m + 1] - 1])
+    whole_progress = float(speeds.seg_end[speeds.seg_first[m + 1] - 1])
     if "target" not in jobs.columns:
-        return np.full(jobs.height, last)
-    return jobs["target"].fill_null(last).to_numpy()
+        return np.full(jobs.height, whole_progress)
+    return jobs["target"].fill_null(whole_progress).to_numpy()
 
 
 def _seconds(speeds, m: int, entries: np.ndarray, work: np.ndarray) -> np.ndarray:
@@ -170,7 +170,7 @@ def _seconds(speeds, m: int, entries: np.ndarray, work: np.ndarray) -> np.ndarra
     rate = speeds.rate[speeds.row[entries][:, None] + np.arange(len(ends))]
     begins = np.concatenate([[0.0], ends[:-1]])
     spent = np.cumsum(np.diff(begins) / rate[:, :-1], axis=1)
-    before = np.concatenate([np.zeros((len(entries), 1)), spent], axis=1)
+    spent_before = np.concatenate([np.zeros((len(entries), 1)), spent], axis=1)
     segment = np.minimum(np.searchsorted(ends, work), len(ends) - 1)
     within = (work - begins[segment]) / rate[:, segment]
-    return (before[:, segment] + within).T
+    return (spent_before[:, segment] + within).T

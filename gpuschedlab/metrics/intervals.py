@@ -57,13 +57,13 @@ def best_constant(many: int, seeds: int) -> float:
     Differences are paired, each with its own standard error; the quantile is that of drawn normal values.
     """
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(4_000, seeds, many)).astype(np.float32)
-    best = x.mean(axis=1).argmin(axis=1)
-    behind = x - np.take_along_axis(x, best[:, None, None], axis=2)
+    drawn_means = rng.normal(size=(4_000, seeds, many)).astype(np.float32)
+    best_policy = drawn_means.mean(axis=1).argmin(axis=1)
+    behind = drawn_means - np.take_along_axis(drawn_means, best_policy[:, None, None], axis=2)
     deviation = behind.std(axis=1, ddof=1)
     with np.errstate(invalid="ignore"):  # the best beside itself
-        t = behind.mean(axis=1) / deviation * np.sqrt(seeds)
-    return float(np.quantile(np.nanmax(t, axis=1), LEVEL))
+        student_ratio = behind.mean(axis=1) / deviation * np.sqrt(seeds)
+    return float(np.quantile(np.nanmax(student_ratio, axis=1), LEVEL))
 
 
 class MedianInterval(NamedTuple):
@@ -117,25 +117,25 @@ def median_interval(values: np.ndarray, level: float = LEVEL) -> MedianInterval:
     MedianInterval(median=2.0, low=nan, high=nan, widest=0.75)
     """
     ordered = np.sort(np.asarray(values, float))
-    count = len(ordered)
+    draw_count = len(ordered)
     unknown = int(np.isnan(ordered).sum())
     if unknown or not 0 < level < 1:
         raise RunError(
-            f"median_interval: found {unknown} nan among {count} values, level={level}; expected numbers "
+            f"median_interval: found {unknown} nan among {draw_count} values, level={level}; expected numbers "
             "and a level between 0 and 1. Leave out what is not known."
         )
-    if not count:
+    if not draw_count:
         return MedianInterval(np.nan, np.nan, np.nan, np.nan)
     median = float(np.median(ordered))
-    widest = 1 - 2.0 ** (1 - count)
+    widest = 1 - 2.0 ** (1 - draw_count)
     if widest < level:
         return MedianInterval(median, np.nan, np.nan, widest)
-    depth, share = _depth_of(count, level)
-    inner = min(depth + 1, count)
+    depth, share = _depth_of(draw_count, level)
+    inner = min(depth + 1, draw_count)
     outer_low = ordered[depth - 1]
-    outer_high = ordered[count - depth]
+    outer_high = ordered[draw_count - depth]
     low = outer_low + share * (ordered[inner - 1] - outer_low)
-    high = outer_high + share * (ordered[count - inner] - outer_high)
+    high = outer_high + share * (ordered[draw_count - inner] - outer_high)
     return MedianInterval(median, float(low), float(high), widest)
 
 
@@ -144,9 +144,9 @@ def _depth_of(count: int, level: float) -> tuple[int, float]:
     """Return the depth of the narrowest pair of order statistics that reaches a level, and how far its ends go to the next."""
     depths = np.arange(1, count // 2 + 2)
     reached = 1 - 2 * bdtr(depths - 1, count, 0.5)
-    last = int(np.flatnonzero(reached >= level)[-1])
-    depth = last + 1
-    surplus = (reached[last] - level) / (reached[last] - reached[last + 1])
+    last_reached = int(np.flatnonzero(reached >= level)[-1])
+    depth = last_reached + 1
+    surplus = (reached[last_reached] - level) / (reached[last_reached] - reached[last_reached + 1])
     share = (count - depth) * surplus / (depth + (count - 2 * depth) * surplus)
     return depth, float(share)
 
@@ -166,13 +166,13 @@ def _autocorrelation_time(values: np.ndarray) -> float:
     away = values - values.mean()
     if not away.any():
         return 1.0
-    size = 1 << (2 * n - 1).bit_length()
-    spectrum = np.abs(np.fft.rfft(away, size)) ** 2
+    fft_size = 1 << (2 * n - 1).bit_length()
+    spectrum = np.abs(np.fft.rfft(away, fft_size)) ** 2
     covariance = np.fft.irfft(spectrum)[:n]
-    times = 2 * np.cumsum(covariance / covariance[0]) - 1
-    is_long = np.arange(n) >= 5 * times
+    time_by_lag = 2 * np.cumsum(covariance / covariance[0]) - 1
+    is_long = np.arange(n) >= 5 * time_by_lag
     is_long[-1] = True
-    return max(1.0, times[is_long.argmax()])
+    return max(1.0, time_by_lag[is_long.argmax()])
 
 
 def _sums(values: np.ndarray, blocks: int) -> np.ndarray:
@@ -185,13 +185,13 @@ def _times(*series: np.ndarray, carry: tuple[np.ndarray, ...]) -> float:
     """Autocorrelation times of series, if they and the stretches that `carry` a figure are enough; else nan."""
     if len(series[0]) < max(TIMES, FILLED):
         return np.nan
-    times = autocorrelation_times(*series)
-    if times < TIMES:
+    series_times = autocorrelation_times(*series)
+    if series_times < TIMES:
         return np.nan
     sums = np.stack([_sums(np.abs(carried_series), STRETCHES) for carried_series in carry])
     squares = (sums**2).sum(axis=1)
     if (sums.sum(axis=1) ** 2 >= FILLED * squares).all():
-        return times
+        return series_times
     return np.nan
 
 
@@ -206,22 +206,22 @@ def ratio_interval(first: np.ndarray, second: np.ndarray, level: float = LEVEL) 
 
     Both are (n,), 0 or above, in order of time.
     """
-    times = _times(first, second, carry=(first, second))
-    if np.isnan(times):
+    series_times = _times(first, second, carry=(first, second))
+    if np.isnan(series_times):
         return np.nan, np.nan
-    return _ratio(first, second, times, level)
+    return _ratio(first, second, series_times, level)
 
 
 def _ratio(first: np.ndarray, second: np.ndarray, times: float, level: float) -> tuple[float, float]:
     """Return the ends (low, high) of the ratio, whose interval is in logarithms, as a tuple."""
     sums = _sums(first, BLOCKS)
     sums_of_second = _sums(second, BLOCKS)
-    total = sums.sum()
+    total_of_first = sums.sum()
     total_of_second = sums_of_second.sum()
     with np.errstate(divide="ignore", invalid="ignore"):  # all of it in one block: no interval
-        without = np.log((total - sums) / (total_of_second - sums_of_second))
+        without = np.log((total_of_first - sums) / (total_of_second - sums_of_second))
         half = _half(without, times, level)
-        ratio = total / total_of_second
+        ratio = total_of_first / total_of_second
     return float(ratio * np.exp(-half)), float(ratio * np.exp(half))
 
 
@@ -234,17 +234,17 @@ def difference_interval(one: np.ndarray, two: np.ndarray, level: float = LEVEL) 
     change = two - one
     if not change.any():
         return 0.0, 0.0
-    times = _times(change, carry=(change,))
+    series_times = _times(change, carry=(change,))
     sums = _sums(change, BLOCKS)
     mean = change.mean()
-    if np.isnan(times):
+    if np.isnan(series_times):
         return np.nan, np.nan
     sizes = _sums(np.ones(len(change)), BLOCKS)
     without = (sums.sum() - sums) / (len(change) - sizes)
-    half = _half(without, times, level)
-    low, high = _ratio(two, one, times, level)
+    half = _half(without, series_times, level)
+    low, high = _ratio(two, one, series_times, level)
     if (sums * mean > 0).all() and (abs(mean) > half or low > 1 or high < 1):
-        half = _half(np.log(without / mean), times, level)
+        half = _half(np.log(without / mean), series_times, level)
         ends = (float(mean * np.exp(-half)), float(mean * np.exp(half)))
         return min(ends), max(ends)
     return float(mean - half), float(mean + half)
@@ -353,11 +353,11 @@ def paired_ratio(submit, first, second, *, level: float = LEVEL) -> PairedRatio:
         )
     if not both.any():
         return PairedRatio(np.nan, np.nan, np.nan, 0, 0.0)
-    order = np.flatnonzero(both)[np.argsort(submit[both], kind="stable")]
-    first = first[order]
-    second = second[order]
-    times = autocorrelation_times(first, second)
+    submission_order = np.flatnonzero(both)[np.argsort(submit[both], kind="stable")]
+    first = first[submission_order]
+    second = second[submission_order]
+    series_times = autocorrelation_times(first, second)
     if (first == second).all():
-        return PairedRatio(1.0, 1.0, 1.0, len(order), times)
+        return PairedRatio(1.0, 1.0, 1.0, len(submission_order), series_times)
     low, high = ratio_interval(first, second, level)
-    return PairedRatio(float(first.sum() / second.sum()), low, high, len(order), times)
+    return PairedRatio(float(first.sum() / second.sum()), low, high, len(submission_order), series_times)

@@ -91,7 +91,7 @@ class Weeks:
     def growing(self) -> tuple[str, ...]:
         """Names of the policies whose queue grows without end, a tuple."""
         pairs = zip(self.names, zip(*self.queues, strict=True), strict=True)
-        return tuple(name for name, queues in pairs if grows_without_end(queues))
+        return tuple(policy_name for policy_name, queues in pairs if grows_without_end(queues))
 
     @property
     def kind(self) -> str:
@@ -123,26 +123,30 @@ class Weeks:
     @property
     def main(self) -> str:
         """The sentence, as HTML: which policy is better in the middle week, how sure that is, and how unusual this week is."""
-        x, y = self._marked
+        first_policy, second_policy = self._marked
         who = FIGURES[self.measure][0]
-        start = f"In {len(self.seeds)} such {self.noun}"
+        beginning_words = f"In {len(self.seeds)} such {self.noun}"
         if self.empty:
-            start += ", each of which begins empty,"
-        kind = self.kind
-        if kind == "grows":
-            return self._of_growth(start)
-        if kind == "same":
-            return f"{start} {who} is done after the same time under {x} and {y} in each."
-        if kind == "none":
-            return f"{start} it makes no difference for {who}: {self._amounts(False)}."
-        if kind == "few":
+            beginning_words += ", each of which begins empty,"
+        answer_word = self.kind
+        if answer_word == "grows":
+            return self._of_growth(beginning_words)
+        if answer_word == "same":
+            return (
+                f"{beginning_words} {who} is done after the same time under {first_policy} and {second_policy} in each."
+            )
+        if answer_word == "none":
+            return f"{beginning_words} it makes no difference for {who}: {self._amounts(False)}."
+        if answer_word == "few":
             span = f"{times(self.ratios.min())} to {times(self.ratios.max())}"
-            return f"{start} {who} is done {span} times sooner under {x} than under {y}."
-        if kind == "small":
-            return f"{start} it makes little difference for {who}: {self._amounts(self.interval.median < 1)}."
-        if kind == "open":
-            return f"{start} neither is surely sooner for {who} under {x}: {self._amounts(False)}."
-        return f"{start} {who} is done {self._amounts(kind == 'later')}."
+            return (
+                f"{beginning_words} {who} is done {span} times sooner under {first_policy} than under {second_policy}."
+            )
+        if answer_word == "small":
+            return f"{beginning_words} it makes little difference for {who}: {self._amounts(self.interval.median < 1)}."
+        if answer_word == "open":
+            return f"{beginning_words} neither is surely sooner for {who} under {first_policy}: {self._amounts(False)}."
+        return f"{beginning_words} {who} is done {self._amounts(answer_word == 'later')}."
 
     def _amounts(self, later: bool) -> str:
         """Write the middle week, its interval, the range, and the number of this week, as text."""
@@ -157,20 +161,23 @@ class Weeks:
         extent = f"from {times(ratios.min())} to {times(ratios.max())}"
         amounts_in_words = f"{times(middle.median)} times {direction} under {self._marked[0]} in the middle {week} ({interval}), {extent}"
         if len(ratios) >= NUMBERED:
-            number = 1 + int((ratios > ratios[0]).sum())
-            amounts_in_words += f"; this {week} is number {number} of {len(ratios)}"
+            rank_of_week = 1 + int((ratios > ratios[0]).sum())
+            amounts_in_words += f"; this {week} is number {rank_of_week} of {len(ratios)}"
         return amounts_in_words
 
     @property
     def _marked(self) -> list[str]:
         """List of the names of both policies, as HTML."""
-        return [f'<b class="{role}">{escape(name)}</b>' for role, name in zip(("now", "ref"), self.names, strict=True)]
+        return [
+            f'<b class="{role}">{escape(policy_name)}</b>'
+            for role, policy_name in zip(("now", "ref"), self.names, strict=True)
+        ]
 
     def _of_growth(self, start: str) -> str:
         """The sentence if a queue has no end."""
         clauses = []
-        for name, marked, queues in zip(self.names, self._marked, zip(*self.queues, strict=True), strict=True):
-            if name not in self.growing:
+        for policy_name, marked, queues in zip(self.names, self._marked, zip(*self.queues, strict=True), strict=True):
+            if policy_name not in self.growing:
                 continue
             busy = percent(served(list(queues)))
             load = percent(brought(list(queues)))
@@ -205,7 +212,7 @@ class Weeks:
 
     def called(self, words: Mapping[str, str]) -> "Weeks":
         """Return the same `Weeks` with other names of the policies, if `words` has some."""
-        return replace(self, names=tuple(words.get(name, name) for name in self.names))
+        return replace(self, names=tuple(words.get(policy_name, policy_name) for policy_name in self.names))
 
     def summary(self) -> dict:
         """Return a dict of the findings as plain values, for JSON."""
@@ -255,13 +262,13 @@ def ranges(seeds: tuple[int, ...]) -> str:
         else:
             runs.append([seed, seed])
     texts = []
-    for first, last in runs:
-        if first == last:
-            texts.append(f"{first:,}")
-        elif last == first + 1:
-            texts.append(f"{first:,} and {last:,}")
+    for first_seed, last_seed in runs:
+        if first_seed == last_seed:
+            texts.append(f"{first_seed:,}")
+        elif last_seed == first_seed + 1:
+            texts.append(f"{first_seed:,} and {last_seed:,}")
         else:
-            texts.append(f"{first:,} to {last:,}")
+            texts.append(f"{first_seed:,} to {last_seed:,}")
     if len(texts) == 1:
         return texts[0]
     return f"{', '.join(texts[:-1])}, and {texts[-1]}"

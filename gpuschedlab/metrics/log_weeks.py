@@ -21,13 +21,13 @@ def weeks_of(now, before, censored: bool = False) -> np.ndarray:
     submit = jobs["submit"]
     if not ended.any():
         return np.zeros(0)
-    begin = float(submit.min())
-    week = ((submit[ended] - begin) // WEEK).astype(int)
-    number = np.bincount(week)
+    first_submission = float(submit.min())
+    week = ((submit[ended] - first_submission) // WEEK).astype(int)
+    jobs_in_week = np.bincount(week)
     mine = np.bincount(week, (jobs["end"] - submit)[ended])
     theirs = np.bincount(week, (jobs_of(before)["end"] - submit)[ended])
-    complete = number >= FEWEST
-    if submit.max() - begin < len(number) * WEEK - DAY:
+    complete = jobs_in_week >= FEWEST
+    if submit.max() - first_submission < len(jobs_in_week) * WEEK - DAY:
         complete[-1] = False  # a part of a week
     ratios = theirs[complete] / mine[complete]
     if len(ratios) < 2:

@@ -99,14 +99,14 @@ class Difference:
             return "Choose another policy, or move its knob."
         if self.kind == "alone":
             return ""
-        a, b = self._amounts()
+        amount_now, amount_before = self._amounts()
         if self.kind == "same":
             if self.measure in TIMES:
-                return f"The average is {b} under both."
+                return f"The average is {amount_before} under both."
             return ""
         if self.kind == "few":
             if self.jobs:
-                return f"On average: {a} under {escape(self.names[0])}, {b} under {escape(self.names[1])}."
+                return f"On average: {amount_now} under {escape(self.names[0])}, {amount_before} under {escape(self.names[1])}."
             return ""
         sentences = []
         if self.kind == "short":
@@ -120,10 +120,10 @@ class Difference:
     @property
     def html(self) -> str:
         """Both sentences as HTML, each a paragraph."""
-        first = f'<p class="sentence">{self.main}</p>'
+        first_paragraph = f'<p class="sentence">{self.main}</p>'
         if not self.rest:
-            return first
-        return f'{first}<p class="second">{self.rest}</p>'
+            return first_paragraph
+        return f'{first_paragraph}<p class="second">{self.rest}</p>'
 
     @property
     def text(self) -> str:
@@ -154,7 +154,7 @@ class Difference:
     @property
     def _marked(self) -> list[str]:
         """List of the names of both, as HTML."""
-        return [f'<b class="{role}">{escape(name)}</b>' for role, name in zip(ROLES, self.names)]
+        return [f'<b class="{role}">{escape(policy_name)}</b>' for role, policy_name in zip(ROLES, self.names)]
 
     @property
     def _figures(self) -> list[str]:
@@ -181,12 +181,12 @@ class Difference:
     def _beginning(self) -> str:
         """Words before the statement: "Under srtf"."""
         under = self._preposition
-        x = self._marked[0]
+        policy_now = self._marked[0]
         if self.kind == "short" and not self.of:
-            return f"On these jobs, {under} {x}"
+            return f"On these jobs, {under} {policy_now}"
         if self.place:
-            return f"{self.place}, {under} {x}"
-        return f"{under.capitalize()} {x}"
+            return f"{self.place}, {under} {policy_now}"
+        return f"{under.capitalize()} {policy_now}"
 
     def _amounts(self) -> tuple[str, ...]:
         """Return both values as they are read, a tuple of texts."""
@@ -204,29 +204,34 @@ def plain(html: str) -> str:
 
 def _of_times(d: Difference) -> str:
     """First sentence on the time to finish."""
-    x, y = d._marked
-    a, b = d._figures
+    policy_now, policy_before = d._marked
+    figure_now, figure_before = d._figures
     under = d._beginning
     job = _average(d)
     direction = d._direction
     if direction == "alone":
-        return f"{under} the {job} is done after {a}."
+        return f"{under} the {job} is done after {figure_now}."
     if direction == "same":
-        return f"No difference: under {x} each job ends when it did under {y}."
+        return f"No difference: under {policy_now} each job ends when it did under {policy_before}."
     if direction == "none":
-        return f"No difference for the {job}: {a} under {x}, {b} under {y}."
+        return f"No difference for the {job}: {figure_now} under {policy_now}, {figure_before} under {policy_before}."
     if direction == "close":
-        return f"Too close to call for the {job}: {a} under {x}, {b} under {y}."
+        return (
+            f"Too close to call for the {job}: {figure_now} under {policy_now}, {figure_before} under {policy_before}."
+        )
     if direction == "near":
-        return f"{under} the {job} is done after {a}, under {y} after {b}: within 3 %."
+        return f"{under} the {job} is done after {figure_now}, under {policy_before} after {figure_before}: within 3 %."
     if direction in ("sooner", "less"):
-        return f"{under} the {job} is done {times_of(d.value)} sooner than under {y}: after {a} instead of {b}."
+        return (
+            f"{under} the {job} is done {times_of(d.value)} sooner than under {policy_before}: after {figure_now} "
+            f"instead of {figure_before}."
+        )
     longer = 1 / d.value
     if longer >= 1.95:
         much = f"{times_of(longer)} as long as"
     else:
         much = f"{100 * (longer - 1):.0f} % longer than"
-    return f"{under} the {job} takes {much} under {y}: {a} instead of {b}."
+    return f"{under} the {job} takes {much} under {policy_before}: {figure_now} instead of {figure_before}."
 
 
 def _average(d: Difference) -> str:
@@ -270,11 +275,11 @@ def _beside_before(d: Difference, noun: str, statement: str, much: str) -> str:
     statement = f"{d._beginning} {statement}"
     if d.kind == "alone":
         return f"{statement}."
-    a, b = d._figures
-    both = f"{statement}, {d._preposition} {d._marked[1]} {b}"
+    figure_now, figure_before = d._figures
+    both = f"{statement}, {d._preposition} {d._marked[1]} {figure_before}"
     both_within = both[0].lower() + both[1:]
     if d.kind == "same":
-        return f"No difference in {noun}: {a} {d._preposition} both."
+        return f"No difference in {noun}: {figure_now} {d._preposition} both."
     if d.kind == "none":
         return f"No difference in {noun}: {both_within}."
     if d.kind == "close":
@@ -311,18 +316,18 @@ def _gain(d: Difference) -> str:
 
 def _gainers(d: Difference, verb: str) -> str:
     """Say in words how many jobs end, or wait."""
-    number = len(d.sooner.rows)
-    if number == d.jobs == 1:
+    gaining_jobs = len(d.sooner.rows)
+    if gaining_jobs == d.jobs == 1:
         return f"The only job {verb}s"
-    if number == d.jobs:
+    if gaining_jobs == d.jobs:
         return f"All jobs {verb}"
     if d.sooner.share > NEARLY_EVERY:
         return f"Nearly all jobs {verb}"
-    if d.jobs <= 1000 or number >= 100:
+    if d.jobs <= 1000 or gaining_jobs >= 100:
         return f"{percent(d.sooner.share)} of the jobs {verb}"
-    if number == 1:
+    if gaining_jobs == 1:
         return f"1 job {verb}s"
-    return f"{count(number)} {verb}"
+    return f"{count(gaining_jobs)} {verb}"
 
 
 def _over(moved: Moved) -> str:
@@ -335,49 +340,49 @@ def _over(moved: Moved) -> str:
 def _becomes(d: Difference) -> str:
     """Say in a text which jobs are late, or treated unfairly, under one of the two only."""
     _, state, _ = SHARES[d.measure]
-    x, y = d._marked
-    number = len(d.sooner.rows)
+    policy_now, policy_before = d._marked
+    gaining_jobs = len(d.sooner.rows)
     gain = ""
-    if number == 1:
-        gain = f"1 job is {state} only under {y}. "
-    elif number:
-        gain = f"{count(number)} are {state} only under {y}. "
+    if gaining_jobs == 1:
+        gain = f"1 job is {state} only under {policy_before}. "
+    elif gaining_jobs:
+        gain = f"{count(gaining_jobs)} are {state} only under {policy_before}. "
     if not len(d.later.rows):
-        return f'{gain}<b class="pay">Nobody pays</b>: no job is {state} only under {x}.'
+        return f'{gain}<b class="pay">Nobody pays</b>: no job is {state} only under {policy_now}.'
     falls = _fall(d.later, "; {} of them ", "; no kind of job stands out")
-    return f"{gain}{_payers(d)}: {state} only under {x}{falls}."
+    return f"{gain}{_payers(d)}: {state} only under {policy_now}{falls}."
 
 
 def _payers(d: Difference) -> str:
     """Say in words how many jobs pay, as HTML."""
-    number = len(d.later.rows)
+    paying_jobs = len(d.later.rows)
     pay = "pay"
-    if number == 1:
+    if paying_jobs == 1:
         pay = "pays"
-    return f'<b class="pay">{count(number)} {pay}</b> ({percent(d.later.share)})'
+    return f'<b class="pay">{count(paying_jobs)} {pay}</b> ({percent(d.later.share)})'
 
 
 def _fall(moved: Moved, words: str, none: str) -> str:
     """Say in words on which jobs a change falls; `none` if it falls on no group."""
     if moved.group is None:
         return none
-    name, share, jobs = moved.group
+    group_name, share, jobs = moved.group
     if share >= NEARLY:
-        return f"{words.format('nearly all')}{name}"
-    return f"{words.format(percent(share))}{name} ({percent(jobs)} of all)"
+        return f"{words.format('nearly all')}{group_name}"
+    return f"{words.format(percent(share))}{group_name} ({percent(jobs)} of all)"
 
 
 def head(found, *words: str) -> str:
     """Return HTML of comparisons at a screen's head: the first sentence large, then who pays, the others, and further words."""
-    first = ""
+    first_sentence = ""
     sentences = []
-    for number, difference in enumerate(found):
-        if number == 0:
+    for difference_number, difference in enumerate(found):
+        if difference_number == 0:
             small = ""
             if len(re.sub("<[^>]*>", "", difference.main)) > 115:
                 small = " gpuschedlab-long"
-            first = f'<p class="gpuschedlab-sentence{small}">{difference.main}</p>'
+            first_sentence = f'<p class="gpuschedlab-sentence{small}">{difference.main}</p>'
         else:
             sentences.append(difference.main)
         sentences.append(difference.rest)
-    return f"{first}<p>{' '.join(filter(None, (*sentences, *words)))}</p>"
+    return f"{first_sentence}<p>{' '.join(filter(None, (*sentences, *words)))}</p>"

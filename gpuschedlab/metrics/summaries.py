@@ -109,8 +109,8 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     run = reading(run)
     jobs = run["jobs"]
     counted_jobs = run.counted
-    names = ("submit", "end", "duration", "queueing", "contention")
-    measured = dict(zip(names, known_jobs(jobs, censored, *names), strict=True))
+    measured_columns = ("submit", "end", "duration", "queueing", "contention")
+    measured = dict(zip(measured_columns, known_jobs(jobs, censored, *measured_columns), strict=True))
     metric_values = _of_times(measured)
     if speeds is not None:
         metric_values |= _fairness(fairness.finish_time_fairness_by_type(original, speeds, censored))
@@ -139,7 +139,7 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     if prices is not None:
         metric_values["cost"] = usage.cost(run, prices)
     metric_values["seconds"] = run.info.get("seconds")
-    return {name: _unless_nan(metric_values[name]) for name in METRICS}
+    return {metric_name: _unless_nan(metric_values[metric_name]) for metric_name in METRICS}
 
 
 def _of_times(measured: dict[str, np.ndarray]) -> dict:
@@ -147,8 +147,8 @@ def _of_times(measured: dict[str, np.ndarray]) -> dict:
     time_metrics = {"bounded_slowdown_mean": times.mean_of(times.bounded_slowdown(measured, censored=True))}
     for function in (times.jct, times.queueing, times.slowdown):
         spread = times.spread(function(measured, True))
-        for part, value in spread._asdict().items():
-            time_metrics[f"{function.__name__}_{part}"] = value
+        for spread_part, spread_value in spread._asdict().items():
+            time_metrics[f"{function.__name__}_{spread_part}"] = spread_value
     return time_metrics
 
 
@@ -212,12 +212,14 @@ def compare(runs: dict, metrics: list[str] | None = None, **options) -> pl.DataF
         A metric that does not exist, or an argument of another type.
     """
     check_runs("compare", "runs", runs)
-    names = list(METRICS)
+    metric_names = list(METRICS)
     if metrics is not None:
-        names = names_of("compare", "metrics", metrics, METRICS)
-    run_summaries = [{"policy": name} | summary(run, **options) for name, run in runs.items()]
-    kinds = dict.fromkeys(METRICS, pl.Float64)
+        metric_names = names_of("compare", "metrics", metrics, METRICS)
+    run_summaries = [{"policy": metric_name} | summary(run, **options) for metric_name, run in runs.items()]
+    metric_types = dict.fromkeys(METRICS, pl.Float64)
     if run_summaries:
-        kinds |= {name: pl.Int64 for name in METRICS if isinstance(run_summaries[0][name], int)}
-    metric_table = pl.DataFrame(run_summaries, schema={"policy": pl.Utf8} | kinds)
-    return metric_table.select("policy", *names)
+        metric_types |= {
+            metric_name: pl.Int64 for metric_name in METRICS if isinstance(run_summaries[0][metric_name], int)
+        }
+    metric_table = pl.DataFrame(run_summaries, schema={"policy": pl.Utf8} | metric_types)
+    return metric_table.select("policy", *metric_names)

@@ -148,9 +148,9 @@ def _of_cost(runs: list, are_two: bool, names, scope: Scope, prices) -> Differen
 
 def difference_of_jobs(one: Mapping, two: Mapping) -> str:
     """Return the first name of `OF_A_JOB` in which the jobs of two runs differ; "" if they are those of one trace."""
-    for name in OF_A_JOB:
-        if name in one and name in two and not np.array_equal(one[name], two[name]):
-            return name
+    for job_column in OF_A_JOB:
+        if job_column in one and job_column in two and not np.array_equal(one[job_column], two[job_column]):
+            return job_column
     return ""
 
 
@@ -201,14 +201,14 @@ def best_of(
     **options,
 ) -> Difference | None:
     """Return the `Difference` of two of several runs (`pair_of`), called as `words` says; None if no measure is known."""
-    names = pair_of(runs, measure, headline, scope, **options)
-    if not names:
+    compared_names = pair_of(runs, measure, headline, scope, **options)
+    if not compared_names:
         return None
-    now = runs[names[0]]
+    now = runs[compared_names[0]]
     before = None
-    if len(names) == 2:
-        before = runs[names[1]]
-    spoken = [(words or {}).get(name, name) for name in names]
+    if len(compared_names) == 2:
+        before = runs[compared_names[1]]
+    spoken = [(words or {}).get(policy_name, policy_name) for policy_name in compared_names]
     return compared(now, before, (spoken[0], spoken[-1]), scope, measure=measure, **options)
 
 
@@ -236,23 +236,23 @@ def pair_of(
     tuple of str
         Two names, one of a run alone, and none if no measure is known.
     """
-    means = {name: compared(run, scope=scope, measure=measure, **options).now for name, run in runs.items()}
-    known_means = [name for name in means if not np.isnan(means[name])]
-    order = sorted(known_means, key=means.get)
-    if not order:
+    means = {policy: compared(run, scope=scope, measure=measure, **options).now for policy, run in runs.items()}
+    known_means = [policy for policy in means if not np.isnan(means[policy])]
+    by_mean = sorted(known_means, key=means.get)
+    if not by_mean:
         return ()
-    first = next(iter(runs))
-    fair = [name for name in order if not sees_truth(runs[name])]
-    rivals = order
-    if set(fair) - {first}:
-        rivals = [*fair, *order]
-    best = rivals[0]
-    if headline in order:
-        best = headline
-    candidates = [name for name in dict.fromkeys([first, *rivals]) if name != best]
-    jobs = jobs_of(runs[best])
-    same = [name for name in candidates if not difference_of_jobs(jobs, jobs_of(runs[name]))]
-    return (best, *same[:1])
+    first_policy = next(iter(runs))
+    fair = [policy for policy in by_mean if not sees_truth(runs[policy])]
+    rivals = by_mean
+    if set(fair) - {first_policy}:
+        rivals = [*fair, *by_mean]
+    best_policy = rivals[0]
+    if headline in by_mean:
+        best_policy = headline
+    candidates = [policy for policy in dict.fromkeys([first_policy, *rivals]) if policy != best_policy]
+    jobs = jobs_of(runs[best_policy])
+    same = [policy for policy in candidates if not difference_of_jobs(jobs, jobs_of(runs[policy]))]
+    return (best_policy, *same[:1])
 
 
 def sees_truth(run) -> bool:
@@ -312,12 +312,12 @@ def _judged(measure: str, submit, mine, theirs) -> tuple[tuple[float, float, flo
         return ratio, _kind(ratio, "sooner", "later")
     if not len(mine):
         return (np.nan, np.nan, np.nan), "few"
-    order = np.argsort(submit, kind="stable")
+    submission_order = np.argsort(submit, kind="stable")
     if measure == "wait":
-        interval = ratio_interval(theirs[order], mine[order])
+        interval = ratio_interval(theirs[submission_order], mine[submission_order])
         ratio = (_ratio(theirs.sum(), mine.sum()), *interval)
         return ratio, _kind(ratio, "less", "more")
-    interval = difference_interval(mine[order], theirs[order])
+    interval = difference_interval(mine[submission_order], theirs[submission_order])
     change = (float((theirs - mine).mean()), *interval)
     return change, _kind(np.exp(change), "less", "more", np.exp(POINT))
 
@@ -329,17 +329,17 @@ def _happened(measure: str, mine, theirs) -> tuple[tuple[float, float, float], s
     if not mine.any() and not theirs.any():
         return (1.0, np.nan, np.nan), "near"
     if measure in TIMES or measure == "cost":
-        value = _ratio(float(theirs.sum()), float(mine.sum()))
+        ratio_or_difference = _ratio(float(theirs.sum()), float(mine.sum()))
         logarithm = -np.inf
-        if value:
-            logarithm = np.log(value)
+        if ratio_or_difference:
+            logarithm = np.log(ratio_or_difference)
         border = np.log(CLOSE)
     else:
-        value = float((theirs - mine).mean())
-        logarithm = value
+        ratio_or_difference = float((theirs - mine).mean())
+        logarithm = ratio_or_difference
         border = POINT
     better, worse = DIRECTIONS.get(measure, ("less", "more"))
-    change = (value, np.nan, np.nan)
+    change = (ratio_or_difference, np.nan, np.nan)
     if abs(logarithm) < border:
         return change, "near"
     if logarithm > 0:
@@ -352,14 +352,14 @@ def _kind(ratio: tuple[float, float, float], better: str, worse: str, close: flo
 
     Return the direction if the interval is clear of 1, "none" if it lies within the zone, "short" if there is no interval, else "close".
     """
-    value, low, high = ratio
+    middle_ratio, low, high = ratio
     if np.isnan(low):
-        if 1 / close < value < close:
+        if 1 / close < middle_ratio < close:
             return "close"
         return "short"
-    if low > 1 and value >= close:
+    if low > 1 and middle_ratio >= close:
         return better
-    if high < 1 and value <= 1 / close:
+    if high < 1 and middle_ratio <= 1 / close:
         return worse
     if low > 1 / close and high < close:
         return "none"
@@ -388,12 +388,12 @@ def _moved(jobs, rows: np.ndarray, change: np.ndarray, least: float, measure: st
     if jobs["duration"][rows].mean() < BRIEF:
         borders = (*GROUPS, *BRIEF_GROUPS)
     groups = []
-    for clause, column, border, above in borders:
-        inside = (jobs[column] > border) == above
+    for clause, job_column, border, above in borders:
+        inside = (jobs[job_column] > border) == above
         of_change = change[inside[moved]].sum() / change.sum()
         groups.append(Group(clause, float(of_change), float(inside[rows].mean())))
-    best = max(groups, key=lambda group: group.share - group.jobs)
+    telling_group = max(groups, key=lambda group: group.share - group.jobs)
     named = None
-    if best.share - best.jobs >= FOCUS:
-        named = best
+    if telling_group.share - telling_group.jobs >= FOCUS:
+        named = telling_group
     return Moved(moved, float(change.mean()), float(change.max()), len(moved) / len(rows), named, over)

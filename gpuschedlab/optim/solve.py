@@ -124,10 +124,10 @@ def solve(
     [0.0, 1.0]
     """
     worker = _make(solver, {"gap": gap, "time_limit": time_limit, "work": work, **options})
-    x = getattr(warm, "x", warm)
-    if x is not None and isinstance(program, Program) and np.shape(x) != program.c.shape:
-        raise SolverError(f"solve: found a warm start of shape {np.shape(x)}; expected {program.c.shape}.")
-    return _solved(program, worker, *(() if x is None else (x,)))
+    warm_point = getattr(warm, "x", warm)
+    if warm_point is not None and isinstance(program, Program) and np.shape(warm_point) != program.c.shape:
+        raise SolverError(f"solve: found a warm start of shape {np.shape(warm_point)}; expected {program.c.shape}.")
+    return _solved(program, worker, *(() if warm_point is None else (warm_point,)))
 
 
 def _solved(program, worker, *start) -> Solution:
@@ -144,14 +144,15 @@ def solvers() -> dict[str, tuple[str, str]]:
     """
     home = Path(__file__).parent
     solver_classes = {}
-    for path in home.rglob("*.py"):
-        inside = path.relative_to(home).with_suffix("")
+    for solver_file in home.rglob("*.py"):
+        inside = solver_file.relative_to(home).with_suffix("")
         module = ".".join((__package__, *inside.parts))
         solver_classes |= {
-            solver_word: (module, name) for name, solver_word in SOLVER.findall(path.read_text(encoding="utf-8"))
+            solver_word: (module, class_name)
+            for class_name, solver_word in SOLVER.findall(solver_file.read_text(encoding="utf-8"))
         }
     return dict(sorted(solver_classes.items())) | {
-        name.lower(): (module, name) for name, module in names_of_papers("optim").items()
+        class_name.lower(): (module, class_name) for class_name, module in names_of_papers("optim").items()
     }
 
 
@@ -165,11 +166,11 @@ def _make(solver: str, options: dict):
         if solver != "pop" and not (pop_parts.isdecimal() and int(pop_parts) >= 1):
             raise SolverError(f"solve: found solver {solver!r}; expected pop-K with K parts, such as pop-16.")
         options = {"sessions": Session} | ({"parts": int(pop_parts)} if pop_parts else {}) | options
-    module, name = solvers()[solver_word]
-    kind = getattr(importlib.import_module(module), name)
+    module, class_name = solvers()[solver_word]
+    solver_class = getattr(importlib.import_module(module), class_name)
     try:
-        inspect.signature(kind).bind(**options)
+        inspect.signature(solver_class).bind(**options)
     except TypeError as error:
-        known_options = ", ".join(inspect.signature(kind).parameters)
+        known_options = ", ".join(inspect.signature(solver_class).parameters)
         raise SolverError(f"{solver}: {error}; expected options among {known_options}.") from error
-    return kind(**options)
+    return solver_class(**options)

@@ -36,10 +36,10 @@ def repacked(
         for i in follow:
             present_cells = view.nodes[holder == i, NODE:] if may_stay[i] else cells_kept[:0, NODE:]
             cells_of_jobs.append(present_cells if len(present_cells) and free.hold(present_cells) else find(free, i))
-        count = [len(present_cells) for present_cells in cells_of_jobs]
-        if all(count):
+        cell_counts = [len(present_cells) for present_cells in cells_of_jobs]
+        if all(cell_counts):
             break
-    jobs_without_place = [i for i, present_cells in zip(follow, count, strict=True) if not present_cells]
-    cells = np.concatenate([cells_kept[:0, NODE:], *cells_of_jobs])
-    placed = np.column_stack([np.repeat(follow, count), cells])
+    jobs_without_place = [i for i, present_cells in zip(follow, cell_counts, strict=True) if not present_cells]
+    placed_cells = np.concatenate([cells_kept[:0, NODE:], *cells_of_jobs])
+    placed = np.column_stack([np.repeat(follow, cell_counts), placed_cells])
     return np.concatenate([cells_kept, placed]), jobs_without_place

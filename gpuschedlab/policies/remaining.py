@@ -8,16 +8,16 @@ from gpuschedlab.speeds.elapsed import seconds_to, segment_end
 
 def long_enough(kept: np.ndarray, index: np.ndarray, new: float = 0) -> np.ndarray:
     """Return an array by the rows of jobs in the trace, long enough for these ones; `new`: entries of jobs not seen yet."""
-    more = int(index.max()) + 1 - len(kept)
-    return np.append(kept, np.full(max(more, len(kept)), new, kept.dtype)) if more > 0 else kept
+    missing_rows = int(index.max()) + 1 - len(kept)
+    return np.append(kept, np.full(max(missing_rows, len(kept)), new, kept.dtype)) if missing_rows > 0 else kept
 
 
 def on_types(cluster, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays (C,), a tuple: types, nodes and GPUs of numbers of GPUs, type by type, on the fewest nodes."""
     types = len(cluster.gpu_types)
-    kind = np.repeat(np.arange(types), len(counts))
+    type_of_configuration = np.repeat(np.arange(types), len(counts))
     gpus = np.tile(counts, types)
-    return kind, cluster.fewest_nodes(kind, gpus), gpus
+    return type_of_configuration, cluster.fewest_nodes(type_of_configuration, gpus), gpus
 
 
 def configurations(view, *also: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -76,7 +76,9 @@ def remaining_work(view, rate, types, nodes, gpus, whole_epochs: bool = False) -
         reached = view.progress[elastic]
         if whole_epochs:
             reached = segment_end(speeds, model, reached)
-        kinds = speeds.type_codes(view.cluster.gpu_types)[types[own_of_elastic]]
-        seconds_left[elastic] -= seconds_to(speeds, model, reached, kinds, nodes[own_of_elastic], gpus[own_of_elastic])
+        types_in_table = speeds.type_codes(view.cluster.gpu_types)[types[own_of_elastic]]
+        seconds_left[elastic] -= seconds_to(
+            speeds, model, reached, types_in_table, nodes[own_of_elastic], gpus[own_of_elastic]
+        )
     # Rounded, so that jobs of equal work tie whatever they asked for.
     return np.maximum(np.round(seconds_left * rate[job_rows, own_configuration], 6), 1.0)

@@ -15,9 +15,9 @@ def serve(order, able, gpus, capacity):
     room = capacity.copy()
     for pair in order:
         i = pair // T
-        t = pair % T
-        if able[i, t] and gpus_given[i] == 0 and gpus[i] <= room[t] + 1e-9:
-            gpu_type[i] = t
+        pair_type = pair % T
+        if able[i, pair_type] and gpus_given[i] == 0 and gpus[i] <= room[pair_type] + 1e-9:
+            gpu_type[i] = pair_type
             gpus_given[i] = gpus[i]
-            room[t] -= gpus[i]
+            room[pair_type] -= gpus[i]
     return gpu_type, gpus_given

@@ -120,16 +120,18 @@ class ThemisRounds(Round):
             return Allocation(np.empty(0, np.int64), np.empty(0))
         rate = np.nan_to_num(requested_rates(view))
         able = rate > 0
-        best = np.maximum(rate.max(axis=1), 1e-300)
+        best_rate = np.maximum(rate.max(axis=1), 1e-300)
         work_of_jobs = work_left(view)
-        alone = (view.progress + work_of_jobs) / best * np.maximum(1.0, view.contention)
-        rho = (view.age + work_of_jobs / best) / alone
+        alone = (view.progress + work_of_jobs) / best_rate * np.maximum(1.0, view.contention)
+        rho = (view.age + work_of_jobs / best_rate) / alone
         worst = np.argsort(-rho, kind="stable")
-        count = int(np.ceil((1 - self.f) * n))
-        first = worst[: max(1, count)]
-        jobs_behind_gate = np.setdiff1d(np.arange(n), first)
-        order = np.concatenate([first, jobs_behind_gate[np.argsort(view.attained[jobs_behind_gate], kind="stable")]])
+        gated_jobs = int(np.ceil((1 - self.f) * n))
+        jobs_before_gate = worst[: max(1, gated_jobs)]
+        jobs_behind_gate = np.setdiff1d(np.arange(n), jobs_before_gate)
+        fair_order = np.concatenate(
+            [jobs_before_gate, jobs_behind_gate[np.argsort(view.attained[jobs_behind_gate], kind="stable")]]
+        )
         held_type = np.arange(T) == view.gpu_type[:, None]  # at equal speed a job stays on its type
-        types = np.lexsort((~held_type, -rate), axis=1)[order]
-        gpu_type, gpus = serve((order[:, None] * T + types).ravel(), able, view.gpus, view.capacity.astype(float))
+        types = np.lexsort((~held_type, -rate), axis=1)[fair_order]
+        gpu_type, gpus = serve((fair_order[:, None] * T + types).ravel(), able, view.gpus, view.capacity.astype(float))
         return Allocation(gpu_type, gpus)

@@ -28,13 +28,13 @@ def _ascending(k: dict) -> dict:
     thresholds = sorted(set(k["thresholds"]))[: k["queues"] - 1] or [3250.0][: k["queues"] - 1]
     while len(thresholds) < k["queues"] - 1:
         if thresholds[-1] <= 1e7:
-            more = thresholds[-1] * 10
+            added_threshold = thresholds[-1] * 10
         elif thresholds[0] >= 10:
-            more = thresholds[0] / 10
+            added_threshold = thresholds[0] / 10
         else:
             low, high = max(itertools.pairwise(thresholds), key=lambda pair: pair[1] / pair[0])
-            more = math.sqrt(low * high)
-        thresholds = sorted([*thresholds, more])
+            added_threshold = math.sqrt(low * high)
+        thresholds = sorted([*thresholds, added_threshold])
     return {"thresholds": tuple(thresholds)}
 
 
@@ -42,15 +42,15 @@ def gittins_ranks(services: np.ndarray) -> tuple[float, ...]:
     """Return a tuple of the rank of the Gittins index at each point of the grid of attained service, 0 for the highest."""
     # The index of a job with attained service a is the largest, over quanta d, of P(S - a <= d | S > a) / E[min(S - a,
     # d) | S > a] (section 3.3), with S drawn from `services` (m,), the total service (GPU-s) of jobs of the past.
-    size = np.quantile(np.asarray(services, float), np.linspace(0, 1, min(len(services), 512)))
-    index = np.zeros(GRID)
-    for i, a in enumerate(np.expm1(np.linspace(0, WIDEST, GRID))):
-        service_left = size[size > a] - a
+    service_quantiles = np.quantile(np.asarray(services, float), np.linspace(0, 1, min(len(services), 512)))
+    gittins_index = np.zeros(GRID)
+    for i, attained_service in enumerate(np.expm1(np.linspace(0, WIDEST, GRID))):
+        service_left = service_quantiles[service_quantiles > attained_service] - attained_service
         if len(service_left):
             # Each quantum tried is one of the jobs' ends.
             spent = np.cumsum(service_left) + service_left * np.arange(len(service_left) - 1, -1, -1)
-            index[i] = (np.arange(1, len(service_left) + 1) / spent).max()
-    return tuple(float(r) for r in np.argsort(np.argsort(-index, kind="stable"), kind="stable"))
+            gittins_index[i] = (np.arange(1, len(service_left) + 1) / spent).max()
+    return tuple(float(r) for r in np.argsort(np.argsort(-gittins_index, kind="stable"), kind="stable"))
 
 
 _LOG_SERVICES = np.random.default_rng(0).normal(np.log(600.0), 2.5, 4096)
@@ -119,12 +119,16 @@ class Tiresias(Ordered):
         """Queue, and rank within it."""
         waited = (job.started if job.held > 0 else now) - job.waiting_since
         stretch = now - job.started if job.held > 0 else 0.0
-        before = job.executed - stretch
-        promoted = knobs.starve_limit > 0 and before > 0 and waited * (1 + 1e-9) >= knobs.starve_limit * before
+        executed_before = job.executed - stretch
+        promoted = (
+            knobs.starve_limit > 0
+            and executed_before > 0
+            and waited * (1 + 1e-9) >= knobs.starve_limit * executed_before
+        )
         service = stretch * job.gpus if promoted else job.attained
-        value = service if knobs.metric != TIME else (stretch if promoted else job.executed)
+        attained_in_queue = service if knobs.metric != TIME else (stretch if promoted else job.executed)
         level = 0
-        while level < knobs.queues - 1 and value * (1 + 1e-9) >= knobs.thresholds[level]:
+        while level < knobs.queues - 1 and attained_in_queue * (1 + 1e-9) >= knobs.thresholds[level]:
             level += 1
         if knobs.metric == GITTINS:
             step = int((GRID - 1) * math.log1p(job.attained) / WIDEST + 1e-9)
@@ -138,15 +142,19 @@ class Tiresias(Ordered):
             promotion_time = job.waiting_since + knobs.starve_limit * job.executed
             return promotion_time if knobs.starve_limit > 0 < job.executed and promotion_time > now else math.inf
         stretch = now - job.started
-        before = job.executed - stretch
+        executed_before = job.executed - stretch
         waited = job.started - job.waiting_since
-        promoted = knobs.starve_limit > 0 and before > 0 and waited * (1 + 1e-9) >= knobs.starve_limit * before
+        promoted = (
+            knobs.starve_limit > 0
+            and executed_before > 0
+            and waited * (1 + 1e-9) >= knobs.starve_limit * executed_before
+        )
         pace = 1.0 if knobs.metric == TIME else job.gpus
-        value = stretch * pace if promoted else (job.executed if knobs.metric == TIME else job.attained)
+        attained_in_queue = stretch * pace if promoted else (job.executed if knobs.metric == TIME else job.attained)
         when = math.inf
         for i in range(knobs.queues - 1):
-            if value * (1 + 1e-9) < knobs.thresholds[i]:
-                when = now + (knobs.thresholds[i] - value) / pace
+            if attained_in_queue * (1 + 1e-9) < knobs.thresholds[i]:
+                when = now + (knobs.thresholds[i] - attained_in_queue) / pace
                 break
         if knobs.metric == GITTINS:
             step = int((GRID - 1) * math.log1p(job.attained) / WIDEST + 1e-9)

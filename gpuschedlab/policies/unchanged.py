@@ -19,11 +19,14 @@ class Inputs:
         """Return `Inputs` that keep these attributes of a view, and how long its rates last."""
         has_speeds = view.speeds is not None
         ends = view.speeds.segment_ends(view.model, view.progress) if has_speeds else np.full(len(view.index), np.inf)
-        return cls({name: getattr(view, name) for name in names}, ends)
+        return cls({view_attribute: getattr(view, view_attribute) for view_attribute in names}, ends)
 
     def hold(self, view) -> bool:
         """Whether all is as it was, and rates are, too."""
-        same = all(np.array_equal(value, getattr(view, name)) for name, value in self.seen.items())
+        same = all(
+            np.array_equal(seen_value, getattr(view, view_attribute))
+            for view_attribute, seen_value in self.seen.items()
+        )
         return same and bool((view.progress <= self.ends).all())
 
     def last(self, view) -> bool:

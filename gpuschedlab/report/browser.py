@@ -21,12 +21,12 @@ SWITCHES = (
 
 def find_browser() -> str | None:
     """Return the path (text) of an installed Chromium or Chrome, or that in the environment variable `CHROMIUM`, or None."""
-    names = NAMES
+    browser_names = NAMES
     if chosen := os.environ.get("CHROMIUM"):
-        names = (chosen,)
-    for name in names:
-        if path := shutil.which(name):
-            return path
+        browser_names = (chosen,)
+    for browser_name in browser_names:
+        if browser_path := shutil.which(browser_name):
+            return browser_path
     return None
 
 
@@ -121,17 +121,17 @@ def save_figure(figure, path: str | Path, width: int = 960, height: int = 480) -
         A picture is asked for, and no browser is installed.
     """
     path = Path(path)
-    kind = path.suffix.lower()
-    if kind not in (".html", ".png", ".svg"):
+    file_ending = path.suffix.lower()
+    if file_ending not in (".html", ".png", ".svg"):
         raise RunError(f"save_figure: found {path.name}; expected a name that ends in .png, .svg or .html.")
     from gpuschedlab.plots.web import document
     from gpuschedlab.plots.web.figure import Figure, write_page
 
-    if kind == ".html":
+    if file_ending == ".html":
         return write_page(figure, path)
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as folder:
         page = Path(folder) / "figure.html"
-        if kind == ".png":
+        if file_ending == ".png":
             page.write_text(figure.page(small=False), encoding="utf-8")
             return screenshot(page, path, width, height)
         figure_json = Figure(figure).to_json(validate=False)

@@ -46,52 +46,56 @@ def _unit(name: str) -> str:
 
 def _best(name: str, values: list) -> float | None:
     """Value to mark, when there is a better and a worse, and fewer than half share the best; otherwise None."""
-    numbers = [v for v in values if v is not None]
-    if not METRICS[name].better or name == "seconds" or len(numbers) < 2:
+    metric_numbers = [metric_number for metric_number in values if metric_number is not None]
+    if not METRICS[name].better or name == "seconds" or len(metric_numbers) < 2:
         return None
-    best = max(numbers)
+    best_number = max(metric_numbers)
     if METRICS[name].better == "lower":
-        best = min(numbers)
-    sharing = sum(written(name, v) == written(name, best) for v in numbers)
-    if sharing > len(numbers) / 2:
+        best_number = min(metric_numbers)
+    sharing = sum(written(name, metric_number) == written(name, best_number) for metric_number in metric_numbers)
+    if sharing > len(metric_numbers) / 2:
         return None
-    return best
+    return best_number
 
 
 def comparison_table(runs: dict, censored: bool = False) -> str:
     """Return an HTML table with one row per policy, sortable by every column, the best value of each marked."""
     frame = compare(runs, list(COLUMNS), censored=censored)
-    columns = [c for c in COLUMNS if c not in OPTIONAL or any(frame[c].fill_null(0))]
-    heads = ['<th scope="col"><button type="button">policy</button></th>']
-    for name in columns:
-        button = f'<button type="button">{METRICS[name].label}</button><span class="unit">{_unit(name)}</span>'
-        heads.append(f'<th scope="col" title="{escape(METRICS[name].doc)}">{button}</th>')
-    best = {name: _best(name, frame[name].to_list()) for name in columns}
-    body = []
-    for row in frame.iter_rows(named=True):
-        policy = escape(row["policy"])
+    shown_metrics = [
+        optional_metric
+        for optional_metric in COLUMNS
+        if optional_metric not in OPTIONAL or any(frame[optional_metric].fill_null(0))
+    ]
+    metric_heads = ['<th scope="col"><button type="button">policy</button></th>']
+    for metric in shown_metrics:
+        button = f'<button type="button">{METRICS[metric].label}</button><span class="unit">{_unit(metric)}</span>'
+        metric_heads.append(f'<th scope="col" title="{escape(METRICS[metric].doc)}">{button}</th>')
+    best_of_metric = {metric: _best(metric, frame[metric].to_list()) for metric in shown_metrics}
+    policy_rows = []
+    for policy_row in frame.iter_rows(named=True):
+        policy = escape(policy_row["policy"])
         breakable = policy
-        if not re.search(r"[&<]", row["policy"]):  # a long name may be broken after its signs
+        if not re.search(r"[&<]", policy_row["policy"]):  # a long name may be broken after its signs
             breakable = re.sub(r"([:,=@])", r"\1<wbr>", policy)
-        cells = [f'<th scope="row" data-value="{policy}">{breakable}</th>']
-        for name in columns:
-            cell_text = written(name, row[name])
-            value = row[name]
+        policy_cells = [f'<th scope="row" data-value="{policy}">{breakable}</th>']
+        for metric in shown_metrics:
+            cell_text = written(metric, policy_row[metric])
+            metric_value = policy_row[metric]
             mark = ""
-            if value is None:
-                value = ""
-            elif best[name] is not None and cell_text == written(name, best[name]):
+            if metric_value is None:
+                metric_value = ""
+            elif best_of_metric[metric] is not None and cell_text == written(metric, best_of_metric[metric]):
                 mark = ' class="best"'
-            data_attributes = f'data-label="{METRICS[name].label}" data-value="{value}"'
-            cells.append(f"<td{mark} {data_attributes}>{cell_text}</td>")
-        body.append(f"<tr>{''.join(cells)}</tr>")
+            data_attributes = f'data-label="{METRICS[metric].label}" data-value="{metric_value}"'
+            policy_cells.append(f"<td{mark} {data_attributes}>{cell_text}</td>")
+        policy_rows.append(f"<tr>{''.join(policy_cells)}</tr>")
     caption = (
         "Click a column's name to sort by it; hover over it for what it is. \u2193: lower is better, \u2191: higher is "
         "better; a star marks the best value."
     )
     return (
         f'<table id="comparison" class="cards"><caption>{caption}</caption>'
-        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        f"<thead><tr>{''.join(metric_heads)}</tr></thead><tbody>{''.join(policy_rows)}</tbody></table>"
     )
 
 
@@ -126,7 +130,7 @@ def versions_sentence(runs: dict) -> str:
     lists = []
     for versions in versions_of_runs:
         if versions:
-            lists.append(", ".join(f"{name} {version}" for name, version in versions))
+            lists.append(", ".join(f"{package_name} {version}" for package_name, version in versions))
     if not lists:
         return ""
     return f"The numbers depend on the versions of {escape('; '.join(lists))}. "
@@ -135,9 +139,15 @@ def versions_sentence(runs: dict) -> str:
 def _words(value) -> str:
     """Write a knob or setting in a few words."""
     if isinstance(value, dict):
-        return ", ".join(f"{escape(str(k))} = {_words(v)}" for k, v in value.items()) or "none"
+        return (
+            ", ".join(
+                f"{escape(str(setting_name))} = {_words(setting_value)}"
+                for setting_name, setting_value in value.items()
+            )
+            or "none"
+        )
     if isinstance(value, tuple | list):
-        return ", ".join(_words(v) for v in value)
+        return ", ".join(_words(setting_value) for setting_value in value)
     if isinstance(value, float):
         return f"{value:,.6g}"
     setting_text = str(value)
@@ -148,27 +158,33 @@ def _words(value) -> str:
 
 def _words_table(caption: str, heads: list[str], rows: list[list]) -> str:
     """Table of words; the first cell of a row is its name."""
-    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{_words(v)}</td>" for v in setting_values)}</tr>'
-        for name, *setting_values in rows
+    head_html = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
+    body_html = "".join(
+        f'<tr><th scope="row">{escape(row_name)}</th>{"".join(f"<td>{_words(setting_value)}</td>" for setting_value in settings)}</tr>'
+        for row_name, *settings in rows
     )
-    return (
-        f'<table class="words"><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-    )
+    return f'<table class="words"><caption>{caption}</caption><thead><tr>{head_html}</tr></thead><tbody>{body_html}</tbody></table>'
 
 
 def run_table(runs: dict) -> str:
     """Return HTML tables of all that the runs were made from: settings that all share once, the others one row per policy."""
     left_out = ("seconds", "now", "events")  # results, and what would fill pages
-    infos = {name: {k: v for k, v in run.info.items() if k not in left_out} for name, run in runs.items()}
-    first, *other_infos = infos.values()
-    keys = dict.fromkeys(k for info in infos.values() for k in info)
+    infos = {
+        policy_name: {setting: setting_value for setting, setting_value in run.info.items() if setting not in left_out}
+        for policy_name, run in runs.items()
+    }
+    first_info, *other_infos = infos.values()
+    keys = dict.fromkeys(setting for run_info in infos.values() for setting in run_info)
     keys_by_policy = [
-        k for k in keys if k in ("policy", "knobs") or any(info.get(k) != first.get(k) for info in other_infos)
+        setting
+        for setting in keys
+        if setting in ("policy", "knobs")
+        or any(run_info.get(setting) != first_info.get(setting) for run_info in other_infos)
     ]
-    shared = [[k, first.get(k)] for k in keys if k not in keys_by_policy]
-    policy_settings = [[name, *(info.get(k) for k in keys_by_policy)] for name, info in infos.items()]
+    shared = [[setting, first_info.get(setting)] for setting in keys if setting not in keys_by_policy]
+    policy_settings = [
+        [policy_name, *(run_info.get(setting) for setting in keys_by_policy)] for policy_name, run_info in infos.items()
+    ]
     common = _words_table("The same for all policies", ["setting", "value"], shared)
     return f'<div class="scroll">{common}{_words_table("By policy", ["name", *keys_by_policy], policy_settings)}</div>'
 
@@ -199,19 +215,23 @@ def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOW
     >>> row["mean"], row["change"], row["change_half"]
     (7.5, -0.5, 0.0)
     """
-    names = list(dict.fromkeys(name for summary in summaries for name in summary))
+    policy_names = list(dict.fromkeys(policy_name for summary in summaries for policy_name in summary))
     seed_rows = []
-    for name in names:
+    for policy_name in policy_names:
         for metric in metrics:
-            metric_pairs = [[s.get(policy, {}).get(metric) for policy in (name, names[0])] for s in summaries]
-            numbers = [mine for mine, _ in metric_pairs if mine is not None]
-            ratios = [
-                mine / first - 1 for mine, first in metric_pairs if mine is not None and first and name != names[0]
+            metric_pairs = [
+                [s.get(policy, {}).get(metric) for policy in (policy_name, policy_names[0])] for s in summaries
             ]
-            row = {"policy": name, "metric": metric, "seeds": len(numbers)}
-            row["mean"], row["half"] = mean_interval(np.array(numbers, float))
-            row["change"], row["change_half"] = mean_interval(np.array(ratios, float))
-            seed_rows.append(row)
+            seed_values = [mine for mine, _ in metric_pairs if mine is not None]
+            ratios = [
+                mine / first_value - 1
+                for mine, first_value in metric_pairs
+                if mine is not None and first_value and policy_name != policy_names[0]
+            ]
+            seed_row = {"policy": policy_name, "metric": metric, "seeds": len(seed_values)}
+            seed_row["mean"], seed_row["half"] = mean_interval(np.array(seed_values, float))
+            seed_row["change"], seed_row["change_half"] = mean_interval(np.array(ratios, float))
+            seed_rows.append(seed_row)
     return seed_rows
 
 
@@ -230,21 +250,22 @@ def words(row: dict) -> tuple[str, str]:
 
 def seeds_table(rows: list[dict]) -> str:
     """HTML table of `over_seeds`."""
-    labels = dict.fromkeys(METRICS[row["metric"]].label for row in rows)
-    cells = {}
-    for row in rows:
-        mean, change = words(row)
-        cell = f'<td data-label="{METRICS[row["metric"]].label}">{mean}<span class="unit">{change}</span></td>'
-        cells[row["policy"]] = cells.get(row["policy"], "") + cell
-    heads = "".join(f'<th scope="col">{label}</th>' for label in labels)
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>{policy_cells}</tr>' for name, policy_cells in cells.items()
+    labels = dict.fromkeys(METRICS[seed_row["metric"]].label for seed_row in rows)
+    cells_of_policy = {}
+    for seed_row in rows:
+        mean, change = words(seed_row)
+        cell = f'<td data-label="{METRICS[seed_row["metric"]].label}">{mean}<span class="unit">{change}</span></td>'
+        cells_of_policy[seed_row["policy"]] = cells_of_policy.get(seed_row["policy"], "") + cell
+    metric_heads = "".join(f'<th scope="col">{metric_label}</th>' for metric_label in labels)
+    body_html = "".join(
+        f'<tr><th scope="row">{escape(policy_name)}</th>{policy_cells}</tr>'
+        for policy_name, policy_cells in cells_of_policy.items()
     )
     caption = (
-        f"{max(row['seeds'] for row in rows)} seeds: means with 95 % intervals; below them the difference from "
+        f"{max(seed_row['seeds'] for seed_row in rows)} seeds: means with 95 % intervals; below them the difference from "
         f"{escape(rows[0]['policy'])}, paired seed by seed. Where such an interval spans 0, the seeds do not decide."
     )
     return (
         f'<section id="seeds"><h2>Over several seeds</h2><table class="cards"><caption>{caption}</caption>'
-        f"<thead><tr><th scope='col'>policy</th>{heads}</tr></thead><tbody>{body}</tbody></table></section>"
+        f"<thead><tr><th scope='col'>policy</th>{metric_heads}</tr></thead><tbody>{body_html}</tbody></table></section>"
     )

@@ -40,7 +40,7 @@ def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[s
     return {
         "jct": [jct_cdf(runs, 300, censored).draw()],
         "load": [_with_logarithmic_queues(load_over_time(runs, 250))],
-        "gantt": [gantt(run, *window, limit=share, name=name).draw() for name, run in runs.items()],
+        "gantt": [gantt(run, *window, limit=share, name=policy_name).draw() for policy_name, run in runs.items()],
         "slowdown": [slowdown_by_size(runs, censored).draw()],
         "fairness": [fairness_cdf(runs, 300, censored).draw()],
         "interruptions": [interruptions(runs).draw()],
@@ -62,7 +62,7 @@ def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
     """Return HTML of the figure of a section of the page, with a choice of the run if it has one for each."""
     choice = ""
     if len(drawings) > 1:
-        options = "".join(f"<option>{escape(name)}</option>" for name in names)
+        options = "".join(f"<option>{escape(policy_name)}</option>" for policy_name in names)
         choose = f'<label for="{anchor}-choice">Policy</label><select id="{anchor}-choice">{options}</select>'
         choice = f'<p class="screen">{choose}</p>'
     # JSON that may stand in a script element.
@@ -80,7 +80,7 @@ def _named_colours(compared: Comparison, censored: bool) -> str:
     """Return the style of the names in the first sentence, in the colours of their lines; "" if no policy has run."""
     colours = colours_of(compared.runs)
     roles = zip(("now", "ref"), compared.pair(censored=censored))
-    return " ".join(f"b.{role} {{ color: {colours[name]}; }}" for role, name in roles)
+    return " ".join(f"b.{role} {{ color: {colours[policy_name]}; }}" for role, policy_name in roles)
 
 
 def _page(compared: Comparison, title: str, window, censored: bool, command: str, seeds: list[dict] | None) -> str:
@@ -104,7 +104,7 @@ def _page(compared: Comparison, title: str, window, censored: bool, command: str
         style=f"{(here / 'page.css').read_text()}{web.css()}{_named_colours(compared, censored)}",
         outcome=compared.html(censored=censored),
         trace=trace_sentence(runs, censored),
-        left="".join(f"<p>{escape(line)}</p>" for line in left_of(runs)),
+        left="".join(f"<p>{escape(rest_line)}</p>" for rest_line in left_of(runs)),
         comparison=comparison_table(runs, censored),
         seeds=seeds_section,
         hours=f"{(window[1] - window[0]) / 3600:.3g}",
@@ -167,8 +167,8 @@ def write_report(
     title = title or usual_title
     report_html = _page(compared, title, window, censored, command, seeds)
     try:
-        with whole(path) as part:
-            part.write_text(report_html, encoding="utf-8")
+        with whole(path) as part_file:
+            part_file.write_text(report_html, encoding="utf-8")
     except OSError as error:
         earlier = ""
         if path.exists():

@@ -35,8 +35,8 @@ class Played:
         trace, history = self._parts(seed)
         learns = history is not None and not self.knobs.get("history")
         estimator = estimator_of(self.estimator or ("runtime" if learns else "oracle"))
-        before = {"history": history, "warm": self.warm_jobs(seed)}
-        return self.conditions.scenario(trace, machines, before, estimator, seed)
+        jobs_before = {"history": history, "warm": self.warm_jobs(seed)}
+        return self.conditions.scenario(trace, machines, jobs_before, estimator, seed)
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,14 @@ def with_past(trace: pl.DataFrame, first: float, before: str) -> tuple[pl.DataFr
 def parted(trace: pl.DataFrame, cut: float, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a pair of frames: jobs submitted at an instant (s) or later, and those before; the instant is the zero of both."""
     history_jobs = trace.filter(pl.col("submit") < cut)
-    new = trace.filter(pl.col("submit") >= cut)
-    if history_jobs.is_empty() or new.is_empty():
+    played_jobs = trace.filter(pl.col("submit") >= cut)
+    if history_jobs.is_empty() or played_jobs.is_empty():
         raise TraceError(
-            f"history: found {history_jobs.height:,} jobs before {name} and {new.height:,} after it; expected some of both. Choose "
+            f"history: found {history_jobs.height:,} jobs before {name} and {played_jobs.height:,} after it; "
+            "expected some of both. Choose "
             "fewer days, or a longer trace."
         )
-    return new.with_columns(pl.col("submit") - cut), history_jobs.with_columns(pl.col("submit") - cut)
+    return played_jobs.with_columns(pl.col("submit") - cut), history_jobs.with_columns(pl.col("submit") - cut)
 
 
 def past_in_words(history: pl.DataFrame | None, before: str) -> str:

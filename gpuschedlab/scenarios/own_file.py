@@ -102,21 +102,25 @@ class OwnFile(Played, Recipe):
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Return a pair of frames: the jobs that are played, and those before, None if there are none."""
         trace = self._sized(self.log.trace)
-        first = trace["submit"].min()
-        last = trace["submit"].max()
+        first_submission = trace["submit"].min()
+        last_submission = trace["submit"].max()
         if not self.history:
-            return with_past(trace, first, self.before)
-        if first == last:
+            return with_past(trace, first_submission, self.before)
+        if first_submission == last_submission:
             raise TraceError(f"{self.file}: found all jobs at one instant; expected some earlier, as history.")
-        return parted(trace, first + self.history * (last - first), f"{self.history:.0%} of its span")
+        return parted(
+            trace,
+            first_submission + self.history * (last_submission - first_submission),
+            f"{self.history:.0%} of its span",
+        )
 
     def _sized(self, trace: pl.DataFrame) -> pl.DataFrame:
         """Return a trace (frame) cut to the days and jobs requested after the history, and brought to the load requested."""
-        start = trace["submit"].min() + (days_in(self.before) or 0.0) * DAY
+        played_from = trace["submit"].min() + (days_in(self.before) or 0.0) * DAY
         if self.days:
-            trace = trace.filter(pl.col("submit") < start + self.days * DAY)
+            trace = trace.filter(pl.col("submit") < played_from + self.days * DAY)
         if self.jobs:
-            trace = trace.head(int((trace["submit"] < start).sum()) + self.jobs)
+            trace = trace.head(int((trace["submit"] < played_from).sum()) + self.jobs)
         if self.load is None:
             return trace
         return scale_load(trace, load=self.load, cluster_gpus=self.conditions.gpus or self.machines.total_gpus)

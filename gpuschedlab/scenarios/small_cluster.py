@@ -53,12 +53,12 @@ def jobs_of(small: SmallCluster, rng: int) -> pl.DataFrame:
     from scipy.special import erfinv
 
     draw = np.random.default_rng(rng)
-    kind, odd, pick, gap, size = (draw.random(small.jobs) for _ in range(5))
+    size_draw, odd, pick, gap, duration_draw = (draw.random(small.jobs) for _ in range(5))
     few = np.array([1, 1, 2, 4])[(pick * 4).astype(int)]
     uneven = np.array([3, 5, 6])[(pick * 3).astype(int)]
     gpus_of_large_jobs = np.array([8, 16])[(pick * 2).astype(int)]
-    gpus = np.where(kind < small.large, gpus_of_large_jobs, np.where(odd < small.odd, uneven, few))
-    normal = erfinv(2 * size.clip(1e-6, 1 - 1e-6) - 1)
+    gpus = np.where(size_draw < small.large, gpus_of_large_jobs, np.where(odd < small.odd, uneven, few))
+    normal = erfinv(2 * duration_draw.clip(1e-6, 1 - 1e-6) - 1)
     duration = np.round(np.exp(7.7 + 0.9 * np.sqrt(2) * normal), 0).clip(60, 40_000)
     return arriving(gpus, duration, gap, small.load * small.nodes * 8).with_columns(model=pl.lit("net"))
 

@@ -131,12 +131,12 @@ class Week(Played, Recipe):
         weeks = []
         weekly = self._weekly
         for back in range(math.ceil(self.warm / WEEK_DAYS), 0, -1):
-            start = -back * WEEK_DAYS * DAY
-            inside = pl.col("submit") >= -self.warm * DAY - start
-            job_matters = (pl.col("duration") >= SHORT) | (pl.col("submit") >= -DAY - start)
+            week_start = -back * WEEK_DAYS * DAY
+            inside = pl.col("submit") >= -self.warm * DAY - week_start
+            job_matters = (pl.col("duration") >= SHORT) | (pl.col("submit") >= -DAY - week_start)
             jobs = week_of(weekly, seed - back).filter(inside & job_matters)
-            name = pl.format("week{}-{}", pl.lit(-back), pl.col("job_id"))
-            weeks.append(jobs.with_columns(pl.col("submit") + start, job_id=name))
+            warm_name = pl.format("week{}-{}", pl.lit(-back), pl.col("job_id"))
+            weeks.append(jobs.with_columns(pl.col("submit") + week_start, job_id=warm_name))
         return pl.concat(weeks)
 
     @property
@@ -206,22 +206,27 @@ def bend(calibration: Calibration, shape: Shape) -> Calibration:
     arrivals = calibration.arrivals
     marks = calibration.marks
     if shape.burstiness != 1:
-        residual = tuple(_tuple(np.asarray(row, float) ** shape.burstiness) for row in arrivals.residual)
+        residual = tuple(
+            _tuple(np.asarray(calibrated_row, float) ** shape.burstiness) for calibrated_row in arrivals.residual
+        )
         arrivals = replace(arrivals, residual=residual)
     if shape.large:
         share = np.asarray(marks.gpu_share) * np.asarray(marks.gpus) ** shape.large
         marks = replace(marks, gpu_share=_tuple(share / share.sum()))
     if shape.tail != 1:
-        duration_rows = ((np.asarray(row), float(np.median(row))) for row in marks.duration)
+        duration_rows = (
+            (np.asarray(calibrated_row), float(np.median(calibrated_row))) for calibrated_row in marks.duration
+        )
         duration_rows = tuple(
-            _tuple(np.maximum(1.0, middle * (row / middle) ** shape.tail)) for row, middle in duration_rows
+            _tuple(np.maximum(1.0, middle * (calibrated_row / middle) ** shape.tail))
+            for calibrated_row, middle in duration_rows
         )
         marks = replace(marks, duration=duration_rows)
     return replace(calibration, arrivals=arrivals, marks=marks)
 
 
 def _tuple(values: np.ndarray) -> tuple:
-    return tuple(float(v) for v in values)
+    return tuple(float(calibrated_value) for calibrated_value in values)
 
 
 @dataclass(frozen=True)
@@ -256,10 +261,12 @@ class Generated:
     def pieces(self, rng: int = 0) -> Iterator[None]:
         """Yield None at each pause while the trace of a seed is made, and return the trace, a frame, at the end."""
         options = dict(self.options)
-        start = options.pop("start", None)
-        return generate_in_pieces(self.preset, Amount(**options), start, rng)
+        start_of_trace = options.pop("start", None)
+        return generate_in_pieces(self.preset, Amount(**options), start_of_trace, rng)
 
     def code(self, rng: int = 0) -> str:
         """Write the expression that makes the trace, as text."""
-        options_in_words = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        options_in_words = "".join(
+            f", {option_name}={option_value!r}" for option_name, option_value in self.options.items()
+        )
         return f"lab.generate({self.preset!r}{options_in_words}, rng={rng})"

@@ -56,18 +56,18 @@ class Jobs(Part):
 
     def __init__(self, simulation):
         job = fields_of(simulation.state.job, {*JOB.values(), "state", "attained", "starts"}, RARE)
-        body = fields_of(simulation.state.body, {*BODY.values(), "first", "end"}, RARE)
+        body_fields = fields_of(simulation.state.body, {*BODY.values(), "first", "end"}, RARE)
         job_bodies = simulation.prepared.body
         self.trace = simulation.prepared.trace
         self.types = simulation.cluster.gpu_types
-        self.names = (*(name for name in self.trace if name not in ORDER), *ORDER)
-        started = np.isfinite(body["first"])
+        self.names = (*(column_name for column_name in self.trace if column_name not in ORDER), *ORDER)
+        started = np.isfinite(body_fields["first"])
         done = job["state"] == DONE
-        body["first"][~started] = np.nan
-        body["end"][~done] = np.nan
-        self.own = {"start": body["first"], "end": body["end"]}
-        self.own |= {name: job[field] for name, field in JOB.items()}
-        self.own |= {name: body[field] for name, field in BODY.items()}
+        body_fields["first"][~started] = np.nan
+        body_fields["end"][~done] = np.nan
+        self.own = {"start": body_fields["first"], "end": body_fields["end"]}
+        self.own |= {column_name: job[field] for column_name, field in JOB.items()}
+        self.own |= {column_name: body_fields[field] for column_name, field in BODY.items()}
         job["attained"] *= job_bodies["jobs"]
         self.own["attained"] = job["attained"]
         self.own["restarts"] = np.maximum(job["starts"] - 1, 0).astype(np.int32)
@@ -75,7 +75,7 @@ class Jobs(Part):
         if np.isfinite(job_bodies["limit"]).any():
             timed_out = simulation.state.body["timed_out"] == 1
             self.own |= {"limit": job_bodies["limit"] - simulation.limits["over"], "timed_out": timed_out}
-            self.names = (*(name for name in self.names if name not in LIMITED), *LIMITED)
+            self.names = (*(column_name for column_name in self.names if column_name not in LIMITED), *LIMITED)
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name == "jct":
@@ -94,13 +94,21 @@ class Jobs(Part):
     def frame(self) -> pl.DataFrame:
         """Return the frame `Run.jobs`."""
         job_columns = {
-            name: pl.Series(name, self[name], nan_to_null=name in ORDER[:3]) for name in ORDER if name != "gpu_type"
+            column_name: pl.Series(column_name, self[column_name], nan_to_null=column_name in ORDER[:3])
+            for column_name in ORDER
+            if column_name != "gpu_type"
         }
         job_columns["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(_null(self.own["gpu_type"]))
         job_columns["source"] = _null(self.own["source"])
-        job_columns |= {name: pl.Series(self.own[name]) for name in LIMITED if name in self.own}
+        job_columns |= {
+            column_name: pl.Series(self.own[column_name]) for column_name in LIMITED if column_name in self.own
+        }
         return self.trace.frame.with_columns(
-            **{name: job_columns[name] for name in (*ORDER, *LIMITED) if name in job_columns}
+            **{
+                column_name: job_columns[column_name]
+                for column_name in (*ORDER, *LIMITED)
+                if column_name in job_columns
+            }
         )
 
 
@@ -111,9 +119,9 @@ class Timeline(Part):
 
     def __init__(self, simulation, last: bool):
         state = simulation.state
-        count = int(simulation.state.scalar["ticks"][0])
-        ends = count > 0 and state.ticks["time"][count - 1] < simulation.now
-        self.ticks = state.ticks[: count + ends] if last else copied(state.ticks[: count + ends])
+        tick_count = int(simulation.state.scalar["ticks"][0])
+        ends = tick_count > 0 and state.ticks["time"][tick_count - 1] < simulation.now
+        self.ticks = state.ticks[: tick_count + ends] if last else copied(state.ticks[: tick_count + ends])
         if ends:
             self.ticks[-1] = self.ticks[-2]
             self.ticks["time"][-1] = simulation.now
@@ -125,7 +133,7 @@ class Timeline(Part):
 
     def frame(self) -> pl.DataFrame:
         """Return the frame `Run.timeline`."""
-        return pl.DataFrame({name: self[name] for name in self.names})
+        return pl.DataFrame({column_name: self[column_name] for column_name in self.names})
 
 
 class Allocations(Part):
@@ -154,10 +162,14 @@ class Allocations(Part):
 
     def frame(self) -> pl.DataFrame:
         """Return the frame `Run.allocations`."""
-        stretch_columns = {name: self[name] for name in self.names if name != "gpu_type" and name not in NULLS}
+        stretch_columns = {
+            column_name: self[column_name]
+            for column_name in self.names
+            if column_name != "gpu_type" and column_name not in NULLS
+        }
         stretch_columns["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(self.node_type[self.rows["node"]])
-        stretch_columns |= {name: _null(self.rows[name]) for name in NULLS}
-        return pl.DataFrame({name: stretch_columns[name] for name in self.names})
+        stretch_columns |= {column_name: _null(self.rows[column_name]) for column_name in NULLS}
+        return pl.DataFrame({column_name: stretch_columns[column_name] for column_name in self.names})
 
 
 class Rows(Part):
@@ -166,10 +178,10 @@ class Rows(Part):
     def __init__(self, rows: list[tuple], schema: dict):
         self.schema = schema
         self.names = tuple(schema)
-        columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+        row_columns = zip(*rows, strict=True) if rows else [()] * len(schema)
         self.columns = {
-            name: np.array(column, object if dtype == pl.Utf8 else float)
-            for (name, dtype), column in zip(schema.items(), columns, strict=True)
+            column_name: np.array(row_column, object if dtype == pl.Utf8 else float)
+            for (column_name, dtype), row_column in zip(schema.items(), row_columns, strict=True)
         }
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -191,8 +203,8 @@ def parts_of(simulation, last: bool = False) -> dict[str, Part | pl.DataFrame]:
     pools = Rows(simulation.pools, POOLS)
     if simulation.pools and simulation.cluster.events:
         pools = limited_to_up(pools.frame(), allocations.frame(), simulation.cluster, simulation.now)
-    parts = {"timeline": timeline, "allocations": allocations, "rounds": rounds, "pools": pools}
-    return {"jobs": Jobs(simulation)} | parts
+    run_parts = {"timeline": timeline, "allocations": allocations, "rounds": rounds, "pools": pools}
+    return {"jobs": Jobs(simulation)} | run_parts
 
 
 def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Cluster, now: float) -> pl.DataFrame:
@@ -200,16 +212,16 @@ def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Clust
     if pools.is_empty() or not cluster.events:
         return pools
     limited_pools = []
-    for kind, gpu_type in enumerate(cluster.gpu_types):
+    for type_number, gpu_type in enumerate(cluster.gpu_types):
         pools_of_type = pools.filter(gpu_type=gpu_type)
         stretches_of_type = allocations.filter(~pl.col("guest"), gpu_type=gpu_type)
         if pools_of_type.height:
             limited_pools.append(
                 _limited(
                     pools_of_type,
-                    *(stretches_of_type[c].to_numpy() for c in ("gpus", "start", "end")),
+                    *(stretches_of_type[stretch_column].to_numpy() for stretch_column in ("gpus", "start", "end")),
                     cluster,
-                    kind,
+                    type_number,
                     now,
                 )
             )
@@ -219,25 +231,25 @@ def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Clust
 def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.DataFrame:
     """Return a frame of the reservations of one type, anew at each of their rows and of the outages."""
     outages = [e for e in cluster.events if cluster.node_type[e.node] == kind]
-    times = {*pools["time"].to_list(), *(t for e in outages for t in (e.start, e.end) if t <= now)}
+    pool_instants = {*pools["time"].to_list(), *(t for e in outages for t in (e.start, e.end) if t <= now)}
     asked_gpus = {}
     logged_gpus = {}
     pool_rows = []
     next_change = 0
     pool_changes = pools.select("time", "name", "gpus").rows()
-    for time in sorted(times):
-        while next_change < len(pool_changes) and pool_changes[next_change][0] <= time:
+    for pool_instant in sorted(pool_instants):
+        while next_change < len(pool_changes) and pool_changes[next_change][0] <= pool_instant:
             asked_gpus[pool_changes[next_change][1]] = pool_changes[next_change][2]
             next_change += 1
-        down = {e.node for e in outages if e.start <= time < e.end}
+        down = {e.node for e in outages if e.start <= pool_instant < e.end}
         up = cluster.capacity[kind] - sum(int(cluster.node_gpus[n]) for n in down)
-        over = sum(asked_gpus.values()) - (up - float(gpus[(start <= time) & (time < end)].sum()))
-        for name in sorted(asked_gpus):
-            lost = min(asked_gpus[name], over) if over > NOTHING else 0.0
+        over = sum(asked_gpus.values()) - (up - float(gpus[(start <= pool_instant) & (pool_instant < end)].sum()))
+        for pool_name in sorted(asked_gpus):
+            lost = min(asked_gpus[pool_name], over) if over > NOTHING else 0.0
             over -= lost
-            if logged_gpus.get(name, 0.0) != asked_gpus[name] - lost:
-                logged_gpus[name] = asked_gpus[name] - lost
-                pool_rows.append((time, name, cluster.gpu_types[kind], logged_gpus[name]))
+            if logged_gpus.get(pool_name, 0.0) != asked_gpus[pool_name] - lost:
+                logged_gpus[pool_name] = asked_gpus[pool_name] - lost
+                pool_rows.append((pool_instant, pool_name, cluster.gpu_types[kind], logged_gpus[pool_name]))
     return pl.DataFrame(pool_rows, schema=POOLS, orient="row").select(pools.columns)
 
 
@@ -255,10 +267,10 @@ class Made:
     def __get__(self, run, owner: type | None = None) -> pl.DataFrame:
         if run is None:
             return self
-        part = vars(run)[self.name]
-        if isinstance(part, Part):
-            part = vars(run)[self.name] = part.frame()
-        return part
+        run_part = vars(run)[self.name]
+        if isinstance(run_part, Part):
+            run_part = vars(run)[self.name] = run_part.frame()
+        return run_part
 
     def __set__(self, run, part: pl.DataFrame | Part):
         vars(run)[self.name] = part

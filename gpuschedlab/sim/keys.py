@@ -50,8 +50,8 @@ def _check_class(cls: type):
             f"{cls.__name__} can be changed after it was made; expected @dataclass(frozen=True) above the class."
         )
     if issubclass(cls, Ordered):
-        for name in KEYS:
-            _check_key(cls, name, ("now", "job", "knobs"))
+        for key_name in KEYS:
+            _check_key(cls, key_name, ("now", "job", "knobs"))
         _check_key(cls, "standing", ("now", "usage", "tree", "knobs"))
 
 
@@ -81,55 +81,57 @@ def _check_key(cls: type, name: str, arguments: tuple[str, ...]):
 def _fields_read(code) -> list[tuple[str, str]]:
     """Return the attributes that are read straight from a local variable: a list of (variable, attribute), in order."""
     attributes_read = []
-    last = None
+    loaded_variable = None
     for step in dis.get_instructions(code):
-        if step.opname == "LOAD_ATTR" and isinstance(last, str):
-            attributes_read.append((last, step.argval))
+        if step.opname == "LOAD_ATTR" and isinstance(loaded_variable, str):
+            attributes_read.append((loaded_variable, step.argval))
         # Python 3.13 loads two at a time: the attribute is of the second.
         loads = step.opname.startswith("LOAD_FAST")
-        last = (step.argval[-1] if isinstance(step.argval, tuple) else step.argval) if loads else None
+        loaded_variable = (step.argval[-1] if isinstance(step.argval, tuple) else step.argval) if loads else None
     return attributes_read
 
 
 def _no_knob(cls: type, field: str) -> str:
-    names = [*knobs_of(cls), *data_of(cls)]
+    knob_names = [*knobs_of(cls), *data_of(cls)]
     if hasattr(cls, field) or field in cls.__dataclass_fields__:
-        value = getattr(cls, field, ...)
-        kind = type(value).__name__ if isinstance(value, bool | int | float) else "float"
+        class_value = getattr(cls, field, ...)
+        type_word = type(class_value).__name__ if isinstance(class_value, bool | int | float) else "float"
         return (
             f"{cls.__name__}.{field} has no range, so it is no knob. Declare it as "
-            f"{field}: Annotated[{kind}, Knob(low, high)] = {value!r}."
+            f"{field}: Annotated[{type_word}, Knob(low, high)] = {class_value!r}."
         )
-    near = get_close_matches(field, names, 1)
+    near = get_close_matches(field, knob_names, 1)
     advice = f"did you mean {near[0]}? " if near else ""
-    return f"{advice}{cls.__name__} has no such knob; its knobs are {', '.join(names) or 'none'}."
+    return f"{advice}{cls.__name__} has no such knob; its knobs are {', '.join(knob_names) or 'none'}."
 
 
 @cache
 def knob_dtype(cls: type) -> np.dtype:
     """Numpy dtype of a record of a policy's knobs, as compiled keys see them."""
-    kinds = {"float": "f8", "int": "i8", "bool": "i8", "choice": "i8"}
+    dtype_of_kind = {"float": "f8", "int": "i8", "bool": "i8", "choice": "i8"}
     knob_fields = [
-        (k.name, "f8", (k.knob.many,)) if k.kind == "floats" else (k.name, kinds[k.kind])
-        for k in knobs_of(cls).values()
+        (knob_info.name, "f8", (knob_info.knob.many,))
+        if knob_info.kind == "floats"
+        else (knob_info.name, dtype_of_kind[knob_info.kind])
+        for knob_info in knobs_of(cls).values()
     ]
-    knob_fields += [(name, "f8", (many,)) for name, many in data_of(cls).items()]
+    knob_fields += [(learnt_name, "f8", (many,)) for learnt_name, many in data_of(cls).items()]
     return np.dtype(knob_fields or [("none", "i8")], align=True)
 
 
 def knob_record(policy) -> np.ndarray:
     """Return an array (1,), the record of a policy's knobs."""
     record = np.zeros(1, knob_dtype(type(policy)))
-    for k in knobs_of(policy).values():
-        value = getattr(policy, k.name)
-        if k.kind == "choice":
-            value = k.knob.choices.index(value)
-        elif k.kind == "floats":
-            value = tuple(value) + (np.inf,) * (k.knob.many - len(value))
-        record[k.name] = value
-    for name, many in data_of(type(policy)).items():
-        learnt_values = getattr(policy, name)
-        record[name] = tuple(learnt_values) + (np.inf,) * (many - len(learnt_values))
+    for knob_info in knobs_of(policy).values():
+        knob_value = getattr(policy, knob_info.name)
+        if knob_info.kind == "choice":
+            knob_value = knob_info.knob.choices.index(knob_value)
+        elif knob_info.kind == "floats":
+            knob_value = tuple(knob_value) + (np.inf,) * (knob_info.knob.many - len(knob_value))
+        record[knob_info.name] = knob_value
+    for learnt_name, many in data_of(type(policy)).items():
+        learnt_values = getattr(policy, learnt_name)
+        record[learnt_name] = tuple(learnt_values) + (np.inf,) * (many - len(learnt_values))
     return records(record)
 
 
@@ -173,9 +175,9 @@ def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
                 compiled = numba.cfunc(signature, error_model="numpy")(function)
             return Compiled(compiled, kind)
     except Exception as error:  # numba raises many kinds; the message is what helps
-        lines = [line for line in str(error).splitlines() if line.strip()]
+        error_lines = [error_line for error_line in str(error).splitlines() if error_line.strip()]
         raise PolicyError(
-            f"{who} does not compile: {' '.join(lines[-3:])[:400]} "
+            f"{who} does not compile: {' '.join(error_lines[-3:])[:400]} "
             "Use arithmetic, math and the fields of `now`, `job` and `knobs`; it must return a number (`standing`: an array of them)."
         ) from error
 
@@ -214,7 +216,7 @@ def calls_of(policy) -> tuple[tuple, np.ndarray, object]:
     policy = policy if isinstance(policy, Ordered) else _InOrder()
     cls = type(policy)
     dtype = knob_dtype(type(policy))
-    calls = [_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in KEYS]
+    calls = [_compiled(getattr(cls, key_name), dtype, f"{cls.__name__}.{key_name}") for key_name in KEYS]
     looks = policy.period > 0
     calls.append(_compiled(cls.standing, dtype, f"{cls.__name__}.standing", STANDING) if looks else None)
     calls.append(_compiled(cls.planner, dtype, f"{cls.__name__}.planner", PLANNER) if policy.planned else None)

@@ -72,18 +72,18 @@ class Policy(Knobbed):
 
     def _number(self, name: str) -> float:
         """Return an attribute that is a number (float), checked against LIMITS."""
-        value = getattr(self, name)
+        rule_value = getattr(self, name)
         low, high, expected = LIMITS[name]
-        if not isinstance(value, int | float | np.number) or not low <= value <= high:
-            raise PolicyError(f"{self.name}.{name}: found {value!r}; expected {expected}.")
-        return float(value)
+        if not isinstance(rule_value, int | float | np.number) or not low <= rule_value <= high:
+            raise PolicyError(f"{self.name}.{name}: found {rule_value!r}; expected {expected}.")
+        return float(rule_value)
 
     def _flag(self, name: str) -> bool:
         """Return an attribute that is true or false, a bool."""
-        value = getattr(self, name)
-        if not isinstance(value, bool | np.bool_):
-            raise PolicyError(f"{self.name}.{name}: found {value!r}; expected True or False.")
-        return bool(value)
+        rule_flag = getattr(self, name)
+        if not isinstance(rule_flag, bool | np.bool_):
+            raise PolicyError(f"{self.name}.{name}: found {rule_flag!r}; expected True or False.")
+        return bool(rule_flag)
 
     def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
         """Return the accounts to which jobs are charged, a pair, or None: those of `charged`, each with one share.

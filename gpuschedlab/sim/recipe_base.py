@@ -22,8 +22,8 @@ def arriving(gpus: np.ndarray, duration: np.ndarray, gap: np.ndarray, busy: floa
     """Return a trace (frame) of jobs that come at random: exponential gaps, from uniform numbers `gap`, keep `busy` GPUs busy."""
     gaps = -np.log1p(-gap)
     submit = np.cumsum(gaps) / gaps.sum() * float((gpus * duration).sum()) / busy
-    names = [f"{i}" for i in range(len(gpus))]
-    return pl.DataFrame({"job_id": names, "submit": submit.round(0), "gpus": gpus, "duration": duration})
+    job_ids = [f"{i}" for i in range(len(gpus))]
+    return pl.DataFrame({"job_id": job_ids, "submit": submit.round(0), "gpus": gpus, "duration": duration})
 
 
 def errors_of(noisy: Noisy, seed: int) -> Noisy | None:

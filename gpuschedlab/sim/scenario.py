@@ -127,8 +127,8 @@ class Scenario:
             settled["warm"] = validated_warm(self.warm, settled["trace"])
         if callable(self.speeds) and not isinstance(self.speeds, type):
             settled["speeds"] = self.speeds(self.cluster)
-        for name, value in settled.items():
-            object.__setattr__(self, name, value)
+        for part_name, settled_part in settled.items():
+            object.__setattr__(self, part_name, settled_part)
         check_kinds(self.delays, self.estimator, self.speeds)
         listed = with_lists(self.trace, self.cluster, self.types)
         if listed is not self.trace:
@@ -302,7 +302,7 @@ class Scenario:
 
     def __getstate__(self):
         self._settle()
-        learnt = {name: value for name, value in self._common.items() if name != "prepared"}
+        learnt = {part_name: learnt_part for part_name, learnt_part in self._common.items() if part_name != "prepared"}
         return vars(self) | {"_common": learnt}
 
     def __setstate__(self, parts):
@@ -354,10 +354,10 @@ class Scenario:
         from gpuschedlab.sim.rounds.view import View
 
         policy = self.fitted(policy)
-        state, index = state_by_hand(self.prepared, policy, now, arrays)
-        view = View(state, self.prepared, index, memory=policy.begin())
-        for name, view_array in arrays.items():  # what the state does not hold
-            setattr(view, name, view_array)
+        state, job_rows = state_by_hand(self.prepared, policy, now, arrays)
+        view = View(state, self.prepared, job_rows, memory=policy.begin())
+        for array_name, view_array in arrays.items():  # what the state does not hold
+            setattr(view, array_name, view_array)
         return view
 
     def run(self, policy: Policy, *, log: bool | str = False) -> Run:
@@ -394,6 +394,7 @@ class Scenario:
 
     def _repr_html_(self):
         html_rows = "".join(
-            f"<tr><th>{name}</th><td>{escape(str(value))}</td></tr>" for name, value in self.summary().items()
+            f"<tr><th>{part_name}</th><td>{escape(str(part_value))}</td></tr>"
+            for part_name, part_value in self.summary().items()
         )
         return f"<table>{html_rows}</table>"

@@ -92,7 +92,7 @@ class Simulation:
         self.estimator = scenario.knowledge
         self.delays = scenario.delays
         self.rng = scenario.seed
-        self.limits = {name: getattr(scenario, name) for name in ("limits", "over", "types")}
+        self.limits = {limit_name: getattr(scenario, limit_name) for limit_name in ("limits", "over", "types")}
         self.memory = _begun(self.policy)
         self.reserved: dict[str, np.ndarray] = {}
         self.rounds: list[tuple] = []
@@ -137,7 +137,7 @@ class Simulation:
 
     def advance(self, until: float, most: float = np.inf):
         """Go on until an instant (s) without gathering frames, or stop before it once the logs hold `most` rows."""
-        begin = time.perf_counter()
+        wall_begin = time.perf_counter()
         self._begin_until(until)
         try:
             with interrupts():
@@ -149,7 +149,7 @@ class Simulation:
             self.until = self.now
             raise
         finally:
-            self.seconds += time.perf_counter() - begin
+            self.seconds += time.perf_counter() - wall_begin
 
     def go(self, until: float, most: float = np.inf, *, watch: bool = False):
         """Go on as `advance` does, without a log; `watch`: an error if jobs start over and over without progress."""
@@ -192,7 +192,7 @@ class Simulation:
     def _to_round(self, until: float, most: float, watch: bool) -> bool:
         """Go on until a round is due (return True), an instant (s), or the logs hold `most` rows; `watch` as in `go`."""
         while not self.over:
-            before = self.now
+            clock_before = self.now
             job_counts = counts_of(self.state)
             code = advance(self.state, float(until))
             if code == FULL and len(self.state.ticks) + len(self.state.stretches) > most:
@@ -201,9 +201,9 @@ class Simulation:
                 self._grow(watch)
             elif code == FAULT:
                 self.raise_fault()
-            elif code == PAUSED and self.now - before < SHORTEST and job_counts == counts_of(self.state):
+            elif code == PAUSED and self.now - clock_before < SHORTEST and job_counts == counts_of(self.state):
                 raise PolicyError(
-                    f"{self.policy.name} was woken {TURNS} times between t={before:.9g} and {self.now:.9g} s, where no job "
+                    f"{self.policy.name} was woken {TURNS} times between t={clock_before:.9g} and {self.now:.9g} s, where no job "
                     "came or ended. Let `change` return instants at least a millisecond apart, and leases last as long."
                 )
             elif code == PAUSED:
@@ -222,14 +222,14 @@ class Simulation:
             state = self.state
         closed = int(state.scalar["stretches"][0])
         runs = state.running[: state.scalar["running"][0]].copy()
-        opened = {name: state.body[name][runs] for name in ("stretch", "began")}
+        opened = {field_name: state.body[field_name][runs] for field_name in ("stretch", "began")}
         log_open(state)
         try:
             return make_run(self, last)
         finally:
             state.scalar["stretches"] = closed
-            for name, job_field in opened.items():
-                state.body[name][runs] = job_field
+            for field_name, job_field in opened.items():
+                state.body[field_name][runs] = job_field
 
     def copy(self) -> "Simulation":
         """Return a snapshot: an independent `Simulation` at the same instant."""
@@ -314,7 +314,7 @@ class Simulation:
                 "99 % of the time is lost. Let jobs run for longer than their delays (knobs such as lease_term, or "
                 "lower Delays.restart), or run with until=..."
             )
-        self.state = self.state.replace(**{name: longer(getattr(self.state, name)) for name in LOGS})
+        self.state = self.state.replace(**{log_name: longer(getattr(self.state, log_name)) for log_name in LOGS})
 
     def raise_fault(self):
         """Raise the error that the engine found, if any."""

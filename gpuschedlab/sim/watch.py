@@ -18,7 +18,7 @@ def waiting_of(state: State) -> list[np.ndarray]:
     """Return a list of arrays, one per class: the rows of its jobs that wait."""
     classes = state.cls[state.cls["count"] > 0]
     bounds = zip(classes["first"].tolist(), classes["count"].tolist(), strict=True)
-    return [state.heap[first : first + count] for first, count in bounds]
+    return [state.heap[first_waiting : first_waiting + waiting_count] for first_waiting, waiting_count in bounds]
 
 
 class Watch:
@@ -40,10 +40,12 @@ class Watch:
         scalar = state.scalar[0]
         running = state.running[: scalar["running"]]
         active = np.sort(np.concatenate([running, *waiting_of(state)]))  # or sums would depend on their order
-        body = state.body[running]
+        running_bodies = state.body[running]
         # What changes as long as anything happens: arrivals, ends, and all work and time without work so far of the jobs that
         # are there. Those that have ended change no more, and a look at all jobs would cost the more the longer the log is.
-        since = body["rate"] * np.maximum(clock - body["last"] - body["pause"], 0.0)  # not yet added up
+        since = running_bodies["rate"] * np.maximum(
+            clock - running_bodies["last"] - running_bodies["pause"], 0.0
+        )  # not yet added up
         worked = float(state.job["progress"][active].sum() + state.body["idled"][active].sum() + since.sum())
         progress = (*counts_of(state), worked)
         jobs = int(scalar["running"] + scalar["waiting"])

@@ -25,37 +25,37 @@ def arrays_from_frame(
     frame = _checked(frame)
     measured_types = frame["gpu_type"].unique(maintain_order=True).to_list()
     types = tuple(gpu_types) if gpu_types is not None else tuple(measured_types)
-    if missing := [t for t in measured_types if t not in types]:
+    if missing := [gpu_type for gpu_type in measured_types if gpu_type not in types]:
         raise SpeedError(f"Speeds: found GPU type {missing[0]!r}; expected one of gpu_types={types}. Add it there.")
     models = tuple(frame["model"].unique().sort())
-    kind = index_of(frame["gpu_type"], types).to_numpy()
+    type_of_row = index_of(frame["gpu_type"], types).to_numpy()
     model = index_of(frame["model"], models).to_numpy()
-    code, shapes = _codes(frame, kind)
+    code, shapes = _codes(frame, type_of_row)
     progress = frame["progress"].to_numpy()
-    order = np.lexsort((progress, code, model))
-    model = model[order]
-    code = code[order]
-    progress = progress[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (model[1:] != model[:-1]) | (code[1:] != code[:-1])
-    row = np.flatnonzero(new)
-    first = np.searchsorted(model[row], np.arange(len(models) + 1))
-    lengths = np.diff(np.append(row, len(order)))
-    seg_first = np.concatenate([[0], np.cumsum(lengths[first[:-1]])])
-    seg_end = np.concatenate([progress[row[e] : row[e] + lengths[e]] for e in first[:-1]])
-    _check_segments(models, model[row], row, lengths, progress, seg_first, seg_end)
+    entry_order = np.lexsort((progress, code, model))
+    model = model[entry_order]
+    code = code[entry_order]
+    progress = progress[entry_order]
+    is_new_entry = np.ones(len(entry_order), bool)
+    is_new_entry[1:] = (model[1:] != model[:-1]) | (code[1:] != code[:-1])
+    rate_row = np.flatnonzero(is_new_entry)
+    first_entry = np.searchsorted(model[rate_row], np.arange(len(models) + 1))
+    lengths = np.diff(np.append(rate_row, len(entry_order)))
+    seg_first = np.concatenate([[0], np.cumsum(lengths[first_entry[:-1]])])
+    seg_end = np.concatenate([progress[rate_row[e] : rate_row[e] + lengths[e]] for e in first_entry[:-1]])
+    _check_segments(models, model[rate_row], rate_row, lengths, progress, seg_first, seg_end)
     return {
         "models": models,
         "gpu_types": types,
-        "first": first,
-        "code": code[row],
-        "row": row,
-        "rate": frame["rate"].to_numpy()[order],
+        "first": first_entry,
+        "code": code[rate_row],
+        "row": rate_row,
+        "rate": frame["rate"].to_numpy()[entry_order],
         "seg_first": seg_first,
         "seg_end": seg_end,
         "relative": np.full(len(models), relative),
         "shapes": shapes,
-        **{name: pair_matrix(models, factors) for name, factors in pairs.items()},
+        **{pair_table: pair_matrix(models, factors) for pair_table, factors in pairs.items()},
     }
 
 
@@ -68,17 +68,24 @@ def join_speeds(a, b) -> dict:
             f"Speeds.join: found rounding={a.rounding:g} and {b.rounding:g} s; expected the same of both. Set it in one: "
             "dataclasses.replace(speeds, rounding=...)."
         )
-    types = a.gpu_types + tuple(t for t in b.gpu_types if t not in a.gpu_types)
-    code_b, shapes_b = retyped(b, np.array([types.index(t) for t in b.gpu_types], np.int64))
-    order = np.lexsort((code_b, np.repeat(np.arange(len(b.models)), np.diff(b.first))))
-    code_b = code_b[order]
-    row_b = b.row[order] + len(a.rate)
-    second = {"code": code_b, "row": row_b} | {name: getattr(b, name) for name in ("rate", "seg_end", "relative")}
-    second |= {name: getattr(a, name)[-1] + getattr(b, name)[1:] for name in ("first", "seg_first")}
+    types = a.gpu_types + tuple(gpu_type for gpu_type in b.gpu_types if gpu_type not in a.gpu_types)
+    code_b, shapes_b = retyped(b, np.array([types.index(gpu_type) for gpu_type in b.gpu_types], np.int64))
+    entry_order = np.lexsort((code_b, np.repeat(np.arange(len(b.models)), np.diff(b.first))))
+    code_b = code_b[entry_order]
+    row_b = b.row[entry_order] + len(a.rate)
+    second = {"code": code_b, "row": row_b} | {
+        speed_array: getattr(b, speed_array) for speed_array in ("rate", "seg_end", "relative")
+    }
+    second |= {
+        speed_array: getattr(a, speed_array)[-1] + getattr(b, speed_array)[1:] for speed_array in ("first", "seg_first")
+    }
     return {
         "models": a.models + b.models,
         "gpu_types": types,
-        **{name: np.concatenate([getattr(a, name), speed_field]) for name, speed_field in second.items()},
+        **{
+            speed_array: np.concatenate([getattr(a, speed_array), speed_field])
+            for speed_array, speed_field in second.items()
+        },
         "curves": a.curves.join(a.curves, b.curves) if a.curves and b.curves else a.curves or b.curves,
         "rounding": a.rounding,
         "shapes": {**a.shapes, **shapes_b},
@@ -94,10 +101,10 @@ def retyped(speeds, index: np.ndarray) -> tuple[np.ndarray, dict]:
     if not speeds.shapes:
         return code, {}
     old_codes = list(speeds.shapes)
-    kinds = index[np.array([speeds.shapes[c][0] for c in old_codes])]
-    new, shapes = _shape_codes(kinds, pl.Series([speeds.shapes[c][1] for c in old_codes]))
-    translate = dict(zip(old_codes, new.tolist(), strict=True))
-    code[~plain] = [translate[c] for c in code[~plain].tolist()]
+    new_types = index[np.array([speeds.shapes[shape][0] for shape in old_codes])]
+    new_codes, shapes = _shape_codes(new_types, pl.Series([speeds.shapes[shape][1] for shape in old_codes]))
+    translate = dict(zip(old_codes, new_codes.tolist(), strict=True))
+    code[~plain] = [translate[shape] for shape in code[~plain].tolist()]
     return code, shapes
 
 
@@ -106,21 +113,21 @@ def decode(code: np.ndarray, shapes: dict[int, tuple[int, str]]) -> tuple[np.nda
 
     GPUs are ANY for any number. This is the reverse of `_codes`.
     """
-    kinds = code >> 40
+    type_of_entry = code >> 40
     nodes = code >> 20 & ANY
     gpus = code & ANY
     places = [None] * len(code)
     for e in np.flatnonzero(code < 0):
-        kinds[e], places[e] = shapes[int(code[e])]
-        gpus_of_nodes = [int(c) for c in places[e].split(",")]
+        type_of_entry[e], places[e] = shapes[int(code[e])]
+        gpus_of_nodes = [int(gpus_on_node) for gpus_on_node in places[e].split(",")]
         nodes[e] = len(gpus_of_nodes)
         gpus[e] = sum(gpus_of_nodes)
-    return kinds, nodes, gpus, places
+    return type_of_entry, nodes, gpus, places
 
 
 def listed(speeds, kinds, nodes, gpus, places) -> pl.DataFrame:
     """Return a frame with one row a configuration, as `Speeds.configurations`, from its codes (`decode`)."""
-    columns = {
+    configuration_columns = {
         "model": np.repeat(np.array(speeds.models, dtype=object), np.diff(speeds.first)).astype(str),
         "gpu_type": np.array(speeds.gpu_types, dtype=object)[kinds].astype(str),
         "n_nodes": nodes,
@@ -128,7 +135,7 @@ def listed(speeds, kinds, nodes, gpus, places) -> pl.DataFrame:
         "placement": pl.Series(places, dtype=pl.Utf8),
         "rate": speeds.rate[speeds.row],
     }
-    return pl.DataFrame(columns).with_columns(pl.col("n_nodes", "n_gpus").replace(ANY, None))
+    return pl.DataFrame(configuration_columns).with_columns(pl.col("n_nodes", "n_gpus").replace(ANY, None))
 
 
 def summarise(speeds, kinds) -> pl.DataFrame:
@@ -149,7 +156,9 @@ def summarise(speeds, kinds) -> pl.DataFrame:
             "relative": speeds.relative,
             "slowest": [float(r.min()) for r in rates],
             "fastest": [float(r.max()) for r in rates],
-            "gpu_type": [", ".join(speeds.gpu_types[k] for k in of_model) for of_model in kinds_of_models],
+            "gpu_type": [
+                ", ".join(speeds.gpu_types[type_number] for type_number in of_model) for of_model in kinds_of_models
+            ],
         }
     )
 
@@ -160,12 +169,12 @@ def _checked(frame):
     need_columns(frame, "Speeds", ("model", "gpu_type", "n_gpus", "rate"), *defaults)
     if frame.is_empty():
         raise SpeedError("Speeds: found no rows; expected at least one configuration of one model.")
-    kinds = {
+    column_types = {
         "text": (pl.Utf8, "model", "gpu_type", "placement"),
         "whole numbers": (pl.Int64, "n_nodes", "n_gpus"),
         "numbers": (pl.Float64, "rate", "progress"),
     }
-    frame = typed(frame, "Speeds", kinds, defaults)
+    frame = typed(frame, "Speeds", column_types, defaults)
     count_ok = pl.col("n_nodes", "n_gpus").is_between(1, ANY - 1).fill_null(True)
     rules = {
         "rate": (pl.col("rate").is_finite() & (pl.col("rate") > 0), "a number > 0"),
@@ -181,7 +190,7 @@ def _checked(frame):
 
 def _codes(frame, kind):
     """Return an array (rows,) of the codes of the frame's configurations, and a dict of the shapes among them."""
-    nodes, gpus = (frame[c].fill_null(ANY).to_numpy() for c in ("n_nodes", "n_gpus"))
+    nodes, gpus = (frame[column_name].fill_null(ANY).to_numpy() for column_name in ("n_nodes", "n_gpus"))
     code = config_codes(kind, nodes, gpus)
     placed = frame["placement"].is_not_null().to_numpy()
     if not placed.any():
@@ -207,11 +216,15 @@ def _shape_codes(kind, placement):
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     codes = code_shapes(unique["kind"].to_numpy(), starts, gpu_counts.explode().to_numpy())
     shapes: dict[int, tuple[int, str]] = {}
-    for c, t, gpus_of_nodes in zip(codes.tolist(), unique["kind"].to_list(), gpu_counts.to_list(), strict=True):
+    for shape, type_number, gpus_of_nodes in zip(
+        codes.tolist(), unique["kind"].to_list(), gpu_counts.to_list(), strict=True
+    ):
         smallest = min(gpus_of_nodes[i:] + gpus_of_nodes[:i] for i in range(len(gpus_of_nodes)))
-        value = (t, ",".join(map(str, smallest)))
-        if shapes.setdefault(c, value) != value:
-            raise SpeedError(f"Speeds: placements {value[1]} and {shapes[c][1]} have the same code; leave one out.")
+        type_and_placement = (type_number, ",".join(map(str, smallest)))
+        if shapes.setdefault(shape, type_and_placement) != type_and_placement:
+            raise SpeedError(
+                f"Speeds: placements {type_and_placement[1]} and {shapes[shape][1]} have the same code; leave one out."
+            )
     joined = placements.join(unique.with_columns(code=codes), on=["kind", "text"], how="left", maintain_order="left")
     return joined["code"].to_numpy(), shapes
 

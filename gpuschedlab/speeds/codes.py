@@ -58,11 +58,11 @@ def config_code(gpu_type, nodes, gpus):
 
 
 @njit
-def _mix(x):
+def _mix(mixed_bits):
     """Return 64 bits, mixed: the finaliser of splitmix64 (Steele, Lea & Flood, OOPSLA'14, figure 17)."""
-    x = (x ^ (x >> np.uint64(30))) * _MIX1
-    x = (x ^ (x >> np.uint64(27))) * _MIX2
-    return x ^ (x >> np.uint64(31))
+    mixed_bits = (mixed_bits ^ (mixed_bits >> np.uint64(30))) * _MIX1
+    mixed_bits = (mixed_bits ^ (mixed_bits >> np.uint64(27))) * _MIX2
+    return mixed_bits ^ (mixed_bits >> np.uint64(31))
 
 
 @njit
@@ -72,12 +72,12 @@ def smallest_rotation(counts, k):
     j = 1
     same = 0
     while i < k and j < k and same < k:
-        a = counts[(i + same) % k]
-        b = counts[(j + same) % k]
-        if a == b:
+        count_from_i = counts[(i + same) % k]
+        count_from_j = counts[(j + same) % k]
+        if count_from_i == count_from_j:
             same += 1
             continue
-        if a > b:
+        if count_from_i > count_from_j:
             i += same + 1
         else:
             j += same + 1
@@ -116,20 +116,20 @@ def find_row(rows, model, gpu_type, nodes, gpus, counts):
     """Return the place at which the rates of a model under a configuration begin, or -1 if it has none there."""
     # Looked for in turn: the shape (if the model has any), (type, nodes, GPUs), (type, any nodes, GPUs) and
     # (type, any, any).
-    first = rows.first
+    first_entry = rows.first
     code = rows.code
-    low = first[model]
-    if low == first[model + 1]:
+    low = first_entry[model]
+    if low == first_entry[model + 1]:
         return np.int64(-1)
     code_index = np.int64(-1)
     if code[low] < 0 and 0 < nodes <= counts.shape[0]:
-        code_index = find_code(first, code, model, shape_code(gpu_type, counts, nodes))
+        code_index = find_code(first_entry, code, model, shape_code(gpu_type, counts, nodes))
     if code_index < 0:
-        code_index = find_code(first, code, model, config_code(gpu_type, nodes, gpus))
+        code_index = find_code(first_entry, code, model, config_code(gpu_type, nodes, gpus))
     if code_index < 0:
-        code_index = find_code(first, code, model, config_code(gpu_type, ANY, gpus))
+        code_index = find_code(first_entry, code, model, config_code(gpu_type, ANY, gpus))
     if code_index < 0:
-        code_index = find_code(first, code, model, config_code(gpu_type, ANY, ANY))
+        code_index = find_code(first_entry, code, model, config_code(gpu_type, ANY, ANY))
     return rows.row[code_index] if code_index >= 0 else np.int64(-1)
 
 
@@ -166,10 +166,10 @@ def rates_of(table, model, progress, types, nodes, gpus):
         if m < 0:
             continue
         segment = find_segment(table.seg_first, table.seg_end, m, progress[i])
-        for c in range(types.shape[0]):
-            rate_row = find_row(table.rows, m, types[c], nodes[c], gpus[c], unknown)
+        for configuration in range(types.shape[0]):
+            rate_row = find_row(table.rows, m, types[configuration], nodes[configuration], gpus[configuration], unknown)
             if rate_row >= 0:
-                job_rates[i, c] = table.rate[rate_row + segment]
+                job_rates[i, configuration] = table.rate[rate_row + segment]
     return job_rates
 
 

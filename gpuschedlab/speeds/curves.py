@@ -74,18 +74,22 @@ class Curves:
         frame = _checked(frame)
         every_name = pl.concat([frame["model"], frame["other"].drop_nulls()])
         in_curves = every_name.unique().sort().to_list()
-        names = tuple(in_curves if models is None else models)
-        if strange := [name for name in in_curves if name not in names]:
-            raise SpeedError(f"Curves: found model {strange[0]!r}; expected one of {', '.join(names)}. Add it there.")
-        code_words = {"mode": MODES, "model": names, "other": names}
-        codes = [index_of(pl.col(column), known_words) for column, known_words in code_words.items()]
+        model_names = tuple(in_curves if models is None else models)
+        if strange := [curve_name for curve_name in in_curves if curve_name not in model_names]:
+            raise SpeedError(
+                f"Curves: found model {strange[0]!r}; expected one of {', '.join(model_names)}. Add it there."
+            )
+        code_words = {"mode": MODES, "model": model_names, "other": model_names}
+        codes = [index_of(pl.col(code_column), known_words) for code_column, known_words in code_words.items()]
         frame = frame.with_columns(codes).sort(COLUMNS[:4])
         curve = frame.select(COLUMNS[:3]).to_numpy()
-        new = np.ones(len(curve), bool)
-        new[1:] = (curve[1:] != curve[:-1]).any(axis=1)
-        first = np.append(np.flatnonzero(new), len(curve))
-        mode, model, partner = np.ascontiguousarray(curve[first[:-1]].T)
-        return cls(names, mode, model, partner, first, frame["progress"].to_numpy(), frame["metric"].to_numpy())
+        is_new_curve = np.ones(len(curve), bool)
+        is_new_curve[1:] = (curve[1:] != curve[:-1]).any(axis=1)
+        first_point = np.append(np.flatnonzero(is_new_curve), len(curve))
+        mode, model, partner = np.ascontiguousarray(curve[first_point[:-1]].T)
+        return cls(
+            model_names, mode, model, partner, first_point, frame["progress"].to_numpy(), frame["metric"].to_numpy()
+        )
 
     @classmethod
     def join(cls, a: "Curves", b: "Curves") -> "Curves":
@@ -105,13 +109,15 @@ class Curves:
     def frame(self) -> pl.DataFrame:
         """Return all points as the long frame of `from_frame`: `mode, model, other, progress, metric`."""
         lengths = np.diff(self.first)
-        names = pl.Series(self.models, dtype=pl.Utf8)
-        mode, model, partner = (pl.Series(np.repeat(a, lengths)) for a in (self.mode, self.model, self.other))
+        model_names = pl.Series(self.models, dtype=pl.Utf8)
+        mode, model, partner = (
+            pl.Series(np.repeat(curve_codes, lengths)) for curve_codes in (self.mode, self.model, self.other)
+        )
         return pl.DataFrame(
             {
                 "mode": pl.Series(MODES).gather(mode),
-                "model": names.gather(model),
-                "other": names.gather(partner.set(partner < 0, None)),
+                "model": model_names.gather(model),
+                "other": model_names.gather(partner.set(partner < 0, None)),
                 "progress": self.progress,
                 "metric": self.metric,
             }
@@ -154,15 +160,15 @@ class Curves:
         """
         if mode not in MODES:
             raise SpeedError(f"Curves.at_pair: found mode {mode!r}; expected one of {', '.join(MODES)}.")
-        model, other = (np.asarray(a, np.int64) for a in (model, other))
+        model, other = (np.asarray(model_codes, np.int64) for model_codes in (model, other))
         progress = np.asarray(progress, np.float64)
         if not model.shape == other.shape == progress.shape:
             shapes = f"{model.shape} models, {other.shape} others, {progress.shape} progress"
             raise SpeedError(f"Curves: found {shapes}; expected (n,) of each.")
-        for name, index in (("model", model), ("other", other)):
-            if index.size and not -1 <= index.min() <= index.max() < len(self.models):
-                wrong = index.max() if index.max() >= len(self.models) else index.min()
-                raise SpeedError(f"Curves: found {name} {wrong}; expected -1 to {len(self.models) - 1}.")
+        for model_role, model_index in (("model", model), ("other", other)):
+            if model_index.size and not -1 <= model_index.min() <= model_index.max() < len(self.models):
+                wrong = model_index.max() if model_index.max() >= len(self.models) else model_index.min()
+                raise SpeedError(f"Curves: found {model_role} {wrong}; expected -1 to {len(self.models) - 1}.")
         shown_metric = np.full(model.shape, np.nan)
         for curve_jobs, span in self._found(mode, model, other):
             shown_metric[curve_jobs] = np.interp(
@@ -183,7 +189,7 @@ class Curves:
         count : float
             1: the first measurement.
         """
-        model, other = (np.asarray(a, np.int64) for a in (model, other))
+        model, other = (np.asarray(model_codes, np.int64) for model_codes in (model, other))
         progress_measured = np.full(model.shape, np.nan)
         for curve_jobs, span in self._found(mode, model, other):
             points = np.append(0.0, self.progress[span])
@@ -196,13 +202,13 @@ class Curves:
         wanted = np.where(model >= 0, self._key(MODES.index(mode), model, partner), -1)
         curve = np.searchsorted(keys, wanted)
         has_curve = np.append(keys, -2)[curve] == wanted
-        for k in np.unique(curve[has_curve]):
-            yield has_curve & (curve == k), slice(self.first[k], self.first[k + 1])
+        for curve_number in np.unique(curve[has_curve]):
+            yield has_curve & (curve == curve_number), slice(self.first[curve_number], self.first[curve_number + 1])
 
     def _key(self, mode, model, partner):
         """Return an array of numbers that ascend with (mode, model, other)."""
-        size = len(self.models)
-        return (mode * size + model) * (size + 1) + partner + 1
+        model_count = len(self.models)
+        return (mode * model_count + model) * (model_count + 1) + partner + 1
 
     def __repr__(self):
         curves_by_mode = ", ".join(f"{n} {mode}" for mode, n in zip(MODES, np.bincount(self.mode, minlength=3)) if n)
@@ -212,8 +218,10 @@ class Curves:
 def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the frame with all columns in canonical types, or raise SpeedError."""
     need_columns(frame, "Curves", ("model", "progress", "metric"), "mode", "other")
-    kinds = {"texts": (pl.Utf8, "mode", "model", "other"), "numbers": (pl.Float64, "progress", "metric")}
-    frame = typed(frame, "Curves", kinds, {"mode": None, "other": None}).with_columns(pl.col("mode").fill_null("own"))
+    column_types = {"texts": (pl.Utf8, "mode", "model", "other"), "numbers": (pl.Float64, "progress", "metric")}
+    frame = typed(frame, "Curves", column_types, {"mode": None, "other": None}).with_columns(
+        pl.col("mode").fill_null("own")
+    )
     trained_alone = pl.col("mode") == "own"
     progress = pl.col("progress")
     twice = pl.struct(COLUMNS[:4]).is_duplicated()

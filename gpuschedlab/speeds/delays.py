@@ -51,26 +51,28 @@ class Delays:
     kinds: Mapping[str, float | Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self):
-        for name in ("restart", "switch"):
-            check_number(getattr(self, name), SpeedError, f"Delays.{name}", "seconds, 0 or more")
+        for delay_name in ("restart", "switch"):
+            check_number(getattr(self, delay_name), SpeedError, f"Delays.{delay_name}", "seconds, 0 or more")
         if self.checkpoint is not None:
             check_number(self.checkpoint, SpeedError, "Delays.checkpoint", "seconds >= 0, or None", finite=False)
         # A tuple can be hashed, pickled and written as JSON; a copy by `dataclasses.replace` passes it in again.
-        kinds = {
-            kind: {OTHERS: value} if isinstance(value, Real) else _named(value, f" of {kind!r}")
-            for kind, value in _named(self.kinds).items()
+        seconds_by_kind = {
+            start_kind: {OTHERS: kind_seconds}
+            if isinstance(kind_seconds, Real)
+            else _named(kind_seconds, f" of {start_kind!r}")
+            for start_kind, kind_seconds in _named(self.kinds).items()
         }
-        _check_kinds(kinds)
+        _check_kinds(seconds_by_kind)
         pairs = {}
-        for kind, seconds_of in kinds.items():
+        for start_kind, seconds_of in seconds_by_kind.items():
             of_models = sorted((model, float(seconds)) for model, seconds in seconds_of.items())
-            pairs[kind] = tuple(of_models)
+            pairs[start_kind] = tuple(of_models)
         object.__setattr__(self, "kinds", tuple(sorted(pairs.items())))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Tuple of the names of the K kinds, sorted: the rows of `table`."""
-        return tuple(kind for kind, _ in self.kinds)
+        return tuple(start_kind for start_kind, _ in self.kinds)
 
     def table(self, models: Iterable[str | None]) -> np.ndarray:
         """Return an array (K, n) of the seconds before progress of each job at a start of each kind.
@@ -134,17 +136,17 @@ def _named(pairs, of_kind: str = "") -> dict:
 
 def _check_kinds(kinds: dict[str, dict[str, float]]) -> None:
     """Raise SpeedError unless all names are texts and all times finite seconds."""
-    for kind, seconds_of_models in kinds.items():
-        if not isinstance(kind, str) or not kind:
-            raise SpeedError(f"Delays.kinds: found kind {kind!r}; expected a name, such as 'warm'.")
+    for start_kind, seconds_of_models in kinds.items():
+        if not isinstance(start_kind, str) or not start_kind:
+            raise SpeedError(f"Delays.kinds: found kind {start_kind!r}; expected a name, such as 'warm'.")
         if not seconds_of_models:
-            raise SpeedError(f"Delays.kinds: {kind!r} names no model; expected seconds, or seconds by model.")
+            raise SpeedError(f"Delays.kinds: {start_kind!r} names no model; expected seconds, or seconds by model.")
         for model, seconds in seconds_of_models.items():
             if not isinstance(model, str) or not model:
                 raise SpeedError(
-                    f"Delays.kinds: {kind!r} has model {model!r}; expected a name, or {OTHERS!r} for others."
+                    f"Delays.kinds: {start_kind!r} has model {model!r}; expected a name, or {OTHERS!r} for others."
                 )
             if not isinstance(seconds, Real) or not 0 <= seconds < math.inf:
                 raise SpeedError(
-                    f"Delays.kinds: {kind!r} of model {model!r} is {seconds!r}; expected finite seconds, 0 or more."
+                    f"Delays.kinds: {start_kind!r} of model {model!r} is {seconds!r}; expected finite seconds, 0 or more."
                 )

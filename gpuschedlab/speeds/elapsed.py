@@ -10,7 +10,9 @@ from gpuschedlab.speeds.table import Speeds
 def seconds_to(speeds: Speeds, model, progress, types, nodes, gpus) -> np.ndarray:
     """Return an array (n,) of seconds from the start to some progress (inf: the table's end), each job in one configuration."""
     # Arguments as of `Speeds.rates`, but for a configuration (n,) of each job; nan without a model, or if it has no such one.
-    model, types, nodes, gpus = (np.asarray(a, np.int64) for a in (model, types, nodes, gpus))
+    model, types, nodes, gpus = (
+        np.asarray(configuration_array, np.int64) for configuration_array in (model, types, nodes, gpus)
+    )
     progress = np.asarray(progress, np.float64)
     return _seconds_to(RateTable.of(speeds), model, progress, types, nodes, gpus)
 
@@ -28,14 +30,14 @@ def _seconds_to(table, model, progress, types, nodes, gpus):
         rate_row = find_row(table.rows, m, types[i], nodes[i], gpus[i], unknown)
         if rate_row < 0:
             continue
-        total = 0.0
-        begin = 0.0
+        total_seconds = 0.0
+        segment_begin = 0.0
         for s in range(seg_first[m], seg_first[m + 1]):
-            end = min(table.seg_end[s], progress[i])
-            if end > begin:
-                total += (end - begin) / table.rate[rate_row + s - seg_first[m]]
-                begin = end
-        seconds_of_jobs[i] = total
+            segment_stop = min(table.seg_end[s], progress[i])
+            if segment_stop > segment_begin:
+                total_seconds += (segment_stop - segment_begin) / table.rate[rate_row + s - seg_first[m]]
+                segment_begin = segment_stop
+        seconds_of_jobs[i] = total_seconds
     return seconds_of_jobs
 
 

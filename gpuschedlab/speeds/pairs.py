@@ -14,11 +14,11 @@ def pair_matrix(models: tuple[str, ...], pairs: Mapping[tuple[str, str], float] 
     """Return factors by pair of names as an array (M, M), nan if there is none; None without pairs."""
     if not pairs:
         return None
-    index = {name: i for i, name in enumerate(models)}
+    index_of_model = {model_name: i for i, model_name in enumerate(models)}
     pair_factors = np.full((len(models), len(models)), np.nan)
-    for (a, b), factor in pairs.items():
-        if a in index and b in index:
-            pair_factors[index[a], index[b]] = factor
+    for (first_model, second_model), factor in pairs.items():
+        if first_model in index_of_model and second_model in index_of_model:
+            pair_factors[index_of_model[first_model], index_of_model[second_model]] = factor
     return pair_factors
 
 
@@ -30,10 +30,10 @@ def join_pairs(a, b) -> dict[str, np.ndarray | None]:
     m = len(a.models)
     n = len(b.models)
     joined: dict[str, np.ndarray | None] = dict.fromkeys(PAIRS)
-    for name in PAIRS:
-        pair_matrices = ((getattr(a, name), slice(0, m)), (getattr(b, name), slice(m, m + n)))
+    for pair_name in PAIRS:
+        pair_matrices = ((getattr(a, pair_name), slice(0, m)), (getattr(b, pair_name), slice(m, m + n)))
         if any(matrix is not None for matrix, _ in pair_matrices):
-            joined[name] = joined_matrix = np.full((m + n, m + n), np.nan)
+            joined[pair_name] = joined_matrix = np.full((m + n, m + n), np.nan)
             for matrix, model_span in pair_matrices:
                 joined_matrix[model_span, model_span] = np.nan if matrix is None else matrix
     return joined
@@ -42,18 +42,21 @@ def join_pairs(a, b) -> dict[str, np.ndarray | None]:
 def check_pairs(speeds) -> None:
     """Raise SpeedError unless each matrix is (M, M), and each factor a finite number that its field allows."""
     models = speeds.models
-    for name in PAIRS:
-        matrix = getattr(speeds, name)
+    for pair_name in PAIRS:
+        matrix = getattr(speeds, pair_name)
         if matrix is None:
             continue
         if matrix.shape != (len(models), len(models)):
-            raise SpeedError(f"Speeds: found {name} of shape {matrix.shape}; expected {(len(models), len(models))}.")
+            raise SpeedError(
+                f"Speeds: found {pair_name} of shape {matrix.shape}; expected {(len(models), len(models))}."
+            )
         # Packed jobs always progress; a merged or transferred one may never reach its target.
-        wrong = np.isinf(matrix) | (matrix <= 0 if name == "sharing" else matrix < 0)
+        wrong = np.isinf(matrix) | (matrix <= 0 if pair_name == "sharing" else matrix < 0)
         if wrong.any():
             i, j = np.argwhere(wrong)[0]
-            least = "> 0" if name == "sharing" else ">= 0 (0: it never reaches its target)"
+            least_factor = "> 0" if pair_name == "sharing" else ">= 0 (0: it never reaches its target)"
             raise SpeedError(
-                f"Speeds: found {name}[{models[i]!r}, {models[j]!r}] = {matrix[i, j]}; expected a finite number {least}, "
+                f"Speeds: found {pair_name}[{models[i]!r}, {models[j]!r}] = {matrix[i, j]}; expected a finite "
+                f"number {least_factor}, "
                 "or nan where the pair is unknown."
             )

@@ -13,15 +13,15 @@ class Places(dict):
 
     def first_asked(self, *configurations: np.ndarray) -> bool:
         """Whether some configurations are asked for the first time; the next time they are not."""
-        if new := (key := _key(configurations)) not in self:
-            self._keep(key, None)
-        return new
+        if is_new := (configurations_key := _key(configurations)) not in self:
+            self._keep(configurations_key, None)
+        return is_new
 
     def of(self, speeds, *configurations: np.ndarray) -> np.ndarray:
         """Return an array (M, C) of the places of types, nodes and GPUs, as `Speeds.places`."""
-        if self.get(key := _key(configurations)) is None:
-            self._keep(key, find_places(speeds, *configurations))
-        return self[key]
+        if self.get(configurations_key := _key(configurations)) is None:
+            self._keep(configurations_key, find_places(speeds, *configurations))
+        return self[configurations_key]
 
     def _keep(self, key: bytes, places: np.ndarray | None):
         """Keep an entry; the oldest are dropped."""
@@ -32,7 +32,7 @@ class Places(dict):
 
 
 def _key(arrays) -> bytes:
-    return b"".join(a.tobytes() for a in arrays)
+    return b"".join(configuration_array.tobytes() for configuration_array in arrays)
 
 
 def find_places(speeds, types, nodes, gpus) -> np.ndarray:
@@ -43,10 +43,12 @@ def find_places(speeds, types, nodes, gpus) -> np.ndarray:
     for m in range(len(speeds.models)):
         model_entries = slice(speeds.first[m], speeds.first[m + 1])
         code = speeds.code[model_entries]
-        row = speeds.row[model_entries]
-        for key in keys:
-            code_index = np.minimum(np.searchsorted(code, key), len(code) - 1)
+        rate_row = speeds.row[model_entries]
+        for configuration_code in keys:
+            code_index = np.minimum(np.searchsorted(code, configuration_code), len(code) - 1)
             rate_places[m] = np.where(
-                (rate_places[m] < 0) & (code[code_index] == key) & (types >= 0), row[code_index], rate_places[m]
+                (rate_places[m] < 0) & (code[code_index] == configuration_code) & (types >= 0),
+                rate_row[code_index],
+                rate_places[m],
             )
     return rate_places

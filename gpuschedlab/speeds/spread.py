@@ -64,7 +64,7 @@ def placement_speeds(
     [[1.0, 0.5, 0.5]]
     """
     spread = _spread_table(frame)
-    return _relative(spread, {}, tuple((t, gpus_per_node, nodes) for t in gpu_types), gpus, {})
+    return _relative(spread, {}, tuple((gpu_type, gpus_per_node, nodes) for gpu_type in gpu_types), gpus, {})
 
 
 def default_speeds(cluster: Cluster) -> Speeds:
@@ -96,7 +96,9 @@ def default_speeds(cluster: Cluster) -> Speeds:
     for g in cluster.groups:
         width, nodes = groups.get(g.gpu_type, (0, 0))
         groups[g.gpu_type] = (max(width, g.gpus_per_node), nodes + g.nodes)
-    return _default(tuple((name, *size) for name, size in groups.items()), int(cluster.capacity.max()))
+    return _default(
+        tuple((gpu_type, *group_size) for gpu_type, group_size in groups.items()), int(cluster.capacity.max())
+    )
 
 
 @lru_cache(maxsize=16)
@@ -111,7 +113,7 @@ def _default(groups, capacity):
 def _relative_speeds(table, kind: str) -> dict[tuple[str, str], float]:
     """Return a dict of the measured speeds of one kind: {(model, value of the column of that name): relative speed}."""
     speeds_of_kind = table.filter(kind=kind).select("model", kind, "relative_speed")
-    return {(model, value): speed for model, value, speed in speeds_of_kind.iter_rows()}
+    return {(model, column_value): speed for model, column_value, speed in speeds_of_kind.iter_rows()}
 
 
 def _spread_table(frame):
@@ -125,23 +127,23 @@ def _spread_table(frame):
     ordered = frame.sort("model", "n_gpus", "n_nodes")
     for (model, gpus), measured_spreads in ordered.group_by("model", "n_gpus", maintain_order=True):
         measured_spreads = measured_spreads.filter(pl.col("n_nodes") > 1)
-        x = np.concatenate([[0.0], np.log2(measured_spreads["n_nodes"].to_numpy())])
-        y = np.concatenate([[1.0], np.minimum(measured_spreads["relative_speed"].to_numpy(), 1.0)])
-        slowdowns.setdefault(model, []).append((gpus, x, y))
+        log_spread = np.concatenate([[0.0], np.log2(measured_spreads["n_nodes"].to_numpy())])
+        relative_speed = np.concatenate([[1.0], np.minimum(measured_spreads["relative_speed"].to_numpy(), 1.0)])
+        slowdowns.setdefault(model, []).append((gpus, log_spread, relative_speed))
     return slowdowns
 
 
 def _spread_speed(measured, gpus, spread):
     """Return an array of relative speeds of one model for arrays of GPUs and spreads."""
-    x = np.log2(spread)
-    speed_at_knots = np.array([np.interp(x, xs, ys) for _, xs, ys in measured])
+    log_spread = np.log2(spread)
+    speed_at_knots = np.array([np.interp(log_spread, xs, ys) for _, xs, ys in measured])
     knots = np.log2([g for g, _, _ in measured])
     knot_place = np.interp(np.log2(gpus), knots, np.arange(len(knots)))
     low = np.floor(knot_place).astype(int)
     high = np.minimum(low + 1, len(knots) - 1)
-    column = np.arange(len(gpus))
-    return speed_at_knots[low, column] + (knot_place - low) * (
-        speed_at_knots[high, column] - speed_at_knots[low, column]
+    gpu_column = np.arange(len(gpus))
+    return speed_at_knots[low, gpu_column] + (knot_place - low) * (
+        speed_at_knots[high, gpu_column] - speed_at_knots[low, gpu_column]
     )
 
 
@@ -150,13 +152,13 @@ def _relative(spread, by_type, shapes, gpus, sharing):
     models = tuple(sorted(spread))
     codes = []
     rates = [[] for _ in models]
-    for t, (name, gpus_per_node, nodes) in enumerate(shapes):
+    for type_number, (gpu_type, gpus_per_node, nodes) in enumerate(shapes):
         n, g = _grid(gpus_per_node, min(nodes, gpus), gpus)
-        codes += [config_codes(t, n, g), [config_codes(t, ANY, ANY)]]
-        x = n / -(-g // gpus_per_node)
+        codes += [config_codes(type_number, n, g), [config_codes(type_number, ANY, ANY)]]
+        node_spread = n / -(-g // gpus_per_node)
         for m, model in enumerate(models):
-            factor = by_type.get((model, name), 1.0)
-            rates[m] += [factor * _spread_speed(spread[model], g, x), [factor]]
+            factor = by_type.get((model, gpu_type), 1.0)
+            rates[m] += [factor * _spread_speed(spread[model], g, node_spread), [factor]]
     code = np.concatenate(codes)
     return Speeds(
         models=models,
@@ -174,6 +176,6 @@ def _relative(spread, by_type, shapes, gpus, sharing):
 
 def _grid(gpus_per_node: int, nodes: int, gpus: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a tuple of two arrays: nodes and GPUs in use that alike nodes can give, in order of code: nodes first."""
-    n, g = (a.ravel() for a in np.mgrid[1 : nodes + 1, 1 : gpus + 1])
+    n, g = (grid_axis.ravel() for grid_axis in np.mgrid[1 : nodes + 1, 1 : gpus + 1])
     fits = (g >= n) & (g <= n * gpus_per_node)
     return n[fits], g[fits]

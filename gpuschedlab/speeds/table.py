@@ -103,10 +103,10 @@ class Speeds:
         put = partial(object.__setattr__, self)
         put("models", tuple(self.models))
         put("gpu_types", tuple(self.gpu_types))
-        for names, dtype in ARRAYS.items():
-            for name in names:
-                if getattr(self, name) is not None:
-                    put(name, np.ascontiguousarray(getattr(self, name), dtype))
+        for array_names, dtype in ARRAYS.items():
+            for array_name in array_names:
+                if getattr(self, array_name) is not None:
+                    put(array_name, np.ascontiguousarray(getattr(self, array_name), dtype))
         if self.curves is not None:
             put("curves", self.curves.under(self.models))
         put("_places", Places())
@@ -172,8 +172,8 @@ class Speeds:
 
     def type_codes(self, gpu_types: Iterable[str]) -> np.ndarray:
         """Return an array (T,) of indices into `gpu_types` of a cluster's types, whatever their partitions; -1 for none."""
-        index = {name: t for t, name in enumerate(self.gpu_types)}
-        return np.array([index.get(bare(name), -1) for name in gpu_types], np.int64)
+        index_of_type = {gpu_type: type_number for type_number, gpu_type in enumerate(self.gpu_types)}
+        return np.array([index_of_type.get(bare(gpu_type), -1) for gpu_type in gpu_types], np.int64)
 
     @property
     def total(self) -> np.ndarray:
@@ -205,7 +205,7 @@ class Speeds:
         """
         model = np.asarray(model, np.int64)
         progress = np.asarray(progress, np.float64)
-        types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))
+        types, nodes, gpus = (np.asarray(configuration_array, np.int64) for configuration_array in (types, nodes, gpus))
         check_asked(self, model, progress, types, nodes, gpus)
         if self._places.first_asked(types, nodes, gpus):
             return rates_of(RateTable.of(self), model, progress, types, nodes, gpus)
@@ -227,12 +227,14 @@ class Speeds:
         Kept for the configurations asked for lately: a policy asks for the same ones round after round. Types index
         `gpu_types`, -1 for a type that is not there.
         """
-        return self._places.of(self, *(np.ascontiguousarray(a, np.int64) for a in (types, nodes, gpus)))
+        return self._places.of(
+            self, *(np.ascontiguousarray(configuration_array, np.int64) for configuration_array in (types, nodes, gpus))
+        )
 
     def types_of(self, model: int) -> set[str]:
         """Return a set of the names of the GPU types on which a model (an index) is known."""
-        kinds = self._decoded[0][self.first[model] : self.first[model + 1]]
-        return {self.gpu_types[k] for k in np.unique(kinds)}
+        type_of_entry = self._decoded[0][self.first[model] : self.first[model + 1]]
+        return {self.gpu_types[type_number] for type_number in np.unique(type_of_entry)}
 
     def usable(self, model: np.ndarray, gpus: np.ndarray, types: np.ndarray) -> np.ndarray:
         """Return an array (n, T) of bools: GPU types on which jobs have a speed on so many GPUs (n,), on whatever nodes.
@@ -266,9 +268,9 @@ class Speeds:
     @cached_property
     def _demands(self) -> np.ndarray:
         """Array of the model, type and GPUs of each configuration as one number."""
-        kind, _, gpus, _ = self._decoded
+        type_of_entry, _, gpus, _ = self._decoded
         model = np.repeat(np.arange(len(self.models)), np.diff(self.first))
-        return ((model * len(self.gpu_types) + kind) << 20) + gpus
+        return ((model * len(self.gpu_types) + type_of_entry) << 20) + gpus
 
     def segment_ends(self, model, progress) -> np.ndarray:
         """Return an array (n,): progress up to which each job's rates hold; inf in the last segment, or without a model (-1).

@@ -99,11 +99,11 @@ class Standing:
         """
         means = self.frame.filter(task=task).group_by("policy", maintain_order=True)
         means = means.agg(seeds=pl.len(), value=pl.col("value").mean()).sort("value", maintain_order=True)
-        best = means.filter(pl.col("seeds") == pl.col("seeds").max())["policy"][0]
+        best_policy = means.filter(pl.col("seeds") == pl.col("seeds").max())["policy"][0]
         rungs = []
-        for row in means.iter_rows(named=True):
-            row["behind"] = self.against(row["policy"], best, task, means.height)
-            rungs.append(row)
+        for rung in means.iter_rows(named=True):
+            rung["behind"] = self.against(rung["policy"], best_policy, task, means.height)
+            rungs.append(rung)
         return rungs
 
     def rows(self, policy: str) -> list[dict]:
@@ -114,25 +114,27 @@ class Standing:
         rows = []
         for task in self.frame["task"].unique(maintain_order=True):
             runs_of_task = self.frame.filter(task=task)
-            names = runs_of_task["policy"].unique(maintain_order=True)
-            rivals = [name for name in names if name not in self.policies]
+            task_policies = runs_of_task["policy"].unique(maintain_order=True)
+            rivals = [rival for rival in task_policies if rival not in self.policies]
             runs = runs_of_task.filter(policy=policy)
-            value = None
+            mean_value = None
             if not runs.is_empty():
-                value = float(runs["value"].mean())
-            differences = {name: self.against(policy, name, task) for name in (*rivals, "bound") if name != policy}
-            row = {"task": task, "metric": runs_of_task["metric"][0], "seeds": runs.height, "value": value}
-            rows.append(row | {"others": differences})
+                mean_value = float(runs["value"].mean())
+            differences = {rival: self.against(policy, rival, task) for rival in (*rivals, "bound") if rival != policy}
+            task_row = {"task": task, "metric": runs_of_task["metric"][0], "seeds": runs.height, "value": mean_value}
+            rows.append(task_row | {"others": differences})
         return rows
 
     def verdicts(self, policy: str) -> dict[str, list[str]]:
         """Return a dict of lists of tasks by how the policy stands to the others' best: `wins`, `loses`, `open` (undecided)."""
         verdicts: dict[str, list[str]] = {"wins": [], "loses": [], "open": []}
-        for row in self.rows(policy):
-            rivals = {name: pair for name, pair in row["others"].items() if pair is not None and name != "bound"}
+        for task_row in self.rows(policy):
+            rivals = {
+                rival: pair for rival, pair in task_row["others"].items() if pair is not None and rival != "bound"
+            }
             if not rivals:
                 continue
-            joint = [self.against(policy, name, row["task"], len(rivals) + 1) for name in rivals]
+            joint = [self.against(policy, rival, task_row["task"], len(rivals) + 1) for rival in rivals]
             low = max(mean - half for mean, half in joint)
             high = max(mean + half for mean, half in rivals.values())
             verdict = "open"
@@ -140,7 +142,7 @@ class Standing:
                 verdict = "wins"
             elif low > 0:
                 verdict = "loses"
-            verdicts[verdict].append(row["task"])
+            verdicts[verdict].append(task_row["task"])
         return verdicts
 
     def costs(self, policy: str) -> dict[str, float]:
@@ -203,7 +205,7 @@ def stand(
         if why := task.there():
             skipped[task.name] = why
             continue
-        rivals = [name for name in (*BESIDE, task.specialist) if name not in candidates]
+        rivals = [rival for rival in (*BESIDE, task.specialist) if rival not in candidates]
         contenders = candidates | contenders_of(list(dict.fromkeys(rivals)))
         done = sweep(
             task.make(),
@@ -215,8 +217,8 @@ def stand(
             progress=progress,
         )
         failures = Counter((run.rpartition(" on ")[0], why) for run, why in done.failed.items())
-        for (policy, why), count in failures.items():
-            failed[f"{task.name}: {policy}"] = f"{count} of {seeds} seeds: {why}"
+        for (policy, why), failed_seeds in failures.items():
+            failed[f"{task.name}: {policy}"] = f"{failed_seeds} of {seeds} seeds: {why}"
         task_frames.append(_rows(task, done.frame, seeds))
         if each is not None:
             each(task, Standing(tuple(words), task_frames[-1]))
@@ -228,10 +230,10 @@ def stand(
 def _swept(contenders: Mapping[str, tuple]) -> dict:
     """Return a dict of policies by name, as a sweep takes them: a policy alone, or with the estimator that it brings."""
     policies = {}
-    for name, (policy, estimator) in contenders.items():
-        policies[name] = policy
+    for policy_name, (policy, estimator) in contenders.items():
+        policies[policy_name] = policy
         if estimator is not None:
-            policies[name] = (policy, estimator)
+            policies[policy_name] = (policy, estimator)
     return policies
 
 
@@ -248,8 +250,8 @@ def _rows(task: Task, frame: pl.DataFrame, seeds: int) -> pl.DataFrame:
         metric=pl.lit(task.metric),
         value=pl.col(task.metric).cast(pl.Float64),
     )
-    columns = ("task", "version", "metric", "policy", "seed", "jobs", "value", *COSTS)
-    return standing_rows.select(columns).join(bounds_by_seed, on="seed", how="left", maintain_order="left")
+    standing_columns = ("task", "version", "metric", "policy", "seed", "jobs", "value", *COSTS)
+    return standing_rows.select(standing_columns).join(bounds_by_seed, on="seed", how="left", maintain_order="left")
 
 
 def least_jct(scenario: Scenario) -> float | None:
@@ -276,18 +278,18 @@ def least_jct(scenario: Scenario) -> float | None:
 
 def _shortest_remaining(submit: np.ndarray, work: np.ndarray) -> float:
     """Mean completion time (s) of jobs in order of submission on one machine, shortest remaining work (s) first."""
-    time = 0.0
-    total = 0.0
+    clock = 0.0
+    total_completion = 0.0
     unfinished = []  # a heap of remaining work and submission
     arrivals = [*zip(submit.tolist(), work.tolist(), strict=True)]
     for arrival, seconds in [*arrivals, (np.inf, 0.0)]:
-        while unfinished and time + unfinished[0][0] <= arrival:
+        while unfinished and clock + unfinished[0][0] <= arrival:
             remaining, submitted = heapq.heappop(unfinished)
-            time += remaining
-            total += time - submitted
+            clock += remaining
+            total_completion += clock - submitted
         if unfinished:
             remaining, submitted = unfinished[0]
-            heapq.heapreplace(unfinished, (remaining - (arrival - time), submitted))
-        time = arrival
+            heapq.heapreplace(unfinished, (remaining - (arrival - clock), submitted))
+        clock = arrival
         heapq.heappush(unfinished, (seconds, arrival))
-    return total / max(len(arrivals), 1)
+    return total_completion / max(len(arrivals), 1)

@@ -60,13 +60,13 @@ class Fetched(Recipe):
     def scenario(self, seed: int = 0) -> Scenario:
         """Return the `Scenario` of a week's jobs on 70 nodes of 8 GPUs."""
         trace = _helios(self.name)
-        start = seed * 7 * DAY
-        end = (seed + 1) * 7 * DAY
-        week = trace.filter(pl.col("submit").is_between(start, end, closed="left"))
+        week_start = seed * 7 * DAY
+        week_end = (seed + 1) * 7 * DAY
+        week = trace.filter(pl.col("submit").is_between(week_start, week_end, closed="left"))
         if week.is_empty():
             week_count = int(trace["submit"].max() / DAY / 7) + 1
             raise TraceError(f"suite: found no jobs in week {seed} of {self.name}; expected a seed below {week_count}.")
-        return Scenario(week.with_columns(pl.col("submit") - start), Cluster.homogeneous(70, 8), seed=seed)
+        return Scenario(week.with_columns(pl.col("submit") - week_start), Cluster.homogeneous(70, 8), seed=seed)
 
 
 def helios_folder() -> Path | None:
@@ -88,7 +88,9 @@ def _why_no_helios() -> str:
 def _helios(name: str) -> pl.DataFrame:
     """Return a frame of the jobs of a cluster of Helios with at most 64 GPUs."""
     trace = read("helios", helios_folder() / name)
-    return trace.filter(pl.col("gpus") <= 64).drop([c for c in ("model", "gpu_type") if c in trace.columns])
+    return trace.filter(pl.col("gpus") <= 64).drop(
+        [column_name for column_name in ("model", "gpu_type") if column_name in trace.columns]
+    )
 
 
 def _week(preset: str, load: float) -> Callable[[], Recipe]:

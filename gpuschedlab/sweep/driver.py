@@ -101,12 +101,15 @@ def sweep(
     with store.held():
         done = store.metrics(plan.cells)
         if again := store.outdated(plan.rows, done):
-            cells = "1 cell" if again == 1 else f"{again} cells"
+            cells_in_words = "1 cell" if again == 1 else f"{again} cells"
             warnings.warn(
-                f"sweep: {cells} in {folder} came of other code, data or versions: measured again.", stacklevel=2
+                f"sweep: {cells_in_words} in {folder} came of other code, data or versions: measured again.",
+                stacklevel=2,
             )
         store.keep_rows(plan.rows, knobs)
-        cells_left = [key for key in plan.cells if key not in done or (keep_runs and not store.has_run(key))]
+        cells_left = [
+            cell_key for cell_key in plan.cells if cell_key not in done or (keep_runs and not store.has_run(cell_key))
+        ]
         bar_options = {
             "total": len(plan.cells),
             "initial": len(plan.cells) - len(cells_left),
@@ -148,8 +151,8 @@ def _run(plan: Plan, cells_left: list[str], store: Store, workers, keep_runs: bo
                 if alone:
                     _keep(plan, store, Outcome(cells_left[0], error=KILLED, trace=repr(error)), bar)
                     ended.add(cells_left[0])
-                deaths.update(key for key in begun if key not in ended)
-            cells_left = sorted((key for key in cells_left if key not in ended), key=deaths.__getitem__)
+                deaths.update(cell_key for cell_key in begun if cell_key not in ended)
+            cells_left = sorted((cell_key for cell_key in cells_left if cell_key not in ended), key=deaths.__getitem__)
 
 
 def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[str], ended: set[str]):
@@ -166,8 +169,8 @@ def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[st
     audited = {*list(plan.cells)[::EVERY]}
 
     def calls():
-        for key in keys:
-            cell = plan.cells[key]
+        for cell_key in keys:
+            cell = plan.cells[cell_key]
             scenario = plan.scenarios[cell.scenario]
             cell_inputs = Given(cell.content, cell.labels["seed"], cell.policy, cell.estimator, plan.measure)
             if not here:
@@ -176,8 +179,8 @@ def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[st
                     packs[cell.scenario] = packed(pack(scenario))
                 scenario = packs[cell.scenario]
                 cell_inputs = pack(cell_inputs)
-            begun.append(key)
-            yield joblib.delayed(work)(key, cell_inputs, scenario, code, keep_runs, key in audited)
+            begun.append(cell_key)
+            yield joblib.delayed(work)(cell_key, cell_inputs, scenario, code, keep_runs, cell_key in audited)
 
     with contextlib.closing(parallel(calls())) as outcomes:
         for outcome in outcomes:

@@ -42,35 +42,35 @@ def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None, re
     root = root or Path(__file__).resolve().parent.parent
     code_hash = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())
     sources = list(root.glob("*.py"))
-    for part in parts:
-        sources += (root / part).rglob("*.py")
+    for package_part in parts:
+        sources += (root / package_part).rglob("*.py")
     homes = [home_of(paper) for paper in papers() if not paper.startswith("gpuschedlab.")] * ("papers" in parts)
     outside = [(home.parent, home.rglob("*.py")) for home in homes]
     for base, paths in ((root, sources), *outside, (folder(), (folder() / "presets").rglob("*.json"))):
         for path in sorted(paths):
             source = read(path) if path.suffix == ".py" else path.read_bytes()
-            name = path.relative_to(base).as_posix()
-            code_hash.update(f"{name}\0".encode() + source)
+            source_name = path.relative_to(base).as_posix()
+            code_hash.update(f"{source_name}\0".encode() + source)
     return code_hash.hexdigest()[:32]
 
 
 def frame_digest(frame: pl.DataFrame) -> str:
     """Return a hash (text) of a frame's columns and values, no matter how it lies in memory."""
     frame_hash = hashlib.sha256(str(frame.height).encode())
-    for s in frame:
-        nulls = s.is_null().to_numpy()
-        frame_hash.update(f"\0{s.name}\0{s.dtype}\0".encode() + nulls.tobytes())
-        if s.dtype == pl.String:
-            texts = s.fill_null("")
+    for series in frame:
+        nulls = series.is_null().to_numpy()
+        frame_hash.update(f"\0{series.name}\0{series.dtype}\0".encode() + nulls.tobytes())
+        if series.dtype == pl.String:
+            texts = series.fill_null("")
             lengths = texts.str.len_bytes().to_numpy()
             joined = "".join(texts.to_list())
             frame_hash.update(lengths.tobytes() + joined.encode())
-        elif s.dtype.is_numeric() or s.dtype.is_temporal() or s.dtype == pl.Boolean:
-            numbers = s.cast(pl.UInt8) if s.dtype == pl.Boolean else s.to_physical()
-            column_values = numbers.fill_null(0).to_numpy()
+        elif series.dtype.is_numeric() or series.dtype.is_temporal() or series.dtype == pl.Boolean:
+            column_numbers = series.cast(pl.UInt8) if series.dtype == pl.Boolean else series.to_physical()
+            column_values = column_numbers.fill_null(0).to_numpy()
             frame_hash.update(column_values.tobytes())
         else:
-            frame_hash.update(repr(s.to_list()).encode())
+            frame_hash.update(repr(series.to_list()).encode())
     return frame_hash.hexdigest()[:32]
 
 
@@ -91,11 +91,16 @@ def _plain(value):
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [_plain(hashed_value) for hashed_value in value]
     if isinstance(value, dict):
-        return {"map": sorted(([str(k), _plain(v)] for k, v in value.items()), key=lambda pair: pair[0])}
+        return {
+            "map": sorted(
+                ([str(mapped_key), _plain(hashed_value)] for mapped_key, hashed_value in value.items()),
+                key=lambda pair: pair[0],
+            )
+        }
     if isinstance(value, set | frozenset):
-        return {"set": sorted(json.dumps(_plain(v)) for v in value)}
+        return {"set": sorted(json.dumps(_plain(hashed_value)) for hashed_value in value)}
     if isinstance(value, pl.DataFrame):
         return {"frame": _digest_of(value)}
     if isinstance(value, np.ndarray) and value.dtype != object:
@@ -105,7 +110,7 @@ def _plain(value):
     if is_dataclass(value):
         return {"of": _plain(type(value)), "holds": _plain(_held(value))}
     if hasattr(value, "__code__"):
-        closure_values = [c.cell_contents for c in value.__closure__ or ()]
+        closure_values = [closure_cell.cell_contents for closure_cell in value.__closure__ or ()]
         return {
             "function": _bytecode(value.__code__),
             "holds": _plain([list(value.__defaults__ or ()), closure_values]),
@@ -119,7 +124,11 @@ def _plain(value):
 
 def _held(value) -> dict:
     """Return a dict of the fields of a dataclass, and of its learnt state (attributes that end in an underscore)."""
-    learnt = {k: v for k, v in getattr(value, "__dict__", {}).items() if k.endswith("_") and not k.startswith("_")}
+    learnt = {
+        attribute: learnt_value
+        for attribute, learnt_value in getattr(value, "__dict__", {}).items()
+        if attribute.endswith("_") and not attribute.startswith("_")
+    }
     return {f.name: getattr(value, f.name) for f in fields(value)} | learnt
 
 
@@ -130,7 +139,7 @@ def _hash(raw: bytes) -> str:
 @cache
 def _code(cls: type) -> list[str]:
     """Return a list of hashes (text) of the code of a class and its bases, as far as they are user code."""
-    return [_source(c) for c in cls.__mro__ if is_own(c.__module__)]
+    return [_source(base_class) for base_class in cls.__mro__ if is_own(base_class.__module__)]
 
 
 def is_own(module: str) -> bool:
@@ -141,9 +150,9 @@ def is_own(module: str) -> bool:
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None:
         return True
-    path = str(Path(file).resolve())
-    folders = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib")]
-    return not any(path.startswith(str(folder.resolve())) for folder in folders)
+    source_path = str(Path(file).resolve())
+    folders = [Path(sysconfig.get_path(library_kind)) for library_kind in ("purelib", "platlib", "stdlib")]
+    return not any(source_path.startswith(str(folder.resolve())) for folder in folders)
 
 
 def _source(cls: type) -> str:
@@ -155,13 +164,20 @@ def _source(cls: type) -> str:
     try:
         return _hash(inspect.getsource(cls).encode())
     except (OSError, TypeError):
-        methods = sorted((name, getattr(member, "__func__", member)) for name, member in vars(cls).items())
-        codes = {name: _bytecode(method.__code__) for name, method in methods if hasattr(method, "__code__")}
+        methods = sorted(
+            (method_name, getattr(member, "__func__", member)) for method_name, member in vars(cls).items()
+        )
+        codes = {
+            method_name: _bytecode(method.__code__) for method_name, method in methods if hasattr(method, "__code__")
+        }
         return _hash(repr(codes).encode())
 
 
 def _bytecode(code) -> str:
     """Return a hash (text) of a code object: its instructions and constants, not its place."""
-    constants = [_bytecode(c) if inspect.iscode(c) else repr(c) for c in code.co_consts]
-    names = repr((code.co_names, code.co_varnames, constants))
-    return _hash(code.co_code + names.encode())
+    constants = [
+        _bytecode(code_constant) if inspect.iscode(code_constant) else repr(code_constant)
+        for code_constant in code.co_consts
+    ]
+    hashed_names = repr((code.co_names, code.co_varnames, constants))
+    return _hash(code.co_code + hashed_names.encode())

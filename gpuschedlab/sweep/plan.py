@@ -50,27 +50,31 @@ def make_plan(scenario, policies, *, seeds, measure) -> Plan:
     seeds = _seeds(seeds)
     surroundings = [code_of_package(), digest(plan.measure)]
     sources = by_name(scenario, "scenario", lambda one: word_of(one) if isinstance(one, Recipe) else "scenario")
-    contents = {name: content_of(source, name) for name, source in sources.items() if isinstance(source, Scenario)}
+    contents = {
+        scenario_name: content_of(source, scenario_name)
+        for scenario_name, source in sources.items()
+        if isinstance(source, Scenario)
+    }
     for (source_name, source), seed in itertools.product(sources.items(), seeds):
-        name, cluster = source_name if isinstance(source_name, tuple) else (source_name, None)
-        planned_scenario, content, key = at_seed(source, seed, name, contents.get(source_name))
+        scenario_name, cluster = source_name if isinstance(source_name, tuple) else (source_name, None)
+        planned_scenario, content, cell_key = at_seed(source, seed, scenario_name, contents.get(source_name))
         scenario_cluster = str(planned_scenario.cluster) if isinstance(planned_scenario, Scenario) else None
-        names = {"scenario": name, "cluster": cluster or scenario_cluster, "seed": seed}
-        scenario_key = digest([key, *surroundings])
+        cell_names = {"scenario": scenario_name, "cluster": cluster or scenario_cluster, "seed": seed}
+        scenario_key = digest([cell_key, *surroundings])
         plan.scenarios[scenario_key] = planned_scenario
-        for label, policy, own_estimator, policy_key in contenders:
+        for policy_label, policy, own_estimator, policy_key in contenders:
             # A function of the seed, or the estimator itself.
             estimator = (
                 own_estimator(seed)
                 if callable(own_estimator) and not hasattr(own_estimator, "predict")
                 else own_estimator
             )
-            key = digest([scenario_key, policy_key, digest(estimator)])
+            cell_key = digest([scenario_key, policy_key, digest(estimator)])
             labels = {"policy": type(policy).__name__, "knobs": json.dumps(policy.knobs), "seed": seed}
-            row = {"cell": key, "policy": label} | names | {"knobs": policy.knobs}
-            if key not in plan.cells or row not in plan.rows:
-                plan.cells.setdefault(key, Cell(scenario_key, content, policy, estimator, labels))
-                plan.rows.append(row)
+            sweep_row = {"cell": cell_key, "policy": policy_label} | cell_names | {"knobs": policy.knobs}
+            if cell_key not in plan.cells or sweep_row not in plan.rows:
+                plan.cells.setdefault(cell_key, Cell(scenario_key, content, policy, estimator, labels))
+                plan.rows.append(sweep_row)
     return plan
 
 
@@ -86,10 +90,10 @@ def _seeds(seeds) -> list[int]:
 def _policies(contenders) -> list[tuple]:
     """Return a list of (label, policy, its own estimator or None, key of the policy), lists flattened."""
     named = contenders.items() if isinstance(contenders, Mapping) else [(None, contenders)]
-    pairs = [(label, *pair) for label, contender in named for pair in _flat(contender)]
+    pairs = [(policy_label, *pair) for policy_label, contender in named for pair in _flat(contender)]
     if not pairs:
         raise PolicyError("sweep: found no policies; expected at least one, such as [Fifo(), *grid(Themis, f=5)].")
-    return [(label or type(p).__name__.lower(), p, source, digest(p)) for label, p, source in pairs]
+    return [(policy_label or type(p).__name__.lower(), p, source, digest(p)) for policy_label, p, source in pairs]
 
 
 def _flat(contender):
@@ -120,11 +124,15 @@ def portable(plan: Plan):
     from gpuschedlab._extras import need
 
     pickler = need("cloudpickle", "sweeps")
-    pickled_objects = [t for c in plan.cells.values() for t in (c.policy, c.estimator)]
+    pickled_objects = [
+        pickled_object for cell in plan.cells.values() for pickled_object in (cell.policy, cell.estimator)
+    ]
     sources = [s.args[0] if isinstance(s, partial) else s for s in plan.scenarios.values()]
-    pickled_objects += [t for source in sources for t in (source, *vars(source).values())]
-    names = {c.__module__ for t in pickled_objects for c in type(t).__mro__} - {"__main__"}
-    own_modules = [sys.modules[n] for n in sorted(names) if is_own(n) and n in sys.modules]
+    pickled_objects += [pickled_object for source in sources for pickled_object in (source, *vars(source).values())]
+    module_names = {cell.__module__ for pickled_object in pickled_objects for cell in type(pickled_object).__mro__} - {
+        "__main__"
+    }
+    own_modules = [sys.modules[n] for n in sorted(module_names) if is_own(n) and n in sys.modules]
     added = [m for m in own_modules if m.__name__ not in pickler.list_registry_pickle_by_value()]
     for module in added:
         pickler.register_pickle_by_value(module)
@@ -173,7 +181,7 @@ def grid(policy, **values) -> list:
     infos = knobs_of(cls)
     if unknown := sorted(set(values) - set(infos)):
         raise PolicyError(f"grid: {cls.__name__} has no knob {unknown[0]!r}; its knobs are {', '.join(infos)}.")
-    axes = [_values(cls.__name__, infos[name], knob_values) for name, knob_values in values.items()]
+    axes = [_values(cls.__name__, infos[knob_name], knob_values) for knob_name, knob_values in values.items()]
     allowed = {}
     for combination in itertools.product(*axes):
         grid_point = dict(zip(values, combination, strict=True))
@@ -181,7 +189,7 @@ def grid(policy, **values) -> list:
         if grid_point.items() <= full.items():
             allowed.setdefault(tuple(full.values()), full)
     if not allowed:
-        wanted = " and ".join(c.text for c in cls.constraints)
+        wanted = " and ".join(constraint.text for constraint in cls.constraints)
         raise PolicyError(f"grid: no combination of {values} is a {cls.__name__}; expected {wanted}.")
     return [base.with_knobs(**full) for full in allowed.values()]
 
@@ -199,13 +207,17 @@ def _values(who: str, info: KnobInfo, knob_values) -> list:
             f"{where}: found {knob_values!r}; expected {way_to_give_values}, or a list of values ({info.describe()})."
         )
     checked_values = []
-    for value in knob_values.tolist() if isinstance(knob_values, np.ndarray) else knob_values:
+    for knob_value in knob_values.tolist() if isinstance(knob_values, np.ndarray) else knob_values:
         if info.kind == "floats":
-            value = tuple(float(v) for v in value) if isinstance(value, list | tuple) else (float(value),)
-        if problem := info.problem(value):
-            raise info.raises(f"{where}: found {value!r}; {problem}.")
-        kind = {"int": int, "float": float}.get(info.kind)
-        checked_values.append(value if kind is None or value is None else kind(value))
+            knob_value = (
+                tuple(float(number) for number in knob_value)
+                if isinstance(knob_value, list | tuple)
+                else (float(knob_value),)
+            )
+        if problem := info.problem(knob_value):
+            raise info.raises(f"{where}: found {knob_value!r}; {problem}.")
+        number_type = {"int": int, "float": float}.get(info.kind)
+        checked_values.append(knob_value if number_type is None or knob_value is None else number_type(knob_value))
     return checked_values
 
 
@@ -218,7 +230,7 @@ def _steps(where: str, info: KnobInfo, count: int) -> list:
     if count < 2:
         raise PolicyError(f"{where}: found {count} steps; expected 2 or more, or a list such as [{info.default!r}].")
     space = np.geomspace if info.knob.log else np.linspace
-    knob_steps = [float(v) for v in space(info.knob.low, info.knob.high, count)]
+    knob_steps = [float(knob_step) for knob_step in space(info.knob.low, info.knob.high, count)]
     if info.kind == "floats":
-        return [info.clip((v,)) for v in knob_steps]
-    return list(dict.fromkeys(info.clip(v) for v in knob_steps))
+        return [info.clip((knob_step,)) for knob_step in knob_steps]
+    return list(dict.fromkeys(info.clip(knob_step) for knob_step in knob_steps))

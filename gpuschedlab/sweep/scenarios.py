@@ -44,11 +44,13 @@ def cross(traces, clusters, *, speeds=None, estimator=None, delays=None, until: 
     scenario_parts = {"estimator": estimator, "delays": delays or Delays(), "until": until}
     clusters = by_name(clusters, "cluster", lambda c: str(c) if isinstance(c, Cluster) else "cluster")
     crossed_scenarios = {}
-    for name, trace in by_name(traces, "trace", lambda _: "trace").items():
+    for trace_name, trace in by_name(traces, "trace", lambda _: "trace").items():
         if callable(trace) and not is_recipe(trace):
             trace = cache(trace)  # made once for all clusters
         for cluster_name, cluster in clusters.items():
-            crossed_scenarios[name, cluster_name] = partial(_pair, trace, cluster, cluster_name, speeds, scenario_parts)
+            crossed_scenarios[trace_name, cluster_name] = partial(
+                _pair, trace, cluster, cluster_name, speeds, scenario_parts
+            )
     return crossed_scenarios
 
 
@@ -92,10 +94,10 @@ def by_name(given, what: str, name_of: Callable) -> dict:
     """Return a dict of things by name: a dict as it is, one thing or a list of them under names of their own."""
     if not isinstance(given, Mapping):
         many = given if isinstance(given, list) else [given]
-        names = [name_of(thing_to_name) for thing_to_name in many]
+        given_names = [name_of(thing_to_name) for thing_to_name in many]
         given = {
-            n if names.count(n) == 1 else f"{n} {i + 1}": thing_to_name
-            for i, (n, thing_to_name) in enumerate(zip(names, many))
+            n if given_names.count(n) == 1 else f"{n} {i + 1}": thing_to_name
+            for i, (n, thing_to_name) in enumerate(zip(given_names, many))
         }
     if not given:
         raise RunError(f"sweep: found no {what}; expected at least one.")

@@ -71,8 +71,8 @@ def _scenario_of(cell_inputs: Given, source) -> Scenario:
     """Return the `Scenario` of a cell: the part that it shares with those of other seeds is at hand, if it was used lately."""
     scenario = _once((cell_inputs.content,), lambda: _opened(source))
     if cell_inputs.estimator is not None:
-        key = (cell_inputs.content, digest(cell_inputs.estimator))
-        scenario = _once(key, lambda: scenario.replace(estimator=cell_inputs.estimator))
+        fitted_key = (cell_inputs.content, digest(cell_inputs.estimator))
+        scenario = _once(fitted_key, lambda: scenario.replace(estimator=cell_inputs.estimator))
     return scenario if scenario.seed == cell_inputs.seed else scenario.replace(seed=cell_inputs.seed)
 
 
@@ -81,9 +81,9 @@ def _computed(key: str, cell_inputs: Given, scenario: Scenario, keep_runs: bool,
     from gpuschedlab.metrics import summary
 
     simulation = scenario.simulation(cell_inputs.policy)
-    begin = time.perf_counter()
+    cell_begin = time.perf_counter()
     run = simulation.run(scenario.until)
-    seconds = time.perf_counter() - begin
+    seconds = time.perf_counter() - cell_begin
     metrics = summary(run, **cell_inputs.measure)
     metrics.pop("seconds")
     labels = {"cluster": str(scenario.cluster), "estimator": scenario.estimator_name.lower()}
@@ -95,8 +95,8 @@ def _computed(key: str, cell_inputs: Given, scenario: Scenario, keep_runs: bool,
     if not keep_runs:
         return Outcome(key, metrics, seconds=seconds, labels=labels, books=books)
     # Two runs of a cell must be the same bytes: the time that they took is kept apart.
-    untimed = run.rounds.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("seconds", "solving"))
-    info = {name: value for name, value in run.info.items() if name != "seconds"}
+    untimed = run.rounds.with_columns(pl.lit(None, pl.Float64).alias(info_name) for info_name in ("seconds", "solving"))
+    info = {info_name: info_value for info_name, info_value in run.info.items() if info_name != "seconds"}
     rounds = tuple(run.rounds["seconds"].to_list())
     return Outcome(key, metrics, replace(run, rounds=untimed, info=info), seconds, rounds, labels=labels, books=books)
 

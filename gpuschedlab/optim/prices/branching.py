@@ -36,22 +36,24 @@ def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=
     n = problem.shape[0]
     if (problem.mandatory & (np.bincount(job, minlength=n) == 0)).any():
         raise Infeasible(f"{problem.name}: infeasible; a mandatory job has no configuration that fits.")
-    alike, first = _alike(problem, job, config)
-    lead = first[alike[job]] == job  # one cell stands for those of all jobs that are alike
+    alike, first_of_class = _alike(problem, job, config)
+    lead = first_of_class[alike[job]] == job  # one cell stands for those of all jobs that are alike
     job = job[lead]
     config = config[lead]
     largest = float(np.abs(problem.utility[job, config]).max(initial=0.0))
     slack = max(slack, CLOSED * largest)
     solver = Highs(time_limit, gap, work=work, mip_abs_gap=slack, **(WHOLE if problem.mandatory.any() else _known()))
-    solution = solver.solve(_program(problem, alike, first, job, config))
+    solution = solver.solve(_program(problem, alike, first_of_class, job, config))
     choice = np.full(n, -1)
-    members = np.split(np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike, minlength=len(first)))[:-1])
-    placed_members = np.zeros(len(first), np.int64)
+    members = np.split(
+        np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike, minlength=len(first_of_class)))[:-1]
+    )
+    placed_members = np.zeros(len(first_of_class), np.int64)
     for cell in np.flatnonzero(solution.x > 0.5):
-        c = alike[job[cell]]
+        job_class = alike[job[cell]]
         many = round(solution.x[cell])
-        choice[members[c][placed_members[c] : placed_members[c] + many]] = config[cell]
-        placed_members[c] += many
+        choice[members[job_class][placed_members[job_class] : placed_members[job_class] + many]] = config[cell]
+        placed_members[job_class] += many
     return Closed(choice, solution.bound, solution.status)
 
 
@@ -62,7 +64,11 @@ def _known() -> dict:
 
     h = highspy.Highs()
     h.setOptionValue("output_flag", False)
-    return {key: value for key, value in OPEN.items() if h.getOptionValue(key)[0] == highspy.HighsStatus.kOk}
+    return {
+        option_name: option_value
+        for option_name, option_value in OPEN.items()
+        if h.getOptionValue(option_name)[0] == highspy.HighsStatus.kOk
+    }
 
 
 def _alike(problem: MultipleChoice, job, config) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +80,7 @@ def _alike(problem: MultipleChoice, job, config) -> tuple[np.ndarray, np.ndarray
     worth[job, config] = problem.utility[job, config]
     keys = [w.tobytes() + bytes([m]) for w, m in zip(worth, problem.mandatory.tolist(), strict=True)]
     classes: dict[bytes, int] = {}
-    alike = np.array([classes.setdefault(key, len(classes)) for key in keys])
+    alike = np.array([classes.setdefault(worth_key, len(classes)) for worth_key in keys])
     return alike, np.unique(alike, return_index=True)[1]
 
 

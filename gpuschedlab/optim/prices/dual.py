@@ -68,43 +68,43 @@ def search_prices(v, configs, hulls, warm, gap, most) -> PriceSearch:
 def _build_hulls(v, configs):
     """Return a tuple of the fields of the `Hulls` of all jobs and types."""
     n = v.shape[0]
-    order = configs.order
+    config_order = configs.order
     starts = configs.starts
     gpus = configs.gpus
     types = starts.shape[0] - 1
     hull = np.empty(v.shape, np.int32)
     slope = np.empty(v.shape)
-    size = np.zeros((n, types), np.int32)
+    hull_sizes = np.zeros((n, types), np.int32)
     for i in range(n):
-        for t in range(types):
-            base = starts[t]
-            k = 0
+        for gpu_type in range(types):
+            base = starts[gpu_type]
+            vertex = 0
             top = 0.0
-            for c in range(base, starts[t + 1]):
-                value = v[i, order[c]]
-                if not value > top or gpus[c] > configs.capacity[t]:  # nan, too
+            for config in range(base, starts[gpu_type + 1]):
+                config_value = v[i, config_order[config]]
+                if not config_value > top or gpus[config] > configs.capacity[gpu_type]:  # nan, too
                     continue
                 while True:
                     v0 = 0.0
                     g0 = 0.0
-                    if k > 0:
-                        last_vertex = hull[i, base + k - 1]
-                        v0 = v[i, order[last_vertex]]
+                    if vertex > 0:
+                        last_vertex = hull[i, base + vertex - 1]
+                        v0 = v[i, config_order[last_vertex]]
                         g0 = gpus[last_vertex]
-                    dg = gpus[c] - g0
+                    dg = gpus[config] - g0
                     s = np.inf
                     if dg > 0:
-                        s = (value - v0) / dg
-                    if k and s >= slope[i, base + k - 1]:
-                        k -= 1
+                        s = (config_value - v0) / dg
+                    if vertex and s >= slope[i, base + vertex - 1]:
+                        vertex -= 1
                         continue
                     break
-                hull[i, base + k] = c
-                slope[i, base + k] = s
-                k = k + 1
-                top = value
-            size[i, t] = k
-    return hull, slope, size
+                hull[i, base + vertex] = config
+                slope[i, base + vertex] = s
+                vertex = vertex + 1
+                top = config_value
+            hull_sizes[i, gpu_type] = vertex
+    return hull, slope, hull_sizes
 
 
 @njit
@@ -128,36 +128,36 @@ def evaluate(v, configs, hulls, prices, assignment):
     The bound is the sum of max(0, max_c v - price g), and price . capacity.
     """
     # Fills each job's best choice (-1 none; of equals the smaller) and the GPUs they use by type.
-    order = configs.order
+    config_order = configs.order
     starts = configs.starts
     gpus = configs.gpus
     slope = hulls.slopes
-    size = hulls.sizes
+    hull_sizes = hulls.sizes
     used = assignment.used
-    value = 0.0
+    chosen_value = 0.0
     used[:] = 0.0
-    types = size.shape[1]
+    types = hull_sizes.shape[1]
     bound = (prices * configs.capacity).sum()
-    for i in range(size.shape[0]):
-        best = 0.0
+    for i in range(hull_sizes.shape[0]):
+        best_worth = 0.0
         pick = -1
-        kind = 0
-        for t in range(types):
-            if size[i, t] == 0 or slope[i, starts[t]] <= prices[t]:
+        best_type = 0
+        for gpu_type in range(types):
+            if hull_sizes[i, gpu_type] == 0 or slope[i, starts[gpu_type]] <= prices[gpu_type]:
                 continue
-            above = vertices_above(slope, i, starts[t], size[i, t], prices[t])
-            c = hulls.vertices[i, starts[t] + above - 1]
-            worth = v[i, order[c]] - prices[t] * gpus[c]
-            if worth > best:
-                best = worth
-                pick = c
-                kind = t
+            above = vertices_above(slope, i, starts[gpu_type], hull_sizes[i, gpu_type], prices[gpu_type])
+            config = hulls.vertices[i, starts[gpu_type] + above - 1]
+            worth = v[i, config_order[config]] - prices[gpu_type] * gpus[config]
+            if worth > best_worth:
+                best_worth = worth
+                pick = config
+                best_type = gpu_type
         assignment.choice[i] = pick
-        bound += best
+        bound += best_worth
         if pick >= 0:
-            value += v[i, order[pick]]
-            used[kind] += gpus[pick]
-    return bound, value
+            chosen_value += v[i, config_order[pick]]
+            used[best_type] += gpus[pick]
+    return bound, chosen_value
 
 
 @njit
@@ -165,27 +165,27 @@ def _enter(B, rhs, basis, column, index):
     """Pivot a column into the basis (B its inverse, rhs its values) and return True; False if nothing limits it."""
     m = rhs.shape[0]
     step = B @ column
-    row = -1
-    best = np.inf
+    leaving_row = -1
+    smallest_ratio = np.inf
     for r in range(m):
         if step[r] > 1e-9:
             ratio = rhs[r] / step[r]
-            if ratio < best - 1e-12 or (ratio < best + 1e-12 and step[r] > step[row]):
-                best = ratio
-                row = r
-    if row < 0:
+            if ratio < smallest_ratio - 1e-12 or (ratio < smallest_ratio + 1e-12 and step[r] > step[leaving_row]):
+                smallest_ratio = ratio
+                leaving_row = r
+    if leaving_row < 0:
         return False
-    pivot = step[row]
+    pivot = step[leaving_row]
     for r in range(m):
-        if r != row and step[r] != 0.0:
+        if r != leaving_row and step[r] != 0.0:
             factor = step[r] / pivot
-            for k in range(m):
-                B[r, k] -= factor * B[row, k]
-            rhs[r] = max(rhs[r] - factor * rhs[row], 0.0)
-    for k in range(m):
-        B[row, k] /= pivot
-    rhs[row] /= pivot
-    basis[row] = index
+            for basis_column in range(m):
+                B[r, basis_column] -= factor * B[leaving_row, basis_column]
+            rhs[r] = max(rhs[r] - factor * rhs[leaving_row], 0.0)
+    for basis_column in range(m):
+        B[leaving_row, basis_column] /= pivot
+    rhs[leaving_row] /= pivot
+    basis[leaving_row] = index
     return True
 
 
@@ -194,33 +194,33 @@ def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
     """Let in known columns (a slack t, or types + k for answer k of the pool) until none gains; fills the duals."""
     m = rhs.shape[0]
     types = rhs.shape[0] - 1
-    column = np.empty(rhs.shape[0])
+    master_column = np.empty(rhs.shape[0])
     for _ in range(20 * (m + count)):  # degenerate pivots could go round in a circle; any prices give a valid bound
         duals[:] = 0.0
         for r in range(m):
             if basis[r] >= types:
                 duals += pool[basis[r] - types, types] * B[r]
-        best = tolerance
+        best_gain = tolerance
         enter = -1
-        for t in range(types):
-            if -duals[t] > best:
-                best = -duals[t]
-                enter = t
-        for k in range(count):
-            paid = (duals[:types] * pool[k, :types]).sum()
-            gain = pool[k, types] - duals[types] - paid
-            if gain > best:
-                best = gain
-                enter = types + k
+        for gpu_type in range(types):
+            if -duals[gpu_type] > best_gain:
+                best_gain = -duals[gpu_type]
+                enter = gpu_type
+        for pool_column in range(count):
+            paid = (duals[:types] * pool[pool_column, :types]).sum()
+            gain = pool[pool_column, types] - duals[types] - paid
+            if gain > best_gain:
+                best_gain = gain
+                enter = types + pool_column
         if enter < 0:
             return
-        column[:] = 0.0
+        master_column[:] = 0.0
         if enter < types:
-            column[enter] = 1.0
+            master_column[enter] = 1.0
         else:
-            column[:types] = pool[enter - types, :types]
-            column[types] = 1.0
-        if not _enter(B, rhs, basis, column, enter):
+            master_column[:types] = pool[enter - types, :types]
+            master_column[types] = 1.0
+        if not _enter(B, rhs, basis, master_column, enter):
             return
 
 
@@ -243,30 +243,30 @@ def _search_prices(v, configs, hulls, warm, gap, most):
     basis = np.arange(m)  # t: idle GPUs of type t; types + k: answer k of the pool
     duals = np.empty(m)
     choice = np.empty(v.shape[0], np.int64)
-    best = warm.copy()
+    best_prices = warm.copy()
     bound = np.inf
     relaxed = 0.0
-    count = 1
+    pool_count = 1
     weight = 1.0  # of the best prices; the first evaluation is at the warm ones
-    while count <= most:
+    while pool_count <= most:
         scale = abs(bound) if 0 < abs(bound) < np.inf else 1.0
-        _solve_master(B, rhs, basis, pool, count, EPS * scale, duals)
+        _solve_master(B, rhs, basis, pool, pool_count, EPS * scale, duals)
         relaxed = duals[types] + (duals[:types] * capacity).sum()
         if bound - relaxed <= gap * scale:
             break
-        trial_prices = tried[count]
-        trial_prices[:] = np.maximum(weight * best + (1.0 - weight) * duals[:types], 0.0)
-        used = pool[count, :types]
-        here, pool[count, types] = evaluate(v, configs, hulls, trial_prices, Assignment(choice, used))
+        trial_prices = tried[pool_count]
+        trial_prices[:] = np.maximum(weight * best_prices + (1.0 - weight) * duals[:types], 0.0)
+        used = pool[pool_count, :types]
+        here, pool[pool_count, types] = evaluate(v, configs, hulls, trial_prices, Assignment(choice, used))
         paid = (duals[:types] * used).sum()
-        gain = pool[count, types] - duals[types] - paid
-        count += 1
+        gain = pool[pool_count, types] - duals[types] - paid
+        pool_count += 1
         if here < bound:
             bound = here
-            best[:] = trial_prices
+            best_prices[:] = trial_prices
         elif weight == 0.0 and gain <= EPS * scale:
             break
         # Half-way again where the answer helps the master; nearer to the master's own prices where it does not.
         weight = 0.5 if gain > EPS * scale else weight * 0.5 if weight > 0.1 else 0.0
     mixed = np.flatnonzero((basis >= types) & (rhs > 1e-9))
-    return best, bound, relaxed, tried[basis[mixed] - types], rhs[mixed], count - 1
+    return best_prices, bound, relaxed, tried[basis[mixed] - types], rhs[mixed], pool_count - 1

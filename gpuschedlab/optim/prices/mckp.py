@@ -110,13 +110,15 @@ class Prices(Limits):
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
         """Return the `Solution` of a multiple-choice knapsack; its status says whether a limit left too large a gap."""
-        start = time.perf_counter()
+        wall_start = time.perf_counter()
         problem = MultipleChoice.of(program, x0, "'prices' starts from prices, kept by a Session")
         warm = self._prices if self._prices is not None and len(self._prices) == len(problem.capacity) else None
         choices = self.choose(problem, warm)
-        self._prices, x = choices.prices, variables_of(problem, choices.choice)
-        seconds = time.perf_counter() - start
-        return Solution(x, choices.status, choices.objective, choices.bound, seconds, "prices", None, program.shape)
+        self._prices, variables = choices.prices, variables_of(problem, choices.choice)
+        seconds = time.perf_counter() - wall_start
+        return Solution(
+            variables, choices.status, choices.objective, choices.bound, seconds, "prices", None, program.shape
+        )
 
     def choose(self, problem: MultipleChoice, prices) -> Choices:
         """Return `Choices` by prices, repair, and what closes the gap that is left; as in `solve_mckp`."""
@@ -139,16 +141,16 @@ def finished(problem: MultipleChoice, choice: np.ndarray, prices: np.ndarray, li
     small = np.count_nonzero(problem.utility > 0) <= SMALL and not problem.mandatory.any()
     inner = Prices(limits.time_limit, limits.gap, limits.work, labels=Prices.labels if small else 0)
     search = _Search(problem, prices, inner)
-    v = problem.utility
+    utility = problem.utility
     configs = search.configs
     search.choice = search._in_order(choice)
     chosen = search.choice[search.choice >= 0]
     used = np.bincount(configs.type_of[chosen], configs.gpus[chosen], len(configs.capacity))
-    search.objective = advance(v, configs, search.prices, Assignment(search.choice, used), PASSES)
+    search.objective = advance(utility, configs, search.prices, Assignment(search.choice, used), PASSES)
     if small:
-        hulls = build_hulls(v, configs)
-        best_choices = Assignment(np.empty(len(v), np.int64), used)
-        search.bound, _ = evaluate(v, configs, hulls, search.prices, best_choices)
+        hulls = build_hulls(utility, configs)
+        best_choices = Assignment(np.empty(len(utility), np.int64), used)
+        search.bound, _ = evaluate(utility, configs, hulls, search.prices, best_choices)
         search.close()
     return np.where(search.choice >= 0, configs.order[search.choice], -1)
 
@@ -163,11 +165,11 @@ class _Search:
         self.late = False
         types = len(problem.capacity)
         self.prices = np.zeros(types) if prices is None else np.maximum(np.asarray(prices, float), 0.0)
-        order = np.lexsort((problem.gpus, problem.kinds))
-        type_of = problem.kinds[order]
-        gpus = problem.gpus[order].astype(float)
+        config_order = np.lexsort((problem.gpus, problem.kinds))
+        type_of = problem.kinds[config_order]
+        gpus = problem.gpus[config_order].astype(float)
         starts = np.searchsorted(type_of, np.arange(types + 1))
-        self.configs = Configurations(order, starts, gpus, type_of, problem.capacity.astype(float))
+        self.configs = Configurations(config_order, starts, gpus, type_of, problem.capacity.astype(float))
 
     def in_time(self) -> bool:
         """Whether the guard lets another stage begin; that it struck is kept, for the status."""
@@ -197,22 +199,24 @@ class _Search:
 
     def repair(self):
         """Search prices, round the mix of their answers, and make it fit."""
-        v = self.problem.utility
+        utility = self.problem.utility
         types = len(self.configs.capacity)
-        hulls = build_hulls(v, self.configs)
+        hulls = build_hulls(utility, self.configs)
         # Exact prices leave fewer choices open, and cost little where there are few cells.
-        tolerance = 1e-7 if v.size < LARGE else max(0.1 * self.limits.gap, 1e-7)
+        tolerance = 1e-7 if utility.size < LARGE else max(0.1 * self.limits.gap, 1e-7)
         # A search that is cut off leaves a valid bound, and prices good enough for the repair.
-        most = 1
+        most_evaluations = 1
         if self.in_time():
-            most = int(min(self.limits.evaluations, steps(self.limits.work, "prices", len(v) * types)))
-        searched = search_prices(v, self.configs, hulls, self.prices, tolerance, most)
+            most_evaluations = int(
+                min(self.limits.evaluations, steps(self.limits.work, "prices", len(utility) * types))
+            )
+        searched = search_prices(utility, self.configs, hulls, self.prices, tolerance, most_evaluations)
         self.prices = searched.prices
         self.bound = searched.bound
-        self.choice = np.empty(len(v), np.int64)
+        self.choice = np.empty(len(utility), np.int64)
         assignment = Assignment(self.choice, np.empty(types))
-        round_mix(v, self.configs, hulls, searched, assignment)
-        self.objective = repair(v, self.configs, hulls, self.prices, assignment, PASSES)
+        round_mix(utility, self.configs, hulls, searched, assignment)
+        self.objective = repair(utility, self.configs, hulls, self.prices, assignment, PASSES)
 
     @property
     def slack(self) -> float:
@@ -253,10 +257,10 @@ class _Search:
         if is_open.sum() > self.limits.cells:
             limit = np.partition(core.loss[is_open], self.limits.cells)[self.limits.cells]
         cheap = (core.loss < limit) | (core.loss == 0)
-        cells = (core.config >= 0) & cheap
-        config = self.configs.order[core.config[cells]]
+        open_cells = (core.config >= 0) & cheap
+        config = self.configs.order[core.config[open_cells]]
         try:
-            closed = self.closed(job[cells], config, slack=self.slack, gap=0.0)
+            closed = self.closed(job[open_cells], config, slack=self.slack, gap=0.0)
         except OutOfTime as error:
             self.late |= error.status == "time limit"
             return

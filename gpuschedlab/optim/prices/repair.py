@@ -17,35 +17,35 @@ def round_mix(v, configs, hulls, searched, assignment):
     prices = searched.prices
     choice = assignment.choice
     used = assignment.used
-    k = searched.tried.shape[0]
+    answer_count = searched.tried.shape[0]
     n = choice.shape[0]
     types = prices.shape[0]
-    answers = np.empty((k, n), np.int64)
-    for a in range(k):
-        evaluate(v, configs, hulls, searched.tried[a], Assignment(answers[a], used))
+    answers = np.empty((answer_count, n), np.int64)
+    for answer in range(answer_count):
+        evaluate(v, configs, hulls, searched.tried[answer], Assignment(answers[answer], used))
     largest = np.zeros(n)
     target = np.zeros(types)
     used[:] = 0.0
     for i in range(n):
         if (answers[:, i] != answers[0, i]).any():
-            for c in answers[:, i]:
-                largest[i] = max(largest[i], gpus[c] if c >= 0 else 0.0)
+            for config in answers[:, i]:
+                largest[i] = max(largest[i], gpus[config] if config >= 0 else 0.0)
     least_price = 1e-12 * prices.max() if prices.max() > 0 else 1.0  # types that cost nothing follow the mix, too
     for i in np.argsort(-largest, kind="mergesort"):
-        for a in range(k):
-            c = answers[a, i]
-            if c >= 0:
-                target[type_of[c]] += searched.weights[a] * gpus[c]
-        least = np.inf
-        for a in range(k):
-            c = answers[a, i]
+        for answer in range(answer_count):
+            config = answers[answer, i]
+            if config >= 0:
+                target[type_of[config]] += searched.weights[answer] * gpus[config]
+        least_apart = np.inf
+        for answer in range(answer_count):
+            config = answers[answer, i]
             apart = 0.0
-            for t in range(types):
-                more = gpus[c] if c >= 0 and type_of[c] == t else 0.0
-                apart += (prices[t] + least_price) * abs(used[t] + more - target[t])
-            if apart < least:
-                least = apart
-                choice[i] = c
+            for gpu_type in range(types):
+                added_gpus = gpus[config] if config >= 0 and type_of[config] == gpu_type else 0.0
+                apart += (prices[gpu_type] + least_price) * abs(used[gpu_type] + added_gpus - target[gpu_type])
+            if apart < least_apart:
+                least_apart = apart
+                choice[i] = config
         if choice[i] >= 0:
             used[type_of[choice[i]]] += gpus[choice[i]]
 
@@ -53,84 +53,84 @@ def round_mix(v, configs, hulls, searched, assignment):
 @njit
 def _retreat(v, configs, hulls, prices, assignment, i):
     """Return the cheapest move of job i off a type that is over its capacity, a tuple (loss a GPU relieved, configuration)."""
-    order = configs.order
+    config_order = configs.order
     starts = configs.starts
     gpus = configs.gpus
     hull = hulls.vertices
-    size = hulls.sizes
+    hull_sizes = hulls.sizes
     used = assignment.used
-    c = assignment.choice[i]
-    t = configs.type_of[c]
-    over = used[t] - configs.capacity[t]
-    worth = v[i, order[c]] - prices[t] * gpus[c]
-    best = worth / min(gpus[c], over)  # to nothing
+    config = assignment.choice[i]
+    gpu_type = configs.type_of[config]
+    over = used[gpu_type] - configs.capacity[gpu_type]
+    worth = v[i, config_order[config]] - prices[gpu_type] * gpus[config]
+    best_score = worth / min(gpus[config], over)  # to nothing
     pick = -1
-    k = 0
-    while k < size[i, t] and gpus[hull[i, starts[t] + k]] < gpus[c]:
-        k += 1
-    if k > 0:  # one vertex down
-        d = hull[i, starts[t] + k - 1]
-        loss = worth - (v[i, order[d]] - prices[t] * gpus[d])
-        score = loss / min(gpus[c] - gpus[d], over)
-        if score < best:
-            best = score
+    vertex = 0
+    while vertex < hull_sizes[i, gpu_type] and gpus[hull[i, starts[gpu_type] + vertex]] < gpus[config]:
+        vertex += 1
+    if vertex > 0:  # one vertex down
+        d = hull[i, starts[gpu_type] + vertex - 1]
+        loss = worth - (v[i, config_order[d]] - prices[gpu_type] * gpus[d])
+        score = loss / min(gpus[config] - gpus[d], over)
+        if score < best_score:
+            best_score = score
             pick = d
     for s in range(starts.shape[0] - 1):  # to a type with room
-        if s == t or size[i, s] == 0:
+        if s == gpu_type or hull_sizes[i, s] == 0:
             continue
         room = configs.capacity[s] - used[s]
-        k = max(vertices_above(hulls.slopes, i, starts[s], size[i, s], prices[s]), 1)
-        while k > 0 and gpus[hull[i, starts[s] + k - 1]] > room:
-            k -= 1
-        if k == 0:
+        vertex = max(vertices_above(hulls.slopes, i, starts[s], hull_sizes[i, s], prices[s]), 1)
+        while vertex > 0 and gpus[hull[i, starts[s] + vertex - 1]] > room:
+            vertex -= 1
+        if vertex == 0:
             continue
-        d = hull[i, starts[s] + k - 1]
-        loss = worth - (v[i, order[d]] - prices[s] * gpus[d])
-        score = loss / min(gpus[c], over)
-        if score < best:
-            best = score
+        d = hull[i, starts[s] + vertex - 1]
+        loss = worth - (v[i, config_order[d]] - prices[s] * gpus[d])
+        score = loss / min(gpus[config], over)
+        if score < best_score:
+            best_score = score
             pick = d
-    return best, pick
+    return best_score, pick
 
 
 @njit
 def _advance(v, configs, prices, assignment, i):
     """Return the best move of job i that fits and gains, a tuple (gain less its GPUs' price, configuration), or (-inf, -1)."""
-    order = configs.order
+    config_order = configs.order
     starts = configs.starts
     gpus = configs.gpus
-    c = assignment.choice[i]
+    config = assignment.choice[i]
     present_type = -1
     present_gpus = 0.0
     present_value = 0.0
     paid = 0.0
-    if c >= 0:
-        present_type = configs.type_of[c]
-        present_gpus = gpus[c]
-        present_value = v[i, order[c]]
+    if config >= 0:
+        present_type = configs.type_of[config]
+        present_gpus = gpus[config]
+        present_value = v[i, config_order[config]]
         paid = prices[present_type] * present_gpus
-    best = -np.inf
+    best_gain = -np.inf
     pick = -1
-    for t in range(starts.shape[0] - 1):
-        room = configs.capacity[t] - assignment.used[t]
-        if t == present_type:
+    for gpu_type in range(starts.shape[0] - 1):
+        room = configs.capacity[gpu_type] - assignment.used[gpu_type]
+        if gpu_type == present_type:
             room += present_gpus
-        for d in range(starts[t], starts[t + 1]):
+        for d in range(starts[gpu_type], starts[gpu_type + 1]):
             if gpus[d] > room:
                 break
-            gain = v[i, order[d]] - present_value
-            if gain > 1e-12 * v[i, order[d]] and gain - prices[t] * gpus[d] + paid > best:
-                best = gain - prices[t] * gpus[d] + paid
+            gain = v[i, config_order[d]] - present_value
+            if gain > 1e-12 * v[i, config_order[d]] and gain - prices[gpu_type] * gpus[d] + paid > best_gain:
+                best_gain = gain - prices[gpu_type] * gpus[d] + paid
                 pick = d
-    return best, pick
+    return best_gain, pick
 
 
 @njit
 def _move(configs, assignment, i, pick):
     """Give job i another configuration, -1 for none."""
-    c = assignment.choice[i]
-    if c >= 0:
-        assignment.used[configs.type_of[c]] -= configs.gpus[c]
+    config_before = assignment.choice[i]
+    if config_before >= 0:
+        assignment.used[configs.type_of[config_before]] -= configs.gpus[config_before]
     assignment.choice[i] = pick
     if pick >= 0:
         assignment.used[configs.type_of[pick]] += configs.gpus[pick]
@@ -139,11 +139,11 @@ def _move(configs, assignment, i, pick):
 @njit
 def _too_many(configs, assignment, i):
     """Whether job i has GPUs of a type that is over its capacity."""
-    c = assignment.choice[i]
-    if c < 0:
+    config = assignment.choice[i]
+    if config < 0:
         return False
-    t = configs.type_of[c]
-    return assignment.used[t] > configs.capacity[t]
+    gpu_type = configs.type_of[config]
+    return assignment.used[gpu_type] > configs.capacity[gpu_type]
 
 
 @njit
@@ -185,9 +185,9 @@ def advance(v, configs, prices, assignment, passes):
                 moved = True
         if not moved:
             break
-    value = 0.0
+    choices_value = 0.0
     for i in range(n):
-        c = assignment.choice[i]
-        if c >= 0:
-            value += v[i, configs.order[c]]
-    return value
+        config = assignment.choice[i]
+        if config >= 0:
+            choices_value += v[i, configs.order[config]]
+    return choices_value

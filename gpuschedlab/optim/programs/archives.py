@@ -19,9 +19,9 @@ def write_program(program, path) -> None:
     """As `Program.write`."""
     h = _highs(path)
     A = program.A
-    with whole(Path(path)) as part, tempfile.TemporaryDirectory() as folder, part.open("wb") as program_file:
+    with whole(Path(path)) as part_file, tempfile.TemporaryDirectory() as folder, part_file.open("wb") as program_file:
         if h is None:
-            put = {key: getattr(program, key) for key in FIELDS} | {"shape": program.shape or ()}
+            put = {field: getattr(program, field) for field in FIELDS} | {"shape": program.shape or ()}
             return np.savez_compressed(program_file, **put, data=A.data, indices=A.indices, indptr=A.indptr)
         bounds = program.lower, program.upper, program.row_lower, program.row_upper
         matrix_arrays = (
@@ -44,13 +44,13 @@ def read_program(path, kind):
     try:
         if h is None:
             with np.load(path, allow_pickle=False) as archive:
-                put = {key: archive[key] if archive[key].ndim else archive[key].item() for key in FIELDS}
-                *A, shape = (archive[key] for key in ("data", "indices", "indptr", "shape"))
+                put = {field: archive[field] if archive[field].ndim else archive[field].item() for field in FIELDS}
+                *A, shape = (archive[field] for field in ("data", "indices", "indptr", "shape"))
             put["shape"] = tuple(shape.tolist()) or None
         else:
             put, A = _from_mps(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes(), h)
-        size = (len(put["row_lower"]), len(put["c"]))
-        return kind(A=sp.csc_array(tuple(A), shape=size), **put)
+        program_size = (len(put["row_lower"]), len(put["c"]))
+        return kind(A=sp.csc_array(tuple(A), shape=program_size), **put)
     except (*UNREADABLE, zipfile.BadZipFile, KeyError, TypeError) as error:
         raise SolverError(f"{path}: found {reason(error)}; expected what Program.write made.") from error
 
@@ -67,9 +67,12 @@ def _from_mps(raw: bytes, h) -> tuple[dict, tuple]:
         Path(folder, "program.mps").write_bytes(raw)
         failed = int(h.readModel(str(Path(folder, "program.mps")))) < 0
         lp = h.getLp()
-    kinds = [int(kind) for kind in lp.integrality_] or np.zeros(lp.num_col_)
-    if failed or lp.offset_ or np.max(kinds, initial=0) > 1:
+    variable_kinds = [int(variable_kind) for variable_kind in lp.integrality_] or np.zeros(lp.num_col_)
+    if failed or lp.offset_ or np.max(variable_kinds, initial=0) > 1:
         raise ValueError("what HiGHS does not read as a linear or mixed-integer program")
-    put = {key: getattr(lp, f"{key}_") for key in FIELDS[1:3]} | {"c": lp.col_cost_, "integrality": kinds}
+    put = {field: getattr(lp, f"{field}_") for field in FIELDS[1:3]} | {
+        "c": lp.col_cost_,
+        "integrality": variable_kinds,
+    }
     put |= {"lower": lp.col_lower_, "upper": lp.col_upper_, "maximize": int(lp.sense_) < 0, "name": lp.model_name_}
     return put, (lp.a_matrix_.value_, lp.a_matrix_.index_, lp.a_matrix_.start_)

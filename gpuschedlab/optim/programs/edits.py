@@ -45,7 +45,7 @@ class EditedProgram:
     name = "Edited program"
 
     def __post_init__(self):
-        self.amounts = {name: float(amount) for name, amount in self.amounts.items()}
+        self.amounts = {resource: float(amount) for resource, amount in self.amounts.items()}
         self.edits = 0
         self.prices = np.zeros(len(self.amounts))
         none = np.zeros(0)
@@ -79,11 +79,11 @@ class EditedProgram:
             coefficient_rows = np.stack([np.broadcast_to(coefficient, worth.shape) for coefficient in coefficients])
         except ValueError:
             raise SolverError(f"add_request: found uses of {key!r} that do not fit its worth {worth.shape}.") from None
-        new = sp.csc_array(coefficient_rows)
+        new_columns = sp.csc_array(coefficient_rows)
         uses = _Uses(
-            ptr=np.append(self._ptr, self._ptr[-1] + new.indptr[1:]),
-            at=np.append(self._at, new.indices),
-            val=np.append(self._val, new.data),
+            ptr=np.append(self._ptr, self._ptr[-1] + new_columns.indptr[1:]),
+            at=np.append(self._at, new_columns.indices),
+            val=np.append(self._val, new_columns.data),
         )
         self._put(
             keys=[*self._row, key],
@@ -96,31 +96,31 @@ class EditedProgram:
 
     def remove_request(self, key) -> None:
         """Remove a request, its variables and its row."""
-        row, columns = self._found("remove_request", key)
-        gone = slice(*self._ptr[[columns.start, columns.stop]])
-        first = self._first.copy()
+        request_row, request_columns = self._found("remove_request", key)
+        gone = slice(*self._ptr[[request_columns.start, request_columns.stop]])
+        first_columns = self._first.copy()
         ptr = self._ptr.copy()
-        first[row + 1 :] -= columns.stop - columns.start
-        ptr[columns.stop :] -= gone.stop - gone.start
-        uses = _Uses(np.delete(ptr, columns), np.delete(self._at, gone), np.delete(self._val, gone))
+        first_columns[request_row + 1 :] -= request_columns.stop - request_columns.start
+        ptr[request_columns.stop :] -= gone.stop - gone.start
+        uses = _Uses(np.delete(ptr, request_columns), np.delete(self._at, gone), np.delete(self._val, gone))
         self._put(
             keys=[request for request in self._row if request != key],
-            must=np.delete(self._must, row),
-            first=np.delete(first, row),
-            worth=np.delete(self._worth, columns),
-            x=np.delete(self.x, columns),
+            must=np.delete(self._must, request_row),
+            first=np.delete(first_columns, request_row),
+            worth=np.delete(self._worth, request_columns),
+            x=np.delete(self.x, request_columns),
             uses=uses,
         )
 
     def change_worth(self, key, worth) -> None:
         """Give a request's variables another worth."""
-        columns = self._found("change_worth", key)[1]
+        request_columns = self._found("change_worth", key)[1]
         worth = np.array(worth, float, ndmin=1)
-        if worth.shape != self._worth[columns].shape:
+        if worth.shape != self._worth[request_columns].shape:
             raise SolverError(
-                f"change_worth: found shape {worth.shape} for {key!r}; expected {self._worth[columns].shape}."
+                f"change_worth: found shape {worth.shape} for {key!r}; expected {self._worth[request_columns].shape}."
             )
-        self._worth[columns] = worth
+        self._worth[request_columns] = worth
         self.edits += 1
 
     def change_resource(self, name: str, by: float) -> None:
@@ -144,19 +144,19 @@ class EditedProgram:
             those of one that it had (in rising order) go on from its last value.
         must : (n,) bool array
         """
-        before = np.array([self._row.get(key, -1) for key in keys], np.int64)
-        x = np.zeros(len(worth))
+        row_before = np.array([self._row.get(request_key, -1) for request_key in keys], np.int64)
+        point = np.zeros(len(worth))
         if len(self._at) == len(self._worth):
-            _carry(before, _Columns(self._first, self._at, self._val, self.x), _Columns(first, at, val, x))
+            _carry(row_before, _Columns(self._first, self._at, self._val, self.x), _Columns(first, at, val, point))
         one_each = _Uses(np.arange(len(worth) + 1), at, val)
-        self._put(keys, must, first, np.array(worth, float), x, one_each)
+        self._put(keys, must, first, np.array(worth, float), point, one_each)
 
     def _found(self, who: str, key) -> tuple[int, slice]:
         """Return the row (int) and the columns (a slice) of a request."""
         if key not in self:
             raise SolverError(f"{who}: found {key!r}; expected one of {len(self)} requests present.")
-        row = self._row[key]
-        return row, slice(*self._first[row : row + 2])
+        request_row = self._row[key]
+        return request_row, slice(*self._first[request_row : request_row + 2])
 
     def __contains__(self, key) -> bool:
         return key in self._row
@@ -167,22 +167,26 @@ class EditedProgram:
     def program(self) -> Program:
         """Return the `Program` as it is now: rows of requests in their order of arrival, then of resources."""
         n = len(self._row)
-        k = len(self._worth)
+        column_count = len(self._worth)
         R = len(self.amounts)
         row_of_column = np.repeat(np.arange(n, dtype=np.int32), np.diff(self._first))
         row_indices = np.insert(n + self._at, self._ptr[:-1], row_of_column)
-        matrix_arrays = (np.insert(self._val, self._ptr[:-1], 1.0), row_indices, self._ptr + np.arange(k + 1))
+        matrix_arrays = (
+            np.insert(self._val, self._ptr[:-1], 1.0),
+            row_indices,
+            self._ptr + np.arange(column_count + 1),
+        )
         lower = np.append(np.where(self._must, 1.0, -np.inf), np.full(R, -np.inf))
         upper = np.append(np.ones(n), list(self.amounts.values()))
-        A = sp.csc_array(matrix_arrays, shape=(n + R, k))
+        A = sp.csc_array(matrix_arrays, shape=(n + R, column_count))
         return Program(self._worth, A, lower, upper, upper=1.0, maximize=True, name=self.name)
 
     def solved_by(self, worker) -> Solution:
         """Return a solver's `Solution`, from the last point and its prices if the solver starts from some (`warm`)."""
         n = len(self._row)
         program = self.program()
-        start = (self.x, np.append(np.zeros(n), self.prices)) if getattr(worker, "warm", False) else ()
-        solution = worker.solve(program, *start)
+        start_point = (self.x, np.append(np.zeros(n), self.prices)) if getattr(worker, "warm", False) else ()
+        solution = worker.solve(program, *start_point)
         self.x = solution.x
         self.prices = self.prices if solution.duals is None else solution.duals[n:]
         return solution
@@ -212,12 +216,12 @@ def _carry(before, old, new):
         if before[i] < 0:
             continue
         p = old.first[before[i]]
-        end = old.first[before[i] + 1]
-        for k in range(new.first[i], new.first[i + 1]):
-            while p < end and _precedes(old, p, new, k):
+        old_end = old.first[before[i] + 1]
+        for new_column in range(new.first[i], new.first[i + 1]):
+            while p < old_end and _precedes(old, p, new, new_column):
                 p += 1
-            if p < end and old.resource[p] == new.resource[k] and old.amount[p] == new.amount[k]:
-                new.x[k] = old.x[p]
+            if p < old_end and old.resource[p] == new.resource[new_column] and old.amount[p] == new.amount[new_column]:
+                new.x[new_column] = old.x[p]
 
 
 @njit

@@ -63,9 +63,13 @@ class MultipleChoice(Program):
         keys=None,
     ):
         utility = np.ascontiguousarray(utility, float)
-        kinds, gpus, room = (np.asarray(a) for a in (type_of_config, gpus_of_config, capacity))
-        _check(name, utility, kinds, gpus, room)
-        kinds, gpus, room = (np.ascontiguousarray(a, np.int64) for a in (kinds, gpus, room))
+        config_types, gpus, room = (
+            np.asarray(config_array) for config_array in (type_of_config, gpus_of_config, capacity)
+        )
+        _check(name, utility, config_types, gpus, room)
+        config_types, gpus, room = (
+            np.ascontiguousarray(config_array, np.int64) for config_array in (config_types, gpus, room)
+        )
         must = np.zeros(len(utility), bool) if mandatory is None else np.asarray(mandatory, bool)
         keys = None if keys is None else np.asarray(keys, np.int64)
         for array_name, job_array in (("mandatory", must), ("keys", keys)):
@@ -74,7 +78,7 @@ class MultipleChoice(Program):
                     f"{name}: found {array_name} {job_array.shape}; expected ({len(utility)},), one for each job."
                 )
         # Frozen, as every program.
-        vars(self).update(utility=utility, kinds=kinds, gpus=gpus, capacity=room, mandatory=must, keys=keys)
+        vars(self).update(utility=utility, kinds=config_types, gpus=gpus, capacity=room, mandatory=must, keys=keys)
         vars(self).update(quantum=float(quantum), name=name, shape=utility.shape)
 
     @classmethod
@@ -108,8 +112,8 @@ class MultipleChoice(Program):
         """Sparse matrix (n + T, n C), a `csc_array`: rows of jobs, then of types."""
         n, C = self.shape
         columns_of_job = (self.kinds, self.gpus)
-        kinds, gpus = (np.tile(part, n) for part in columns_of_job)
-        return cell_rows(np.repeat(np.arange(n), C), n + kinds, gpus, n + len(self.capacity))
+        column_types, gpus = (np.tile(config_array, n) for config_array in columns_of_job)
+        return cell_rows(np.repeat(np.arange(n), C), n + column_types, gpus, n + len(self.capacity))
 
     @cached_property
     def row_lower(self) -> np.ndarray:

@@ -63,11 +63,11 @@ class Program:
         A.sum_duplicates()
         m, n = A.shape
         put = {"c": _vector(self, "c", n, float), "A": A}
-        for key, size in (("row_lower", m), ("row_upper", m), ("lower", n), ("upper", n)):
-            put[key] = _vector(self, key, size, float)
+        for array_name, field_size in (("row_lower", m), ("row_upper", m), ("lower", n), ("upper", n)):
+            put[array_name] = _vector(self, array_name, field_size, float)
         put["integrality"] = _vector(self, "integrality", n, bool)
-        for key, value in put.items():
-            object.__setattr__(self, key, value)
+        for array_name, field_array in put.items():
+            object.__setattr__(self, array_name, field_array)
         if not (np.isfinite(self.c).all() and np.isfinite(A.data).all()):
             raise SolverError(f"{self.name}: found a cost or coefficient that is not finite; expected numbers.")
         for low, high in (("row_lower", "row_upper"), ("lower", "upper")):
@@ -132,20 +132,20 @@ class Program:
 
 def _vector(program: Program, key: str, size: int, dtype) -> np.ndarray:
     """Return a field as an array of its length; a scalar is repeated."""
-    value = np.asarray(getattr(program, key), dtype)
-    if value.ndim == 0:
-        value = np.full(size, value)
-    if value.shape != (size,):
-        raise SolverError(f"{program.name}.{key}: found shape {value.shape}; expected ({size},), as A says.")
-    if dtype is float and np.isnan(value).any():
-        first = np.flatnonzero(np.isnan(value))[0]
-        raise SolverError(f"{program.name}.{key}: found nan at {first}; expected numbers.")
-    return np.ascontiguousarray(value)
+    program_array = np.asarray(getattr(program, key), dtype)
+    if program_array.ndim == 0:
+        program_array = np.full(size, program_array)
+    if program_array.shape != (size,):
+        raise SolverError(f"{program.name}.{key}: found shape {program_array.shape}; expected ({size},), as A says.")
+    if dtype is float and np.isnan(program_array).any():
+        first_nan = np.flatnonzero(np.isnan(program_array))[0]
+        raise SolverError(f"{program.name}.{key}: found nan at {first_nan}; expected numbers.")
+    return np.ascontiguousarray(program_array)
 
 
 def _alike(ours: tuple, theirs: tuple) -> bool:
     """Whether arrays and plain values are the same one by one; nan, too."""
-    return all(_same(a, b) for a, b in zip(ours, theirs, strict=True))
+    return all(_same(our_array, their_array) for our_array, their_array in zip(ours, theirs, strict=True))
 
 
 def _same(ours, theirs) -> bool:
@@ -175,7 +175,14 @@ class Change:
 
     def of(self, program: Program) -> Program:
         """Return the `Program` with this change."""
-        return replace(program, **{key: value for key, value in vars(self).items() if value is not None})
+        return replace(
+            program,
+            **{
+                array_name: changed_array
+                for array_name, changed_array in vars(self).items()
+                if changed_array is not None
+            },
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,10 +231,13 @@ class Solution:
     def summary(self) -> dict:
         """Return a dict of status, objective, bound, gap, seconds and solver."""
         keys = ("status", "objective", "bound", "gap", "seconds", "solver")
-        return {key: getattr(self, key) for key in keys}
+        return {solution_part: getattr(self, solution_part) for solution_part in keys}
 
     def _repr_html_(self):
-        html_rows = [f"<tr><th>{key}</th><td>{escape(str(value))}</td></tr>" for key, value in self.summary().items()]
+        html_rows = [
+            f"<tr><th>{solution_part}</th><td>{escape(str(field_value))}</td></tr>"
+            for solution_part, field_value in self.summary().items()
+        ]
         return f"<table>{''.join(html_rows)}</table>"
 
 
@@ -254,8 +264,8 @@ def no_variables(program: Program, solver: str) -> Solution:
 
 def unsolvable(program: Program, word: str) -> SolverError:
     """Return a `SolverError` for a program without a best point: "unbounded", or else no point is known to be feasible."""
-    kind = SolverError if word == "unbounded" else Infeasible
-    return kind(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
+    error_class = SolverError if word == "unbounded" else Infeasible
+    return error_class(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
 
 
 def directions(program: Program) -> Program:
@@ -274,7 +284,7 @@ def directions(program: Program) -> Program:
 
 def cost_factor(program: Program) -> float:
     """Power of two that costs are multiplied by for solvers whose tolerances are absolute: 1 if the largest is 1e-3 to 1e6."""
-    most = float(np.abs(program.c).max(initial=0.0))
-    if most == 0 or 1e-3 <= most <= 1e6:
+    largest_cost = float(np.abs(program.c).max(initial=0.0))
+    if largest_cost == 0 or 1e-3 <= largest_cost <= 1e6:
         return 1.0
-    return float(2.0 ** -np.floor(np.log2(most)))
+    return float(2.0 ** -np.floor(np.log2(largest_cost)))

@@ -48,12 +48,12 @@ def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> n
     """
     # Jobs take turns by their largest share, mandatory ones first; the thesis gives no order.
     n = len(problem.utility)
-    best = np.zeros(n)
-    np.maximum.at(best, cells.job, share)
-    order = np.lexsort((np.arange(n), -best, ~problem.mandatory))
+    largest = np.zeros(n)
+    np.maximum.at(largest, cells.job, share)
+    job_order = np.lexsort((np.arange(n), -largest, ~problem.mandatory))
     ranked = np.lexsort((-share, cells.job))
     negligible = (share < LEAST) & ~problem.mandatory[cells.job]
-    choice = _fit(order, ranked, negligible, cells, problem.kinds, problem.gpus, problem.capacity)
+    choice = _fit(job_order, ranked, negligible, cells, problem.kinds, problem.gpus, problem.capacity)
     unserved_jobs = np.flatnonzero(problem.mandatory & (choice < 0))
     if unserved_jobs.size:
         raise SolverError(
@@ -69,26 +69,26 @@ def _fit(order, ranked, negligible, cells, kinds, gpus, capacity):
     choice = np.full(order.shape[0], -1)
     room = capacity.copy()
     for i in order:
-        for k in range(cells.first[i], cells.first[i + 1]):
-            cell = ranked[k]
+        for ranked_cell in range(cells.first[i], cells.first[i + 1]):
+            cell = ranked[ranked_cell]
             if negligible[cell]:
                 break
-            c = cells.config[cell]
-            if gpus[c] <= room[kinds[c]]:
-                choice[i] = c
-                room[kinds[c]] -= gpus[c]
+            config = cells.config[cell]
+            if gpus[config] <= room[kinds[config]]:
+                choice[i] = config
+                room[kinds[config]] -= gpus[config]
                 break
     return choice
 
 
 def whole(problem, choice, bound: float, gap: float, start: float, solver: str, status: str = "optimal") -> Solution:
     """Return a choice (n,) as a `Solution`, with the gap that is left to a bound."""
-    x = variables_of(problem, choice)
+    variables = variables_of(problem, choice)
     objective = worth_of(problem, choice)
     bound = max(bound, objective)
     if status != "time limit":
         status = "optimal" if relative_gap(objective, bound) <= max(gap, 1e-9) else "stopped"
-    return Solution(x, status, objective, bound, time.perf_counter() - start, solver, None, problem.shape)
+    return Solution(variables, status, objective, bound, time.perf_counter() - start, solver, None, problem.shape)
 
 
 def worth_of(problem: MultipleChoice, choice: np.ndarray) -> float:
@@ -100,6 +100,6 @@ def worth_of(problem: MultipleChoice, choice: np.ndarray) -> float:
 def variables_of(problem: MultipleChoice, choice: np.ndarray) -> np.ndarray:
     """Return an array (n C,) of the variables of a choice (n,)."""
     jobs = np.flatnonzero(choice >= 0)
-    x = np.zeros(problem.shape)
-    x[jobs, choice[jobs]] = 1.0
-    return x.ravel()
+    variables = np.zeros(problem.shape)
+    variables[jobs, choice[jobs]] = 1.0
+    return variables.ravel()

@@ -67,7 +67,7 @@ class Highs(Limits):
         highspy = need("highspy", "solver='highs' and policies that use it")
         if not len(program.c):
             return no_variables(program, "highs")
-        start = time.perf_counter()
+        wall_start = time.perf_counter()
         method = self.method or ("choose" if program.whole else "ipm")
         h = self._prepared(highspy, method, program)
         # pdlp does not know the optimum of what it maximises.
@@ -78,7 +78,9 @@ class Highs(Limits):
         if last_basis is not None and tuple(map(len, last_basis)) == program.A.shape[::-1]:
             basis = highspy.HighsBasis()
             basis_status = [highspy.HighsBasisStatus(i) for i in range(5)]
-            basis.col_status, basis.row_status = ([basis_status[i] for i in part.tolist()] for part in last_basis)
+            basis.col_status, basis.row_status = (
+                [basis_status[i] for i in status_part.tolist()] for status_part in last_basis
+            )
             h.setBasis(basis)
         if x0 is not None:
             h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
@@ -90,7 +92,7 @@ class Highs(Limits):
                 _set(highspy, h, solver=method, presolve=presolve)
                 h.clearSolver()
                 h.run()
-        answer = self._answer(highspy, h, program, f"highs {method}", factor, start)
+        answer = self._answer(highspy, h, program, f"highs {method}", factor, wall_start)
         self._basis = None
         self._newer = keeps
         return answer
@@ -100,18 +102,18 @@ class Highs(Limits):
 
         `stays`: which of the old columns (bool) it has; `added` new ones come behind them.
         """
-        start = time.perf_counter()
+        wall_start = time.perf_counter()
         h = self._handle
         highspy = need("highspy", "solver='highs'")
-        new = slice(-added, None)
+        new_columns = slice(-added, None)
         A = program.A[:, -added:]
         gone = np.flatnonzero(~stays).astype(np.int32)
         h.deleteCols(len(gone), gone)
         entries = (A.nnz, A.indptr[:-1].astype(np.int32), A.indices, A.data)
         costs = program.c * cost_factor(program)
-        h.addCols(added, costs[new], program.lower[new], program.upper[new], *entries)
+        h.addCols(added, costs[new_columns], program.lower[new_columns], program.upper[new_columns], *entries)
         h.run()
-        return self._answer(highspy, h, program, "highs simplex", cost_factor(program), start)
+        return self._answer(highspy, h, program, "highs simplex", cost_factor(program), wall_start)
 
     def _prepared(self, highspy, method: str, program: Program):
         """Return HiGHS' handle, with its options set."""
@@ -126,28 +128,30 @@ class Highs(Limits):
         gap = self.settings.get("mip_abs_gap", CLOSED * largest_cost)
         _set(highspy, h, **(usual | self.settings | {"mip_abs_gap": gap * cost_factor(program)}))
         if self.work is not None:
-            for step, key in (LINEAR | WHOLE).items():
-                most = steps(self.work, step, program.A.nnz) if (step in WHOLE) == program.whole else MOST
-                _set(highspy, h, **{key: int(min(most, MOST))})
+            for step, limit_option in (LINEAR | WHOLE).items():
+                step_limit = steps(self.work, step, program.A.nnz) if (step in WHOLE) == program.whole else MOST
+                _set(highspy, h, **{limit_option: int(min(step_limit, MOST))})
         return h
 
     def _answer(self, highspy, h, program: Program, solver: str, factor: float, start: float) -> Solution:
         """Return HiGHS' answer as a `Solution`; raise if there is no point at all."""
         status = _status(highspy, h, program)
-        info = h.getInfo()
+        highs_info = h.getInfo()
         highs_point = h.getSolution()
-        x = np.array(highs_point.col_value) + 0.0  # no negative zeros
-        if not np.isfinite(program.value(x)) or info.primal_solution_status != 2:
+        point = np.array(highs_point.col_value) + 0.0  # no negative zeros
+        if not np.isfinite(program.value(point)) or highs_info.primal_solution_status != 2:
             message = f"{program.name}: HiGHS found no point ({status}); give more than work={self.work}, "
             message += f"time_limit={self.time_limit}."
             limited = self.work is not None or self.time_limit is not None
             raise OutOfTime(message, status) if limited else SolverError(message)
-        x[program.integrality] = np.round(x[program.integrality]) + 0.0
-        objective = program.value(x)
+        point[program.integrality] = np.round(point[program.integrality]) + 0.0
+        objective = program.value(point)
         proved = objective if status == "optimal" else np.inf * (1 if program.maximize else -1)
-        bound = info.mip_dual_bound / factor if program.whole else proved
+        bound = highs_info.mip_dual_bound / factor if program.whole else proved
         duals = None if program.whole else np.array(highs_point.row_dual) / factor
-        return Solution(x, status, objective, float(bound), time.perf_counter() - start, solver, duals, program.shape)
+        return Solution(
+            point, status, objective, float(bound), time.perf_counter() - start, solver, duals, program.shape
+        )
 
 
 def _failed(highspy, h) -> bool:
@@ -158,9 +162,11 @@ def _failed(highspy, h) -> bool:
 
 
 def _set(highspy, h, **options):
-    for key, value in options.items():
-        if h.setOptionValue(key, value) == highspy.HighsStatus.kError:
-            raise SolverError(f"highs: found option {key}={value!r}; expected a name and value that HiGHS knows.")
+    for option, option_value in options.items():
+        if h.setOptionValue(option, option_value) == highspy.HighsStatus.kError:
+            raise SolverError(
+                f"highs: found option {option}={option_value!r}; expected a name and value that HiGHS knows."
+            )
 
 
 def _pass(highspy, h, program: Program, factor: float):
@@ -168,11 +174,11 @@ def _pass(highspy, h, program: Program, factor: float):
     A = program.A
     m, n = program.A.shape
     sense = highspy.ObjSense.kMaximize if program.maximize and factor > 0 else highspy.ObjSense.kMinimize
-    kinds = program.integrality.astype(np.int32)
+    variable_kinds = program.integrality.astype(np.int32)
     status = h.passModel(
         n, m, A.nnz, int(highspy.MatrixFormat.kColwise), int(sense), 0.0,
         program.c * factor, program.lower, program.upper, program.row_lower, program.row_upper,
-        A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data.astype(float), kinds,
+        A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data.astype(float), variable_kinds,
     )  # fmt: skip
     if status == highspy.HighsStatus.kError:
         raise SolverError(

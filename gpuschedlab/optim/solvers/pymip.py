@@ -52,10 +52,10 @@ class Pymip(Limits):
         mip = need("mip", "solver='mip' and policies that use it")
         if not len(program.c):
             return no_variables(program, f"mip {self.engine}")
-        start = time.perf_counter()
+        wall_start = time.perf_counter()
         factor = cost_factor(program)
         rows_with_entries = _rows(program)
-        m, x = _model(mip, program, rows_with_entries, self.engine, factor)
+        m, variables = _model(mip, program, rows_with_entries, self.engine, factor)
         m.verbose = 0
         m.threads = self.threads
         m.max_mip_gap = self.gap
@@ -64,12 +64,14 @@ class Pymip(Limits):
         if self.work is not None:
             m.max_nodes = int(min(steps(self.work, self.engine, program.A.nnz), MOST))
         if x0 is not None and program.whole:
-            m.start = [(v, float(value)) for v, value in zip(x, x0, strict=True)]
+            m.start = [(variable, float(start_value)) for variable, start_value in zip(variables, x0, strict=True)]
         with _quiet():
             ended = m.optimize(max_seconds=self.time_limit if self.time_limit is not None else np.inf)
-        point = np.array([v.x if m.num_solutions else np.nan for v in x], float)
+        point = np.array([variable.x if m.num_solutions else np.nan for variable in variables], float)
         ended = self._checked(mip, ended, program, point)
-        late = self.time_limit is not None and (self.work is None or time.perf_counter() - start >= self.time_limit)
+        late = self.time_limit is not None and (
+            self.work is None or time.perf_counter() - wall_start >= self.time_limit
+        )
         status = _status(mip, ended, program, m.num_solutions, "time limit" if late else "stopped")
         point[program.integrality] = np.round(point[program.integrality]) + 0.0
         objective = program.value(point)
@@ -78,9 +80,10 @@ class Pymip(Limits):
         if not program.whole and status == "optimal" and len(m.constrs) == len(rows_with_entries):
             duals = np.zeros(program.A.shape[0])  # a row without entries has no price
             duals[rows_with_entries] = (
-                np.array([np.nan if row.pi is None else row.pi for row in m.constrs], float) / factor
+                np.array([np.nan if constraint.pi is None else constraint.pi for constraint in m.constrs], float)
+                / factor
             )
-        seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - wall_start
         return Solution(point, status, objective, bound, seconds, f"mip {self.engine}", duals, program.shape)
 
     def _checked(self, mip, ended, program: Program, point: np.ndarray):
@@ -123,9 +126,9 @@ def _rows(program: Program) -> np.ndarray:
 
     CBC ends the whole process for some programs with rows that have none, or coefficients too large.
     """
-    if (most := np.abs(program.A.data).max(initial=0.0)) > LARGEST:
+    if (largest_coefficient := np.abs(program.A.data).max(initial=0.0)) > LARGEST:
         raise SolverError(
-            f"{program.name}: found a coefficient of {most:g}; expected {LARGEST:g} at most. Use another unit."
+            f"{program.name}: found a coefficient of {largest_coefficient:g}; expected {LARGEST:g} at most. Use another unit."
         )
     has_entries = np.zeros(program.A.shape[0], bool)
     has_entries[program.A.indices[program.A.data != 0]] = True
@@ -145,23 +148,28 @@ def _model(mip, program: Program, rows: np.ndarray, engine: str, factor: float):
 
         # Strengthening of cliques ends the whole process for some small programs with free variables (cbcbox 2.935).
         cbc_set_parameter(m.solver, "clqstr", "off")
-    kinds = np.where(program.integrality, mip.INTEGER, mip.CONTINUOUS)
-    x = [
-        m.add_var(lb=float(low), ub=float(high), obj=float(cost), var_type=str(kind))
-        for low, high, cost, kind in zip(program.lower, program.upper, program.c * factor, kinds, strict=True)
+    variable_kinds = np.where(program.integrality, mip.INTEGER, mip.CONTINUOUS)
+    variables = [
+        m.add_var(lb=float(low), ub=float(high), obj=float(cost), var_type=str(variable_kind))
+        for low, high, cost, variable_kind in zip(
+            program.lower, program.upper, program.c * factor, variable_kinds, strict=True
+        )
     ]
     A = program.A.tocsr()
     for i, low, high in zip(rows, program.row_lower[rows], program.row_upper[rows], strict=True):
         entries = slice(A.indptr[i], A.indptr[i + 1])
-        row = mip.xsum(float(a) * x[j] for j, a in zip(A.indices[entries], A.data[entries], strict=True))
+        row_sum = mip.xsum(
+            float(coefficient) * variables[j]
+            for j, coefficient in zip(A.indices[entries], A.data[entries], strict=True)
+        )
         if low == high:
-            m += row == float(low)
+            m += row_sum == float(low)
             continue
         if np.isfinite(high):
-            m += row <= float(high)
+            m += row_sum <= float(high)
         if np.isfinite(low):
-            m += row >= float(low)
-    return m, x
+            m += row_sum >= float(low)
+    return m, variables
 
 
 def _status(mip, ended, program: Program, solutions: int, limit: str) -> str:

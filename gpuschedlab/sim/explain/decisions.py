@@ -62,8 +62,8 @@ class Decisions:
     def copy(self) -> "Decisions":
         """Return a log of its own, `Decisions` that are the same so far."""
         twin = copy(self)
-        for name in ("parts", "last", "seen", "notes"):
-            setattr(twin, name, getattr(self, name).copy())
+        for attribute in ("parts", "last", "seen", "notes"):
+            setattr(twin, attribute, getattr(self, attribute).copy())
         return twin
 
     def about(self, policy) -> dict:
@@ -71,7 +71,9 @@ class Decisions:
         if policy.rule()["rounds"][0] == 1:
             return {"kind": "round", "placement": policy.placement}
         says = (type(policy).key.__doc__ or "").strip().partition("\n")[0].rstrip(".")
-        rule = {name: getattr(policy, name, "") for name in ("placement", "backfill", "preemptive", "first")}
+        rule = {
+            rule_name: getattr(policy, rule_name, "") for rule_name in ("placement", "backfill", "preemptive", "first")
+        }
         return {"kind": "order", "key": says, **rule}
 
     def follow(self, simulation, until: float):
@@ -83,12 +85,12 @@ class Decisions:
             twin = simulation.copy()
             twin.decisions = None
             run = twin.run(until)
-            times = np.append(-np.inf, run.timeline["time"].to_numpy())
-            for start, end in waits_of(run, self.one):
-                event_before = times[np.searchsorted(times, start) - 1]
-                if simulation.now < event_before and start < end:
+            tick_times = np.append(-np.inf, run.timeline["time"].to_numpy())
+            for wait_start, wait_end in waits_of(run, self.one):
+                event_before = tick_times[np.searchsorted(tick_times, wait_start) - 1]
+                if simulation.now < event_before and wait_start < wait_end:
                     simulation.go(event_before, watch=until == np.inf)
-                self._step(simulation, min(end, until))
+                self._step(simulation, min(wait_end, until))
             simulation.go(until, watch=until == np.inf)
         else:
             self._step(simulation, until)
@@ -96,10 +98,10 @@ class Decisions:
     def _step(self, simulation, until: float):
         """Let a simulation go on until an instant (s), event by event, and log the state that each leaves."""
         while not simulation.over:
-            time = next_instant(simulation.state)
-            if time > until or time >= 1e300:
+            event_time = next_instant(simulation.state)
+            if event_time > until or event_time >= 1e300:
                 break
-            simulation.go(time, watch=until == np.inf)
+            simulation.go(event_time, watch=until == np.inf)
             self._record(simulation)
         simulation.go(until)
 
@@ -151,18 +153,18 @@ class Decisions:
         job = self.one
         if state.rule["rounds"][0] == 1 or job not in jobs:
             return jobs[jobs == job], None
-        key = _keys(simulation, jobs, state.rule["moving"][0] == ALL)
+        job_keys = _keys(simulation, jobs, state.rule["moving"][0] == ALL)
         mine = np.searchsorted(jobs, [job])
-        before, *_ = standing(state, jobs[mine], key[mine], jobs, key)
-        position = int(before[0])
+        jobs_before, *_ = standing(state, jobs[mine], job_keys[mine], jobs, job_keys)
+        position = int(jobs_before[0])
         if state.rule["backfill"][0] == GREEDY:
             return jobs[mine], position
         queue = state.job["stage"][jobs] == state.job["stage"][job]
-        _, first, *_ = standing(state, jobs[mine], key[mine], jobs[queue], key[queue])
-        first = first.astype(np.int64)
+        _, first_in_queue, *_ = standing(state, jobs[mine], job_keys[mine], jobs[queue], job_keys[queue])
+        first_in_queue = first_in_queue.astype(np.int64)
         promised = state.reservation["job"][: state.scalar["reservations"][0]]
         promised = promised[np.isin(promised, jobs)]
-        near = np.unique([job, *first[first >= 0], *promised])
+        near = np.unique([job, *first_in_queue[first_in_queue >= 0], *promised])
         return near.astype(np.int64), position
 
     def _has_decided(self, simulation) -> bool:
@@ -196,8 +198,8 @@ class Decisions:
 
     def _keep(self, state, jobs, rows):
         """Append the rows that say something new, each with how the wait began if it is the first of one."""
-        first = self.last["reason"][jobs] == STARTED
-        if first.any():
+        wait_begins = self.last["reason"][jobs] == STARTED
+        if wait_begins.any():
             preemptions = state.job["preemptions"][jobs]
             failures = state.body["failures"][jobs]
             began = np.full(len(jobs), PREEMPTED)
@@ -206,13 +208,13 @@ class Decisions:
             began[preemptions > self.seen["preemptions"][jobs]] = PREEMPTED
             began[failures > self.seen["failures"][jobs]] = FAILED
             began[state.job["starts"][jobs] == 0] = SUBMITTED
-            rows["began"] = np.where(first, began, 0)
+            rows["began"] = np.where(wait_begins, began, 0)
             self.seen["preemptions"][jobs] = preemptions
             self.seen["failures"][jobs] = failures
-        before = self.last[jobs]
-        news = first.copy()
-        for name in KEPT:
-            news |= before[name] != rows[name]
+        rows_before = self.last[jobs]
+        news = wait_begins.copy()
+        for kept_field in KEPT:
+            news |= rows_before[kept_field] != rows[kept_field]
         self.last[jobs[news]] = rows[news]
         if news.any():
             self.parts.append(rows[news])
@@ -230,18 +232,20 @@ class Decisions:
 
     def frame(self) -> pl.DataFrame:
         """Return the log as a frame (`Run.decisions`)."""
-        decision_rows = np.frombuffer(b"".join(part.tobytes() for part in self.parts), ROW)
-        columns = {name: decision_rows[name] for name in ROW.names}
-        for name, texts in (("reason", REASONS), ("began", BEGINNINGS), ("note", [*self.notes])):
-            columns[name] = pl.Series(texts, dtype=pl.Utf8).gather(decision_rows[name].astype(np.int64))
+        decision_rows = np.frombuffer(b"".join(decision_part.tobytes() for decision_part in self.parts), ROW)
+        decision_columns = {decision_field: decision_rows[decision_field] for decision_field in ROW.names}
+        for decision_field, texts in (("reason", REASONS), ("began", BEGINNINGS), ("note", [*self.notes])):
+            decision_columns[decision_field] = pl.Series(texts, dtype=pl.Utf8).gather(
+                decision_rows[decision_field].astype(np.int64)
+            )
         with_nulls = [pl.when(pl.col("until").is_finite()).then(pl.col("until"))]
-        for name in ("place", "blocker"):
-            with_nulls.append(pl.when(pl.col(name) >= 0).then(pl.col(name)))
-        for name in ("key", "free", "ahead", "later", "leased"):
-            with_nulls.append(pl.col(name).fill_nan(None))
-        for name in ("began", "note"):
-            with_nulls.append(pl.when(pl.col(name) != "").then(pl.col(name)))
-        return pl.DataFrame(columns).with_columns(with_nulls)
+        for decision_field in ("place", "blocker"):
+            with_nulls.append(pl.when(pl.col(decision_field) >= 0).then(pl.col(decision_field)))
+        for decision_field in ("key", "free", "ahead", "later", "leased"):
+            with_nulls.append(pl.col(decision_field).fill_nan(None))
+        for decision_field in ("began", "note"):
+            with_nulls.append(pl.when(pl.col(decision_field) != "").then(pl.col(decision_field)))
+        return pl.DataFrame(decision_columns).with_columns(with_nulls)
 
 
 def _blank(instant: float, jobs: np.ndarray) -> np.ndarray:
@@ -255,9 +259,9 @@ def _blank(instant: float, jobs: np.ndarray) -> np.ndarray:
 def _measure(state, jobs, rows):
     """Free GPUs for each waiting job, and how many more it needs by the placement rule: too few, or on wrong nodes."""
     slots = state.body["slots"][jobs]
-    room, most = room_for(state, jobs)
+    room, placeable_slots = room_for(state, jobs)
     rows["free"] = room / SLOTS
-    rows["missing"] = (slots - most) / SLOTS
+    rows["missing"] = (slots - placeable_slots) / SLOTS
     rows["reason"] = np.where(room < slots, ROOM, NODES)
 
 
@@ -265,29 +269,29 @@ def _order(simulation, jobs, rows):
     """Keys, places in the order, and which job each one waits behind; of running jobs, which go before it."""
     state = simulation.state
     rule = simulation.state.rule[0]
-    body = state.body
-    rows["gated"] = body["gated"][jobs] == 1
-    key = _keys(simulation, jobs, rule["moving"] == ALL)
-    rows["key"] = key - BEHIND * rows["gated"]
-    order = np.lexsort((jobs, body["since"][jobs], key))
-    rows["place"][order] = np.arange(len(jobs))
+    job_bodies = state.body
+    rows["gated"] = job_bodies["gated"][jobs] == 1
+    job_keys = _keys(simulation, jobs, rule["moving"] == ALL)
+    rows["key"] = job_keys - BEHIND * rows["gated"]
+    waiting_order = np.lexsort((jobs, job_bodies["since"][jobs], job_keys))
+    rows["place"][waiting_order] = np.arange(len(jobs))
     if rule["preemptive"] == 1:
-        _running(simulation, jobs, key, rows)
+        _running(simulation, jobs, job_keys, rows)
     if rule["backfill"] == GREEDY:
         return
     if rule["backfill"] == PLAN:
         _planned(state, jobs, rows)
         return
     stage = state.job["stage"][jobs]
-    stages_in_order = stage[order]
-    for number in np.unique(stage):
-        queue = order[stages_in_order == number]
-        head = queue[0]
+    stages_in_order = stage[waiting_order]
+    for stage_number in np.unique(stage):
+        queue = waiting_order[stages_in_order == stage_number]
+        head_of_queue = queue[0]
         followers = queue[1:]
         rows["reason"][followers] = BEHIND_HEAD
-        rows["blocker"][followers] = jobs[head]
-        rows["missing"][followers] = rows["missing"][head]
-        rows["free"][followers] = rows["free"][head]
+        rows["blocker"][followers] = jobs[head_of_queue]
+        rows["missing"][followers] = rows["missing"][head_of_queue]
+        rows["free"][followers] = rows["free"][head_of_queue]
 
 
 def _planned(state, jobs, rows):
@@ -303,16 +307,16 @@ def _planned(state, jobs, rows):
     rows["blocker"][reserved] = promised["job"]
     rows["until"][reserved] = promised["start"]
     blockers = np.searchsorted(jobs, promised["job"])
-    for name in ("missing", "free"):
-        rows[name][reserved] = rows[name][blockers]
+    for decision_field in ("missing", "free"):
+        rows[decision_field][reserved] = rows[decision_field][blockers]
 
 
 def _keys(simulation, jobs, drift: bool) -> np.ndarray:
     """Return an array of the keys of jobs, those that the gate holds back behind all others; computed anew if they drift."""
-    body = simulation.state.body
+    job_bodies = simulation.state.body
     if not drift:
-        return body["key"][jobs]
-    gated = body["gated"][jobs] == 1
+        return job_bodies["key"][jobs]
+    gated = job_bodies["gated"][jobs] == 1
     return keys_now(simulation.state, jobs) + np.where(gated, BEHIND, 0.0)
 
 

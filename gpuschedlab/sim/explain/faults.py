@@ -17,15 +17,16 @@ def fault_of(simulation) -> SpeedError | PolicyError:
     scalar = simulation.state.scalar[0]
     j = int(scalar["culprit"])
     fault = int(scalar["fault"])
-    b = simulation.state.body[j]
+    body = simulation.state.body[j]
     who = f"job {simulation.trace['job_id'][j]}"
     models = simulation.state.job["model"]
-    name = "without a model"
+    model_words = "without a model"
     if models[j] >= 0:
-        name = f"model {simulation.speeds.models[models[j]]}"
+        model_words = f"model {simulation.speeds.models[models[j]]}"
     if fault == records.NO_SPEED:
         return SpeedError(
-            f"{who} ({name}) was given {b['got'] / SLOTS:g} GPUs of {simulation.cluster.gpu_types[b['type']]} on {b['nodes']} "
+            f"{who} ({model_words}) was given {body['got'] / SLOTS:g} GPUs of "
+            f"{simulation.cluster.gpu_types[body['type']]} on {body['nodes']} "
             "nodes, which its speed table lacks. Allow only configurations of speeds.configurations(), or extend the table."
         )
     if fault in NUMBERS:
@@ -44,17 +45,18 @@ def fault_of(simulation) -> SpeedError | PolicyError:
             f"{simulation.policy.name} at t={simulation.now:g} s: nodes names GPUs for {who} that other jobs hold, or that its node "
             "cannot give as one cell. See view.free; jobs without named nodes stay where they are."
         )
-    second = int(b["source"])
+    second = int(body["source"])
     if fault == records.NO_PAIR:
-        second = int(b["partner"])
+        second = int(body["partner"])
     pair_table = "sharing"
     relation = "shares GPUs with"
     if fault == records.NO_TRANSFER:
         pair_table = "transfer"
         relation = "started from the result of"
-    elif b["joint"]:
+    elif body["joint"]:
         pair_table = "merged"
     return SpeedError(
-        f"{who} ({name}) {relation} job {simulation.trace['job_id'][second]}, and Speeds.{pair_table} has no row for the two models. "
+        f"{who} ({model_words}) {relation} job {simulation.trace['job_id'][second]}, and Speeds.{pair_table} has "
+        "no row for the two models. "
         "Extend the table, or do not bring them together."
     )

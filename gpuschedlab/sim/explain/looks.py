@@ -86,12 +86,12 @@ def keys_now(S, jobs):
     for i in range(jobs.shape[0]):
         j = jobs[i]
         job = S.job[j : j + 1].copy()
-        body = S.body[j : j + 1].copy()
+        body_before = S.body[j : j + 1].copy()
         on = S.seconds_on[j].copy()
         refresh(S, j)
         present_keys[i] = S.key(S.scalar[0].now, S.job[j], S.knobs)
         S.job[j] = job[0]
-        S.body[j] = body[0]
+        S.body[j] = body_before[0]
         S.seconds_on[j] = on
     return present_keys
 
@@ -107,20 +107,20 @@ def standing(S, jobs, keys, others, theirs):
     order_standing[5] = np.inf
     for i in range(jobs.shape[0]):
         j = jobs[i]
-        first = -1
+        first_before = -1
         for m in range(others.shape[0]):
-            k = others[m]
-            body_before = S.body[k]
-            if (theirs[m], body_before.since, k) < (keys[i], S.body[j].since, j):
+            other_job = others[m]
+            body_before = S.body[other_job]
+            if (theirs[m], body_before.since, other_job) < (keys[i], S.body[j].since, j):
                 order_standing[0, i] += 1.0
                 order_standing[2, i] += body_before.got
-                if first < 0 or (theirs[m], body_before.since, k) < (
-                    theirs[first],
-                    S.body[others[first]].since,
-                    others[first],
+                if first_before < 0 or (theirs[m], body_before.since, other_job) < (
+                    theirs[first_before],
+                    S.body[others[first_before]].since,
+                    others[first_before],
                 ):
-                    first = m
-                    order_standing[1, i] = k
+                    first_before = m
+                    order_standing[1, i] = other_job
             elif body_before.ranked == 0:
                 order_standing[4, i] += body_before.got
                 order_standing[5, i] = min(order_standing[5, i], body_before.lease)

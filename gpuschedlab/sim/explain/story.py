@@ -12,22 +12,22 @@ from gpuschedlab.sim.explain.wording import span as extent
 
 def story(run, job: str | int) -> str:
     """Tell why a job waited, in a text; see `Run.story`."""
-    row = explanation.row_of(run.jobs["job_id"], str(job))
-    mine = run.jobs.row(row, named=True)
-    first = run.info.get("log", {}).get("first") or "jobs that go before it"
-    start, end = max(explanation.waits_of(run, row).tolist(), key=_length)
-    if end - start < 0.5:
+    job_row = explanation.row_of(run.jobs["job_id"], str(job))
+    mine = run.jobs.row(job_row, named=True)
+    first_words = run.info.get("log", {}).get("first") or "jobs that go before it"
+    wait_start, wait_end = max(explanation.waits_of(run, job_row).tolist(), key=_length)
+    if wait_end - wait_start < 0.5:
         return f"No wait: {_demand(mine['gpus'])} free for it at once."
     waits = f"Waits {span(mine['queueing'])}"
     stops = _stops(mine["preemptions"])
-    longest = f"In its longest wait ({span(end - start)})"
+    longest = f"In its longest wait ({span(wait_end - wait_start)})"
     needs = f"it needs {mine['gpus']:g}"
     steps = pl.DataFrame()
     borders = []
     if run.decisions is not None:
-        steps, borders = explanation.steps_of(run, row)
+        steps, borders = explanation.steps_of(run, job_row)
     if steps.is_empty():
-        instants = run.timeline.filter(pl.col("time").is_between(start, end, closed="left"))
+        instants = run.timeline.filter(pl.col("time").is_between(wait_start, wait_end, closed="left"))
         free = (instants["capacity"] - instants["used"]).to_numpy()
         if not len(free):
             return f"{waits}{stops}."
@@ -35,25 +35,25 @@ def story(run, job: str | int) -> str:
     ends = steps["end"].gather(np.array(borders[1:]) - 1)
     reasons = steps[borders[:-1]].with_columns(end=ends)
     reasons = reasons.with_columns(s=pl.col("end") - pl.col("start"))
-    within = reasons.filter((pl.col("start") < end) & (pl.col("end") > start))
+    within = reasons.filter((pl.col("start") < wait_end) & (pl.col("end") > wait_start))
     main = within.sort("s", descending=True).row(0, named=True)
-    part = steps.filter((pl.col("start") >= main["start"]) & (pl.col("start") < main["end"]))
-    least_free = part["free"].min()
-    most_free = part["free"].max()
+    longest_part = steps.filter((pl.col("start") >= main["start"]) & (pl.col("start") < main["end"]))
+    least_free = longest_part["free"].min()
+    most_free = longest_part["free"].max()
     if main["reason"] == "behind":
         blocked = reasons.filter(pl.col("reason") == "behind")
         return waits + _behind(run, blocked, main, _free(least_free, most_free)) + "."
-    holders = first
+    holders = first_words
     if mine["preemptions"] > 0:
-        stops += f" for {first}"
+        stops += f" for {first_words}"
         holders = "these"
     if main["reason"] not in ("room", "nodes"):
-        return f"{waits}{stops}. {longest}: {phrase(explanation.Context(run, row).group(part))}."
-    ahead = part["ahead"].drop_nulls()
+        return f"{waits}{stops}. {longest}: {phrase(explanation.Context(run, job_row).group(longest_part))}."
+    ahead = longest_part["ahead"].drop_nulls()
     free = _free(least_free, most_free, "GPU")
     if ahead.sum():
-        total = cluster_of(run).total_gpus
-        longest += f" {holders} hold {extent((ahead.min(), ahead.max()))} of {total} GPUs and"
+        total_gpus = cluster_of(run).total_gpus
+        longest += f" {holders} hold {extent((ahead.min(), ahead.max()))} of {total_gpus} GPUs and"
         free = _free(least_free, most_free)
     scattered = ""
     if most_free >= mine["gpus"]:
@@ -63,8 +63,8 @@ def story(run, job: str | int) -> str:
 
 def _length(wait: list[float]) -> float:
     """How long a wait lasts (s)."""
-    start, end = wait
-    return end - start
+    wait_start, wait_end = wait
+    return wait_end - wait_start
 
 
 def _demand(gpus: float) -> str:

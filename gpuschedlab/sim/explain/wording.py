@@ -22,14 +22,14 @@ def lasting(seconds: float) -> str:
 def span(least_most: tuple[float, float], noun: str = "") -> str:
     """Write a range of numbers as text, or the one number that it is, and the noun that is counted."""
     low, high = least_most
-    number = f"{low:g}"
+    range_in_words = f"{low:g}"
     if low != high:
-        number = f"{low:g} to {high:g}"
+        range_in_words = f"{low:g} to {high:g}"
     if not noun:
-        return number
+        return range_in_words
     if high == 1:
-        return f"{number} {noun}"
-    return f"{number} {noun}s"
+        return f"{range_in_words} {noun}"
+    return f"{range_in_words} {noun}s"
 
 
 def phrase(facts: dict) -> str:
@@ -42,8 +42,8 @@ def _beside(facts: dict) -> str:
     other_facts = []
     if facts["gated"]:
         other_facts.append("the policy's gate held it back")
-    if before := _before(facts):
-        other_facts.append(f"{before} went before it")
+    if jobs_before := _before(facts):
+        other_facts.append(f"{jobs_before} went before it")
     if facts["ahead"][1]:
         other_facts.append(f"running jobs that go before it held {span(facts['ahead'], 'GPU')}")
     if facts["later"][1] and facts["free"][1] + facts["later"][1] >= facts["needs"]:
@@ -63,7 +63,7 @@ def _beside(facts: dict) -> str:
         if facts["passed"]:
             started += f", {facts['passed']} of them submitted later"
         other_facts.append(started)
-    return "".join(f"; {part}" for part in other_facts)
+    return "".join(f"; {other_fact}" for other_fact in other_facts)
 
 
 def _instant(before: str, seconds: float | None) -> str:
@@ -75,13 +75,13 @@ def _instant(before: str, seconds: float | None) -> str:
 
 def _before(facts: dict) -> str:
     """Write the waiting jobs that go before it, beside the one that it waits behind; an empty text if there is none."""
-    least, most = facts["place"]
-    if not most:
+    least_place, most_place = facts["place"]
+    if not most_place:
         return ""
     if facts["blocker"] is None:
-        return span((least, most), "waiting job")
-    if most > 1:
-        return span((least - 1, most - 1), "other waiting job")
+        return span((least_place, most_place), "waiting job")
+    if most_place > 1:
+        return span((least_place - 1, most_place - 1), "other waiting job")
     return ""
 
 
@@ -89,18 +89,18 @@ def _needs(facts: dict) -> str:
     """Write the GPUs that are needed, those that were free, and how many were missing as the placement rule allows, as text."""
     needs = facts["needs"]
     _, free = facts["free"]
-    least, most = facts["missing"]
+    least_missing, most_missing = facts["missing"]
     verb = "were"
     if facts["free"] == (1, 1):
         verb = "was"
     sentence = f"needs {span((needs, needs), 'GPU')}: {span(facts['free'])} {verb} free"
-    if most <= 0:
+    if most_missing <= 0:
         return f"{sentence}, enough for it"
-    if free + least > needs:
-        usable = span((needs - most, needs - least))
+    if free + least_missing > needs:
+        usable = span((needs - most_missing, needs - least_missing))
         placement = facts["rule"].get("placement", "")
         sentence += f", but only {usable} where the placement rule {placement!r} allows"
-    return f"{sentence}, {span((least, most))} missing"
+    return f"{sentence}, {span((least_missing, most_missing))} missing"
 
 
 def _behind(facts: dict) -> str:
@@ -110,8 +110,11 @@ def _behind(facts: dict) -> str:
 
 def _reserved(facts: dict) -> str:
     """Words for a job that would delay a promised one."""
-    start = _instant(" to start at", facts["until"][1])
-    return f"would fit, but by the estimates it would delay job {facts['blocker']}, which goes first, is{start}, and {_needs(facts)}"
+    promised_start = _instant(" to start at", facts["until"][1])
+    return (
+        f"would fit, but by the estimates it would delay job {facts['blocker']}, which goes first, "
+        f"is{promised_start}, and {_needs(facts)}"
+    )
 
 
 def _left(facts: dict) -> str:

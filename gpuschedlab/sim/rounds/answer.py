@@ -27,16 +27,16 @@ class Checked(NamedTuple):
 def usual(gpus, types, asked, capacity):
     """Whether jobs get their requested number or nothing, and no more than there is; their types (n,), -1 if they wait, and slots (n,)."""
     gpus_given = np.zeros(len(capacity))
-    kinds = np.full(len(gpus), -1)
+    answered_types = np.full(len(gpus), -1)
     slots = np.zeros(len(gpus))
     for i in range(len(gpus)):
         if gpus[i] != 0:
             if gpus[i] != asked[i] or not 0 <= types[i] < len(capacity):
-                return False, kinds, slots
-            kinds[i] = types[i]
+                return False, answered_types, slots
+            answered_types[i] = types[i]
             slots[i] = np.ceil(gpus[i] * SLOTS - 1e-6)
             gpus_given[types[i]] += gpus[i]
-    return bool(np.all(gpus_given <= capacity + 1e-9)), kinds, slots
+    return bool(np.all(gpus_given <= capacity + 1e-9)), answered_types, slots
 
 
 class Check:
@@ -68,11 +68,11 @@ class Check:
             checked_jobs["source"] = self._sources()
         if allocation.delay is not None:
             checked_jobs["delay"] = self._delays()
-        cells = self._cells(checked_jobs, host)
+        answer_cells = self._cells(checked_jobs, host)
         if allocation.partner is not None:
             checked_jobs["host"] = np.where(host >= 0, self.view.index[host] if self.n else host, -1)
         self._proved()
-        return Checked(checked_jobs, cells, reserved, self._wake())
+        return Checked(checked_jobs, answer_cells, reserved, self._wake())
 
     def _usual(self, out) -> bool:
         """Fill in types and slots of an answer in which nothing of these is unusual; False: it needs a closer look."""
@@ -81,8 +81,8 @@ class Check:
         types = self.answer.gpu_type
         if given.partner is not None or given.profiling is not None or given.reserved:
             return False
-        for array, kind in ((gpus, "f"), (types, "i")):
-            if not isinstance(array, np.ndarray) or array.dtype.kind != kind or array.shape != (self.n,):
+        for array, dtype_kind in ((gpus, "f"), (types, "i")):
+            if not isinstance(array, np.ndarray) or array.dtype.kind != dtype_kind or array.shape != (self.n,):
                 return False
         given = (np.require(gpus, float, "CW"), np.require(types, np.int64, "CW"))
         good, out["type"], out["slots"] = usual(*given, self.view.gpus, self.view.capacity)
@@ -92,9 +92,10 @@ class Check:
         """Check that jobs get none but the types and partitions that they asked for."""
         has_gpus = out["slots"] > 0
         for i in np.flatnonzero(has_gpus & ~self.view.allowed[np.arange(self.n), out["type"]])[:1]:
-            names = np.array(self.view.cluster.gpu_types)
+            type_names = np.array(self.view.cluster.gpu_types)
             raise self._error(
-                f"job {self.view.job_id(i)} is given GPUs of {names[out['type'][i]]}; expected {', '.join(names[self.view.allowed[i]])}, "
+                f"job {self.view.job_id(i)} is given GPUs of {type_names[out['type'][i]]}; expected "
+                f"{', '.join(type_names[self.view.allowed[i]])}, "
                 "which it asks for: view.allowed says it of all jobs."
             )
 
@@ -126,8 +127,10 @@ class Check:
             return
         wrong = np.flatnonzero(~good)
         i = int(wrong[0])
-        more = f" ({len(wrong) - 1} more like it)" if len(wrong) > 1 else ""
-        raise self._error(f"{field} of job {self.view.job_id(i)} is {values[i]}{fault}{more}; expected {expected}.")
+        further_jobs = f" ({len(wrong) - 1} more like it)" if len(wrong) > 1 else ""
+        raise self._error(
+            f"{field} of job {self.view.job_id(i)} is {values[i]}{fault}{further_jobs}; expected {expected}."
+        )
 
     def _array(self, field: str, field_values, kind=float) -> np.ndarray:
         try:
@@ -187,39 +190,45 @@ class Check:
         return source
 
     def _delays(self) -> np.ndarray:
-        kinds = np.asarray(self.answer.delay, object)
-        if kinds.shape != (self.n,):
-            raise self._error(f"delay has shape {kinds.shape}; expected ({self.n},), a kind of start each.")
+        answered_kinds = np.asarray(self.answer.delay, object)
+        if answered_kinds.shape != (self.n,):
+            raise self._error(f"delay has shape {answered_kinds.shape}; expected ({self.n},), a kind of start each.")
         seconds = np.full(self.n, -1.0)
-        names = self.view.start_kinds
-        known_kinds = ", ".join(map(repr, names)) or "none"
-        self._demand(np.isin(kinds, ("", *names)), "delay", kinds, f"'' or one of Delays.kinds ({known_kinds})")
-        for kind in sorted(set(kinds.tolist()) - {""}):
-            jobs_of_kind = np.flatnonzero(kinds == kind)
-            seconds[jobs_of_kind] = self.view.start_seconds(kind, jobs_of_kind)
+        kind_names = self.view.start_kinds
+        known_kinds = ", ".join(map(repr, kind_names)) or "none"
+        self._demand(
+            np.isin(answered_kinds, ("", *kind_names)),
+            "delay",
+            answered_kinds,
+            f"'' or one of Delays.kinds ({known_kinds})",
+        )
+        for start_kind in sorted(set(answered_kinds.tolist()) - {""}):
+            jobs_of_kind = np.flatnonzero(answered_kinds == start_kind)
+            seconds[jobs_of_kind] = self.view.start_seconds(start_kind, jobs_of_kind)
         return seconds
 
     def _reserved(self) -> dict[str, np.ndarray]:
         types = len(self.view.cluster.gpu_types)
         reserved_gpus = {}
-        for name, answered_gpus in self.answer.reserved.items():
-            gpus = self._array(f"reserved[{name!r}]", answered_gpus)
+        for pool_name, answered_gpus in self.answer.reserved.items():
+            gpus = self._array(f"reserved[{pool_name!r}]", answered_gpus)
             gpus = np.full(1, gpus) if gpus.ndim == 0 and types == 1 else gpus
             if gpus.shape != (types,) or not np.isfinite(gpus).all() or (gpus < 0).any():
                 raise self._error(
-                    f"reserved[{name!r}] is {answered_gpus}; expected ({types},) GPUs, one number for each type, 0 or more."
+                    f"reserved[{pool_name!r}] is {answered_gpus}; expected ({types},) GPUs, one number for each type, 0 or more."
                 )
-            reserved_gpus[str(name)] = gpus
+            reserved_gpus[str(pool_name)] = gpus
         return reserved_gpus
 
     def _capacity(self, gpus, types, reserved):
         reserved_gpus = sum(reserved.values(), np.zeros(len(self.view.cluster.gpu_types)))
         answered_gpus = np.bincount(types[gpus > 0], weights=gpus[gpus > 0], minlength=len(reserved_gpus))
-        for t in np.flatnonzero(answered_gpus + reserved_gpus > self.view.capacity + 1e-9):
-            beside = f" beside {reserved_gpus[t]:g} reserved" if reserved_gpus[t] else ""
+        for type_number in np.flatnonzero(answered_gpus + reserved_gpus > self.view.capacity + 1e-9):
+            beside = f" beside {reserved_gpus[type_number]:g} reserved" if reserved_gpus[type_number] else ""
             raise PolicyError(
-                f"{self.who} gave {answered_gpus[t]:g} GPUs of {self.view.cluster.gpu_types[t]}{beside} {self.when}; "
-                f"the cluster has {self.view.capacity[t]:g} up. Return at most view.capacity."
+                f"{self.who} gave {answered_gpus[type_number]:g} GPUs of "
+                f"{self.view.cluster.gpu_types[type_number]}{beside} {self.when}; "
+                f"the cluster has {self.view.capacity[type_number]:g} up. Return at most view.capacity."
             )
 
     def _cells(self, out, host) -> np.ndarray:
@@ -235,17 +244,20 @@ class Check:
         np.minimum.at(named, owner, np.arange(len(node_rows)))
         node_rows = node_rows[np.lexsort((node_rows[:, NODE], named[owner]))]
         owner = node_rows[:, POSITION].astype(int)
-        cells = np.zeros(len(node_rows), CELL)
-        cells["answer"] = owner
-        cells["node"] = node_rows[:, NODE]
-        cells["slots"] = np.ceil(node_rows[:, GPUS] * SLOTS - 1e-6)
+        answer_cells = np.zeros(len(node_rows), CELL)
+        answer_cells["answer"] = owner
+        answer_cells["node"] = node_rows[:, NODE]
+        answer_cells["slots"] = np.ceil(node_rows[:, GPUS] * SLOTS - 1e-6)
         out["cells"] = np.bincount(owner, minlength=self.n)
         out["first"][owner[::-1]] = np.arange(len(node_rows))[::-1]
-        total = np.bincount(owner, cells["slots"], self.n)
+        slots_of_job = np.bincount(owner, answer_cells["slots"], self.n)
         self._demand(
-            (out["cells"] == 0) | (total == out["slots"]), "nodes", total / SLOTS, "rows that add up to its GPUs"
+            (out["cells"] == 0) | (slots_of_job == out["slots"]),
+            "nodes",
+            slots_of_job / SLOTS,
+            "rows that add up to its GPUs",
         )
-        return cells
+        return answer_cells
 
     def _rows(self, rows, out, host):
         """Each row names a job and a node that are there, once, with GPUs that the node has."""
@@ -271,9 +283,9 @@ class Check:
 
     def _proved(self):
         """Raise an error unless the log of the round is numbers and a text."""
-        for name in ("objective", "bound", "seconds"):
-            if not isinstance(value := getattr(self.answer, name), NUMBER):
-                raise self._error(f"{name} is {value!r}; expected a number, or nan.")
+        for proof_field in ("objective", "bound", "seconds"):
+            if not isinstance(proof_value := getattr(self.answer, proof_field), NUMBER):
+                raise self._error(f"{proof_field} is {proof_value!r}; expected a number, or nan.")
         if not isinstance(self.answer.status, str):
             raise self._error(f"status is {self.answer.status!r}; expected a text.")
 

@@ -17,30 +17,31 @@ def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple
     The jobs wait, unless arrays say otherwise.
     """
     state = build_state(prepared, policy)
-    index = np.arange(np.searchsorted(state.job["submit"], now, "right"))
+    submitted_jobs = np.arange(np.searchsorted(state.job["submit"], now, "right"))
     state.scalar["now"] = now
-    state.scalar["arrived"] = len(index)
-    state.job["state"][index] = WAITING
+    state.scalar["arrived"] = len(submitted_jobs)
+    state.job["state"][submitted_jobs] = WAITING
     if "up" in arrays:
         state.nodes["down"] = ~np.asarray(arrays.pop("up"), bool)
     if "restarts" in arrays:
-        state.job["starts"][index] = 1 + np.asarray(arrays.pop("restarts"))
+        state.job["starts"][submitted_jobs] = 1 + np.asarray(arrays.pop("restarts"))
     if "partner" in arrays:
-        state.body["partner"][index] = arrays.pop("partner")
-    for name in FIELDS.keys() & arrays.keys():
-        array, field, _ = FIELDS[name]
-        given_array = np.asarray(arrays.pop(name))
-        if given_array.ndim == 0 or len(given_array) != len(index):
+        state.body["partner"][submitted_jobs] = arrays.pop("partner")
+    for array_name in FIELDS.keys() & arrays.keys():
+        array, field, _ = FIELDS[array_name]
+        given_array = np.asarray(arrays.pop(array_name))
+        if given_array.ndim == 0 or len(given_array) != len(submitted_jobs):
             raise RunError(
-                f"view: {name} has shape {given_array.shape}; expected ({len(index)},), an entry for each job submitted by now."
+                f"view: {array_name} has shape {given_array.shape}; expected ({len(submitted_jobs)},), an entry "
+                "for each job submitted by now."
             )
-        getattr(state, array)[field][index] = (
-            given_array / state.body["jobs"][index] if name in IN_TOTAL else given_array
+        getattr(state, array)[field][submitted_jobs] = (
+            given_array / state.body["jobs"][submitted_jobs] if array_name in IN_TOTAL else given_array
         )
     _give_nodes(state, np.asarray(arrays.pop("nodes", ()), float).reshape(-1, 3), prepared.cluster.node_type)
     runs = np.flatnonzero(state.job["held"] > 0)
     state.job["state"][runs], state.job["starts"][runs] = RUNNING, np.maximum(state.job["starts"][runs], 1)
-    return state, index
+    return state, submitted_jobs
 
 
 def _give_nodes(state: State, rows: np.ndarray, node_type: np.ndarray):
@@ -54,8 +55,8 @@ def _give_nodes(state: State, rows: np.ndarray, node_type: np.ndarray):
     state.body["nodes"][job] = np.bincount(job, minlength=len(state.job))[job]
     state.body["type"][job] = node_type[node]
     state.nodes["free"] -= np.rint(np.bincount(node, rows[:, 2], len(state.nodes)) * SLOTS).astype(np.int32)
-    for e, row in enumerate(np.lexsort((-node, job))):  # the last node first: each entry points to the one before
-        state.entry["next"][e] = state.body["head"][job[row]]
-        state.entry["node"][e] = node[row]
-        state.entry["slots"][e] = np.rint(rows[row, 2] * SLOTS)
-        state.body["head"][job[row]] = e
+    for e, node_row in enumerate(np.lexsort((-node, job))):  # the last node first: each entry points to the one before
+        state.entry["next"][e] = state.body["head"][job[node_row]]
+        state.entry["node"][e] = node[node_row]
+        state.entry["slots"][e] = np.rint(rows[node_row, 2] * SLOTS)
+        state.body["head"][job[node_row]] = e

@@ -120,13 +120,13 @@ class View(OfJobs):
         See `gpuschedlab.policies.Pop`.
         """
         round_state = {"reserved": self.reserved, "learnt": self._learnt}
-        part = View(self._state, self._prepared, self.index[rows], memory=memory, **round_state)
-        part.interval = self.interval
+        part_view = View(self._state, self._prepared, self.index[rows], memory=memory, **round_state)
+        part_view.interval = self.interval
         if nodes is not None:
-            part.up = self.up & nodes
+            part_view.up = self.up & nodes
         if capacity is not None:
-            part.capacity = np.asarray(capacity, float)
-        return part
+            part_view.capacity = np.asarray(capacity, float)
+        return part_view
 
     def codes(self, column: str) -> np.ndarray:
         """Return an array (n,) of small integers for the values of any text column of the trace, in order of name; -1 for null.
@@ -150,13 +150,17 @@ class View(OfJobs):
         """
         codes = self._prepared.codes(column)
         account = self._state.body["account"]
-        value = np.full(len(self._state.ledger), -1)
-        value[account[account >= 0]] = codes[account >= 0]
-        if not (account >= 0).any() or (value[account] != codes)[account >= 0].any():
+        value_of_account = np.full(len(self._state.ledger), -1)
+        value_of_account[account[account >= 0]] = codes[account >= 0]
+        if not (account >= 0).any() or (value_of_account[account] != codes)[account >= 0].any():
             raise KeyError(
                 f"usage: accounts are not those of column {column!r}; expected charged = ({column!r},) in the policy."
             )
-        by_value = np.bincount(value[value >= 0], usage_now(self._state)[value >= 0], codes.max(initial=-1) + 2)
+        by_value = np.bincount(
+            value_of_account[value_of_account >= 0],
+            usage_now(self._state)[value_of_account >= 0],
+            codes.max(initial=-1) + 2,
+        )
         return by_value[codes[self.index]]  # the last entry, which no account has, is that of jobs without a value
 
     def texts(self, column: str) -> np.ndarray:
@@ -190,8 +194,8 @@ class View(OfJobs):
         """
         job_rows = self.index if jobs is None else self.index[jobs]
         if not kind:
-            body = self._state.body[job_rows]
-            return body["switch"] + body["restart"] * (self._state.job["starts"][job_rows] > 0)
+            job_bodies = self._state.body[job_rows]
+            return job_bodies["switch"] + job_bodies["restart"] * (self._state.job["starts"][job_rows] > 0)
         return self._prepared.start_seconds(kind, job_rows)
 
     def job_id(self, i: int) -> str:
@@ -219,8 +223,8 @@ class View(OfJobs):
     @cached_property
     def capacity(self) -> np.ndarray:
         """Array (T,) of the GPUs up now of each type."""
-        size = self._state.nodes["size"] * self.up
-        return np.bincount(self._state.nodes["type"], weights=size, minlength=len(self.cluster.gpu_types)) / SLOTS
+        slots_up = self._state.nodes["size"] * self.up
+        return np.bincount(self._state.nodes["type"], weights=slots_up, minlength=len(self.cluster.gpu_types)) / SLOTS
 
     @cached_property
     def learnt(self) -> np.ndarray:
@@ -301,7 +305,7 @@ class View(OfJobs):
             nan if a job cannot run so. A job without a model goes at 1 on its requested GPUs of any type; one that is
             not elastic runs on its requested GPUs only.
         """
-        types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))
+        types, nodes, gpus = (np.asarray(configuration_array, np.int64) for configuration_array in (types, nodes, gpus))
         as_requested = (np.ceil(self.gpus)[:, None] == gpus) & self.allowed[:, types]
         rates = np.where(as_requested, 1.0, np.nan)
         if self.speeds is None:

@@ -81,10 +81,10 @@ class OfJobs:
     @cached_property
     def nodes(self) -> np.ndarray:
         """Array (m, 3) of rows (job, node, GPUs) of running jobs, in order; without jobs that share another's GPUs."""
-        head = np.where(self.running, self._state.body["head"][self.index], -1)
+        first_entry = np.where(self.running, self._state.body["head"][self.index], -1)
         entry = self._state.entry
-        jobs_with_entry = np.flatnonzero(head >= 0)
-        next_ = head[jobs_with_entry]
+        jobs_with_entry = np.flatnonzero(first_entry >= 0)
+        next_ = first_entry[jobs_with_entry]
         node_rows = [np.zeros((0, 3))]
         while len(jobs_with_entry):  # the entries of a job are a linked list: one step for all jobs at a time
             node_rows.append(np.column_stack([jobs_with_entry, entry["node"][next_], entry["slots"][next_] / SLOTS]))

@@ -32,11 +32,11 @@ def _classes(prepared: Prepared, job, rule):
     if job["stage"].any():
         profiled_code = insisting_code + 2 * job["stage"]
     codes = (profiled_code, insisting_code, relaxed_code)
-    size = sum(_once_each(codes, lambda code: np.bincount(code, minlength=4 * len(demands.slots))))
-    used_demands = np.flatnonzero(size)
-    number = np.zeros(len(size), np.int32)
-    number[used_demands] = np.arange(len(used_demands))
-    first, base, relaxed = _once_each(codes, lambda code: number[code])
+    demand_sizes = sum(_once_each(codes, lambda code: np.bincount(code, minlength=4 * len(demands.slots))))
+    used_demands = np.flatnonzero(demand_sizes)
+    class_number = np.zeros(len(demand_sizes), np.int32)
+    class_number[used_demands] = np.arange(len(used_demands))
+    first_class, base, relaxed = _once_each(codes, lambda code: class_number[code])
     cls = np.zeros(len(used_demands), records.CLASS)
     demand_of_class = used_demands // 4
     cls["tight"] = used_demands & 1
@@ -46,11 +46,11 @@ def _classes(prepared: Prepared, job, rule):
     cls["asked"] = demands.nodes[demand_of_class]
     cls["relaxed"] = cls["next"] = np.arange(len(cls))
     cls["relaxed"][base] = relaxed
-    cls["next"][first] = base
-    room = size[used_demands]
+    cls["next"][first_class] = base
+    room = demand_sizes[used_demands]
     cls["room"] = room
     cls["base"] = cls["first"] = cls["head"] = np.cumsum(room) - room
-    return cls, first, int(size.sum())
+    return cls, first_class, int(demand_sizes.sum())
 
 
 def _once_each(codes: tuple[np.ndarray, ...], function) -> list[np.ndarray]:
@@ -70,17 +70,17 @@ def _classed(prepared: Prepared, job, body, rule):
     if profiled or job["stage"].any():
         job["stage"] = (fresh | (job["stage"] == 1)) & profiled
     if not fresh.all():
-        cls, first, size = _classes(prepared, job, rule)
+        cls, first_class, heap_size = _classes(prepared, job, rule)
     else:
         rule_of_classes = (rule["sharing"][0], rule["placement"][0], rule["skew"][0], profiled)
-        key = ("classes",)  # a word alone is a column of the trace
-        cached_rule, classes = prepared.cache.get(key, (None, None))
+        cache_key = ("classes",)  # a word alone is a column of the trace
+        cached_rule, classes = prepared.cache.get(cache_key, (None, None))
         if cached_rule != rule_of_classes:
             classes = _classes(prepared, job, rule)
-            prepared.cache[key] = (rule_of_classes, classes)
-        cls, first, size = classes
-    body["base"] = body["cls"] = first
-    return copied(cls), size
+            prepared.cache[cache_key] = (rule_of_classes, classes)
+        cls, first_class, heap_size = classes
+    body["base"] = body["cls"] = first_class
+    return copied(cls), heap_size
 
 
 def build_state(prepared: Prepared, policy, ready=None) -> State:
@@ -106,7 +106,7 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
     if ruled["rule"]["period"][0] > 0:
         scalar["stand_at"] = scalar["now"]
     work_length = max(n, node_count) + 2
-    work_space = {name: np.zeros(work_length, np.int32) for name in WORK_SPACE}
+    work_space = {array_name: np.zeros(work_length, np.int32) for array_name in WORK_SPACE}
     return State(
         job=job,
         body=body,
@@ -196,8 +196,8 @@ def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
 
 def _check_eligible(prepared: Prepared, placing: Placing, every: bool):
     """Check once that each job could ever be placed; `every`: on types without a speed, too, as rounds choose other GPUs."""
-    key = ("placeable", placing, every)
-    if key in prepared.cache:
+    cache_key = ("placeable", placing, every)
+    if cache_key in prepared.cache:
         return
     empty = EmptyCluster(prepared.cluster, placing)
     slots = prepared.body["slots"]
@@ -211,17 +211,17 @@ def _check_eligible(prepared: Prepared, placing: Placing, every: bool):
         requests = Requests(demands.slots, demands.nodes, usable[demands.known])
         if not able_to_run(empty, requests).all():
             check_eligible(empty, Requests(slots, prepared.asked, usable[prepared.body["knows"]]), prepared.trace)
-    prepared.cache[key] = True
+    prepared.cache[cache_key] = True
 
 
 def _nodes(prepared: Prepared, profiler_nodes: int, ready):
     """Return the arrays of `_divided`, a tuple; those of nodes that may be any are made once."""
     if ready is not None and profiler_nodes:
         return _divided(prepared.cluster, profiler_nodes, ready)
-    key = ("nodes", profiler_nodes)
-    if key not in prepared.cache:
-        prepared.cache[key] = _divided(prepared.cluster, profiler_nodes, np.arange(prepared.cluster.total_nodes))
-    return tuple(copied(part) for part in prepared.cache[key])
+    cache_key = ("nodes", profiler_nodes)
+    if cache_key not in prepared.cache:
+        prepared.cache[cache_key] = _divided(prepared.cluster, profiler_nodes, np.arange(prepared.cluster.total_nodes))
+    return tuple(copied(node_array) for node_array in prepared.cache[cache_key])
 
 
 def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
@@ -236,9 +236,9 @@ def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
     alike = cluster.node_type * LEVELS + cluster.node_gpus
     wanted = np.bincount(alike[:profiler_nodes], minlength=types * LEVELS)
     stage = np.zeros(len(nodes), int)
-    for kind in np.flatnonzero(wanted):
-        ready_of_kind = ready[alike[ready] == kind]
-        stage[ready_of_kind[: wanted[kind]]] = 1
+    for node_kind in np.flatnonzero(wanted):
+        ready_of_kind = ready[alike[ready] == node_kind]
+        stage[ready_of_kind[: wanted[node_kind]]] = 1
     purpose = stage * types + nodes["type"]
     profiled_types = np.flatnonzero(wanted) // LEVELS
     purposes = np.unique(np.concatenate([purpose, types + profiled_types]))
@@ -284,18 +284,18 @@ def _charged_accounts(trace: pl.DataFrame, columns) -> tuple:
         complete = pl.all_horizontal(pl.col(columns).is_not_null())
         ranks = trace.select(pl.when(complete).then(pl.struct(columns).rank("dense"))).to_series()
         account = ranks.rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
-    numbers = np.arange(account.max(initial=-1) + 1)
-    parent = np.append(-1, np.zeros_like(numbers))
-    shares = np.append(0.0, np.ones(len(numbers)))
-    return account, (parent, shares, np.append(-1, numbers))
+    account_numbers = np.arange(account.max(initial=-1) + 1)
+    parent = np.append(-1, np.zeros_like(account_numbers))
+    shares = np.append(0.0, np.ones(len(account_numbers)))
+    return account, (parent, shares, np.append(-1, account_numbers))
 
 
 def open_quotas(prepared, policy) -> dict[str, np.ndarray]:
     """Return a dict of two arrays: the quotas of a policy, and the claims of jobs on them."""
     trace = prepared.trace.frame
     no_quotas = (np.zeros((trace.height, 0), CLAIM), np.zeros(0))
-    claims, most = policy.quotas(trace, prepared.cluster) or no_quotas
-    return {"claim": np.ascontiguousarray(claims), "quota": np.array(most, float)}
+    claims, quota_limits = policy.quotas(trace, prepared.cluster) or no_quotas
+    return {"claim": np.ascontiguousarray(claims), "quota": np.array(quota_limits, float)}
 
 
 def charge_past(state: State):
@@ -310,14 +310,14 @@ def charge_past(state: State):
     job = np.concatenate([log["job"], runs])
     slots = np.concatenate([log["slots"], body["got"][runs]])
     shared = np.concatenate([log["partner"], body["partner"][runs]]) >= 0
-    start = np.concatenate([log["start"], body["stretch"][runs]])
-    end = np.append(log["end"], np.full(len(runs), instant))
-    worth = end - start
+    held_from = np.concatenate([log["start"], body["stretch"][runs]])
+    held_until = np.append(log["end"], np.full(len(runs), instant))
+    worth = held_until - held_from
     if half_life != math.inf:
         remembered = -np.expm1(-math.log(2) * worth / half_life)
         worth = half_life / math.log(2) * remembered
     gpus = slots / SLOTS * np.where(shared, 0.5, 1.0)
-    decay = 0.5 ** ((instant - end) / half_life)
+    decay = 0.5 ** ((instant - held_until) / half_life)
     body["charged"][runs] = body["got"][runs] * np.where(body["partner"][runs] >= 0, 1, 2)
     state.ledger["since"] = instant
     state.ledger["usage"] = _sums(body["account"][job], gpus * worth * decay, len(state.ledger))

@@ -23,21 +23,23 @@ def with_lists(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> pl.D
         bound["gpu_types"] = "gpu_type"
     if partitions_of(cluster):
         bound["partitions"] = "vc"
-    for name, single in bound.items():
+    for list_column, single in bound.items():
         lists = []
-        if name in trace.columns:
-            lists.append(pl.col(name))
+        if list_column in trace.columns:
+            lists.append(pl.col(list_column))
         if single in trace.columns:
             lists.append(pl.concat_list(single))
         if lists:
-            full_lists = [pl.when(column.list.drop_nulls().list.len() > 0).then(column) for column in lists]
-            trace = trace.with_columns(pl.coalesce(full_lists).alias(name))
+            full_lists = [
+                pl.when(names_column.list.drop_nulls().list.len() > 0).then(names_column) for names_column in lists
+            ]
+            trace = trace.with_columns(pl.coalesce(full_lists).alias(list_column))
     return trace
 
 
 def partitions_of(cluster: Cluster) -> set[str]:
     """Return the set of the names of a cluster's partitions."""
-    return {name for group in cluster.groups for name in group.partitions}
+    return {partition for group in cluster.groups for partition in group.partitions}
 
 
 def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> np.ndarray | None:
@@ -45,18 +47,18 @@ def eligibility_of(trace: pl.DataFrame, cluster: Cluster, types: str | None) -> 
 
     -1: nodes of its partition whose GPU type it does not ask for.
     """
-    names = []
+    request_columns = []
     if types and "gpu_types" in trace.columns:
-        names.append("gpu_types")
+        request_columns.append("gpu_types")
     if "partitions" in trace.columns and partitions_of(cluster):
-        names.append("partitions")
-    if not names:
+        request_columns.append("partitions")
+    if not request_columns:
         return None
-    requests = trace.select(pl.col(names).list.join("\0").fill_null(""))
-    kinds = requests.unique(maintain_order=True)
-    turns_of_kinds = [_turns(cluster, row) for row in kinds.iter_rows(named=True)]
-    numbered = kinds.with_row_index("kind")
-    request_kind = requests.join(numbered, on=names, how="left", maintain_order="left")["kind"].to_numpy()
+    requests = trace.select(pl.col(request_columns).list.join("\0").fill_null(""))
+    distinct_requests = requests.unique(maintain_order=True)
+    turns_of_kinds = [_turns(cluster, request) for request in distinct_requests.iter_rows(named=True)]
+    numbered = distinct_requests.with_row_index("kind")
+    request_kind = requests.join(numbered, on=request_columns, how="left", maintain_order="left")["kind"].to_numpy()
     turns = np.array(turns_of_kinds, np.int8).reshape(-1, len(cluster.gpu_types))[request_kind]
     has_nodes = (turns > 0).any(axis=1)
     if not has_nodes.all():
@@ -72,14 +74,14 @@ def _turns(cluster: Cluster, request: dict[str, str]) -> list[int]:
     wanted_partitions = set(request.get("partitions", "").split("\0"))
     partitions = {group.kind: set(group.partitions) for group in cluster.groups}
     turns = []
-    for kind in cluster.gpu_types:
-        name = bare(kind).lower()
-        if wanted_partitions != {""} and not wanted_partitions & partitions[kind]:
+    for node_kind in cluster.gpu_types:
+        bare_type = bare(node_kind).lower()
+        if wanted_partitions != {""} and not wanted_partitions & partitions[node_kind]:
             turns.append(0)
         elif wanted_types == [""]:
             turns.append(1)
-        elif name in wanted_types:
-            turns.append(wanted_types.index(name) + 1)
+        elif bare_type in wanted_types:
+            turns.append(wanted_types.index(bare_type) + 1)
         else:
             turns.append(-1)
     return turns
@@ -89,14 +91,14 @@ def _lacking(requests: pl.DataFrame, jobs: int, cluster: Cluster) -> ClusterErro
     """Return the `ClusterError` that counts the requests that no node meets, the commonest first."""
     from gpuschedlab.sim.setup.unknown_names import commonest
 
-    columns = requests.columns
-    jobs_by_request = requests.group_by(columns, maintain_order=True).len()
-    jobs_by_request = jobs_by_request.sort("len", *columns, descending=[True, *[False] * len(columns)])
+    request_columns = requests.columns
+    jobs_by_request = requests.group_by(request_columns, maintain_order=True).len()
+    jobs_by_request = jobs_by_request.sort("len", *request_columns, descending=[True, *[False] * len(request_columns)])
     named_counts = []
-    for *requested_names, count in jobs_by_request.iter_rows():
-        alternatives = [value.replace("\0", " or ") or "any" for value in requested_names]
-        named_counts.append((" in ".join(alternatives), count))
-    nouns = " in ".join(column.replace("_", " ") for column in columns)
+    for *requested_names, job_count in jobs_by_request.iter_rows():
+        alternatives = [requested_name.replace("\0", " or ") or "any" for requested_name in requested_names]
+        named_counts.append((" in ".join(alternatives), job_count))
+    nouns = " in ".join(request_column.replace("_", " ") for request_column in request_columns)
     return ClusterError(
         f"{requests.height} of {jobs} jobs ask for {nouns} that no node has: "
         f"{commonest(named_counts)}; expected {', '.join(cluster.gpu_types)}. Give the cluster such nodes, set what they ask "
@@ -148,7 +150,7 @@ def can_ever(groups: tuple[Nodes, ...], placing: Placing, types: tuple[str, ...]
                 nodes[group.kind] += group.nodes
         if placing.across:
             return sum(nodes.values()) >= asked
-        return any(count >= asked for count in nodes.values())
+        return any(node_count >= asked for node_count in nodes.values())
     if not usable_groups:
         return False
     if placing.across:
@@ -168,7 +170,7 @@ def able_to_run(empty: EmptyCluster, requests: Requests) -> np.ndarray:
     codes, code_of_job = np.unique(demand << T | type_bits, return_inverse=True)
     able = np.empty(len(codes), bool)
     for i, code in enumerate(codes.tolist()):
-        types = tuple(name for t, name in enumerate(cluster.gpu_types) if code >> t & 1)
+        types = tuple(gpu_type for type_number, gpu_type in enumerate(cluster.gpu_types) if code >> type_number & 1)
         slots, node_count = divmod(code >> T, most_nodes)
         able[i] = can_ever(cluster.groups, empty.placing, types, slots / SLOTS, node_count)
     return able[code_of_job]
@@ -198,13 +200,13 @@ def _never(empty: EmptyCluster, requests: Requests, trace: Mapping, rows: np.nda
     if len(rows) > 1:
         request += f", and {len(rows) - 1} more jobs ask too much"
     room = np.bincount(cluster.node_type[spared:], cluster.node_gpus[spared:], len(cluster.gpu_types))
-    most = (room * requests.usable[i]).max()
+    most_slots = (room * requests.usable[i]).max()
     pool = "the largest pool of one GPU type"
-    if most < room.max():
+    if most_slots < room.max():
         pool += " on which its model is known"
     return ClusterError(
         f"job {trace['job_id'][i]} asks for {request}; the rule {empty.placing.rule!r} could never place it on "
-        f"{cluster}, all nodes up and empty: {pool} has {most:g}{beside}. "
+        f"{cluster}, all nodes up and empty: {pool} has {most_slots:g}{beside}. "
         f"Use a larger cluster,{advice} or drop them: trace.filter(pl.col('gpus') <= ...)."
     )
 

@@ -19,11 +19,11 @@ NAMED = 10
 
 def commonest(counts: Iterable[tuple[str, int]]) -> str:
     """Write the first of some names with their counts, and how many more there are, as text."""
-    named = [f"{name} ({count})" for name, count in counts]
-    first = ", ".join(named[:NAMED])
+    named = [f"{unknown_name} ({name_count})" for unknown_name, name_count in counts]
+    first_names = ", ".join(named[:NAMED])
     if len(named) > NAMED:
-        return f"{first} and {len(named) - NAMED} more"
-    return first
+        return f"{first_names} and {len(named) - NAMED} more"
+    return first_names
 
 
 def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
@@ -52,10 +52,10 @@ def check_models(trace: pl.DataFrame, speeds: "Speeds | None", cluster: Cluster)
     used = trace["model"].drop_nulls().value_counts().sort("count", "model", descending=[True, False])
     unknown = used.filter(~pl.col("model").is_in(speeds.models))
     if not unknown.is_empty():
-        most = commonest(unknown.iter_rows())
+        commonest_models = commonest(unknown.iter_rows())
         warnings.warn(
             f"{unknown['count'].sum()} of {trace.height} jobs name models that the speed table lacks: "
-            f"{most}; expected {', '.join(speeds.models)}. They run for their durations on every GPU "
+            f"{commonest_models}; expected {', '.join(speeds.models)}. They run for their durations on every GPU "
             "type and placement. Extend the table, rename the models, or set them to null.",
             SpeedWarning,
             stacklevel=4,  # the caller of Scenario(...)

@@ -24,10 +24,10 @@ def validated_warm(warm: pl.DataFrame | None, trace: pl.DataFrame) -> pl.DataFra
             f"warm: found {late.height:,} of {warm.height:,} jobs submitted at 0 or later, the first {late['job_id'][0]}; expected "
             "jobs before the trace, on its clock. Subtract the days from their column `submit`."
         )
-    first = warm["submit"].min()
-    sound = validate(warm.with_columns(pl.col("submit") - first), source="warm")
-    common = [name for name in trace.columns if name in sound.columns]
-    sound = sound.select(common).with_columns(pl.col("submit") + first)
+    first_submission = warm["submit"].min()
+    sound = validate(warm.with_columns(pl.col("submit") - first_submission), source="warm")
+    common = [column_name for column_name in trace.columns if column_name in sound.columns]
+    sound = sound.select(common).with_columns(pl.col("submit") + first_submission)
     twice = sound.join(trace, on="job_id", how="semi")
     if not twice.is_empty():
         raise TraceError(
