@@ -145,9 +145,8 @@ class Decisions:
     def _near(self, simulation, jobs) -> tuple[np.ndarray, int | None]:
         """Return an array of the waiting jobs that say why the one job waits, and its place in the queue, as a pair.
 
-        They are the job itself, the first of its queue, and those with a promise.
-
-        They are the job itself, the first of its queue, and those with a promise.
+        They are the job itself, the first of its queue, and those with a promise. The place is None if a round decides, or if the
+        one job does not wait.
         """
         state = simulation.state
         job = self.one
