@@ -71,7 +71,7 @@ def _each(law: Callable) -> Callable:
 
     @wraps(law)
     def of_all(seen_answers, run, cluster) -> str | None:
-        problems = ((s.now, law(s, run, cluster)) for s in seen_answers)
+        problems = ((seen_answer.now, law(seen_answer, run, cluster)) for seen_answer in seen_answers)
         return next((f"{problem}, at t={instant:g} s" for instant, problem in problems if problem is not None), None)
 
     return of_all
@@ -85,17 +85,20 @@ def gpus_are_held(s, run, cluster) -> str | None:
     """
     by_job = _held(run, s.now).group_by("job", maintain_order=True)
     held_gpus = dict(by_job.agg(pl.col("gpus").sum()).iter_rows())
-    wrong = []
-    for i, job_row in enumerate(s.index):
-        difference = held_gpus.get(job_row, 0.0) - s.answer.gpus[i]
+    wrong_positions = []
+    for position, job_row in enumerate(s.index):
+        difference = held_gpus.get(job_row, 0.0) - s.answer.gpus[position]
         if abs(difference) > 0.01 + SLACK:
-            wrong.append(i)
-    placed = [i for i in wrong if s.index[i] in held_gpus]
+            wrong_positions.append(position)
+    placed = [position for position in wrong_positions if s.index[position] in held_gpus]
     if placed:
-        i = placed[0]
-        return f"row {s.index[i]} of .jobs holds {held_gpus[s.index[i]]:g} GPUs; the answer gave {s.answer.gpus[i]:g}"
+        position = placed[0]
+        return (
+            f"row {s.index[position]} of .jobs holds {held_gpus[s.index[position]]:g} GPUs; the answer gave "
+            f"{s.answer.gpus[position]:g}"
+        )
     ended = run.jobs["end"].fill_null(np.inf).to_numpy()
-    lost = [i for i in wrong if ended[s.index[i]] > s.now + SLACK]
+    lost = [position for position in wrong_positions if ended[s.index[position]] > s.now + SLACK]
     if lost and "not placed" not in (_of_round(run, s.now, "status") or ""):
         return f"row {s.index[lost[0]]} of .jobs holds nothing; the answer gave {s.answer.gpus[lost[0]]:g} GPUs"
 
@@ -123,7 +126,7 @@ def named_nodes_are_held(s, run, cluster) -> str | None:
     if s.answer.nodes is None:
         return None
     named_rows = np.asarray(s.answer.nodes, float)
-    wanted = {(int(s.index[int(i)]), int(node)): gpus for i, node, gpus in named_rows}
+    wanted = {(int(s.index[int(position)]), int(node)): gpus for position, node, gpus in named_rows}
     rows_held = _held(run, s.now).select("job", "node", "gpus")
     held_gpus = {(job, node): gpus for job, node, gpus in rows_held.iter_rows()}
     for (job, node), gpus in wanted.items():
@@ -141,7 +144,7 @@ def partners_share(s, run, cluster) -> str | None:
     hosts = {int(job): int(s.index[partner]) for job, partner, gpus in pairs if partner >= 0 and gpus > 0}
     held_cells = _held(run, s.now)
     by_job = held_cells.group_by("job", maintain_order=True).agg("node", "gpus")
-    nodes = {j: set(zip(n, g, strict=True)) for j, n, g in by_job.iter_rows()}
+    nodes = {job_row: set(zip(job_nodes, job_gpus, strict=True)) for job_row, job_nodes, job_gpus in by_job.iter_rows()}
     for job in held_cells.filter("guest")["job"].unique().sort():
         if job not in hosts:
             return f"row {job} of .jobs shares GPUs; the answer names no partner"
@@ -166,7 +169,11 @@ def sources_are_named(seen, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    named = {(int(j), int(k)) for s in seen for j, k in zip(s.index, s.of("source", -1), strict=True)}
+    named = {
+        (int(job_row), int(source_row))
+        for seen_answer in seen
+        for job_row, source_row in zip(seen_answer.index, seen_answer.of("source", -1), strict=True)
+    }
     starts = run.jobs["start"].to_list()
     for job, source in enumerate(run.jobs["source"]):
         if source is not None and (job, source) not in named:
@@ -180,7 +187,11 @@ def profiling_is_named(seen, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    named_for_profiling = {int(j) for s in seen for j in s.index[s.of("profiling", False).astype(bool)]}
+    named_for_profiling = {
+        int(job_row)
+        for seen_answer in seen
+        for job_row in seen_answer.index[seen_answer.of("profiling", False).astype(bool)]
+    }
     profiled = run.allocations.filter("profiling")["job"]
     odd = set(profiled.unique()) - named_for_profiling
     if odd:
@@ -208,14 +219,16 @@ def reserved_gpus_are_logged(s, run, cluster) -> str | None:
     Return None, or the first breach of this law in words.
     """
     logged = {}
-    for reserved_name, reserved_type, gpus in (
+    for reserved_name, reserved_type, reserved_of_types in (
         run.pools.filter(pl.col("time") <= s.now).select("name", "gpu_type", "gpus").iter_rows()
     ):
-        logged[reserved_name, reserved_type] = gpus
+        logged[reserved_name, reserved_type] = reserved_of_types
     wanted = {
         (reserved_name, reserved_type): g
-        for reserved_name, gpus in s.answer.reserved.items()
-        for reserved_type, g in zip(cluster.gpu_types, np.broadcast_to(gpus, len(cluster.gpu_types)), strict=True)
+        for reserved_name, reserved_of_types in s.answer.reserved.items()
+        for reserved_type, g in zip(
+            cluster.gpu_types, np.broadcast_to(reserved_of_types, len(cluster.gpu_types)), strict=True
+        )
     }
     for name_and_type in logged.keys() | wanted.keys():
         if abs(logged.get(name_and_type, 0.0) - wanted.get(name_and_type, 0.0)) > SLACK:

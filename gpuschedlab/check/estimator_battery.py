@@ -60,7 +60,11 @@ def check_estimator(
     if jobs is None:
         jobs = recurring_sample(100, rng=1)
     battery = _EstimatorBattery(estimator, history, jobs)
-    return run_battery(subject.__name__, {n: getattr(battery, n) for n in CHECKS if n in only}, EstimatorError)
+    return run_battery(
+        subject.__name__,
+        {check_name: getattr(battery, check_name) for check_name in CHECKS if check_name in only},
+        EstimatorError,
+    )
 
 
 @dataclass(frozen=True)
@@ -131,9 +135,9 @@ class _EstimatorBattery:
 
         Return the problem in words, or None.
         """
-        labels = [c for c in ("user", "vc", "name", "model") if c in self.jobs.columns]
-        new = self.jobs.with_columns(pl.lit("never seen").alias(c) for c in labels)
-        gone = self.jobs.with_columns(pl.lit(None, pl.String).alias(c) for c in labels)
+        labels = [label_column for label_column in ("user", "vc", "name", "model") if label_column in self.jobs.columns]
+        new = self.jobs.with_columns(pl.lit("never seen").alias(label_column) for label_column in labels)
+        gone = self.jobs.with_columns(pl.lit(None, pl.String).alias(label_column) for label_column in labels)
         for frame in (new, gone, self.jobs.with_columns(gpus=pl.lit(97.0)), self.jobs[:0]):
             if problem := _not_seconds(self.fitted.predict(frame), frame.height):
                 return problem
@@ -158,9 +162,13 @@ class _EstimatorBattery:
         if getattr(self.fresh(), "sees_truth", False):
             return None
         reads = getattr(self.fresh(), "reads", ())
-        hidden = [c for c in self.jobs.columns if c not in KNOWN and c not in reads]
-        order = np.random.default_rng(0).permutation(self.jobs.height)
-        shuffled = self.jobs.with_columns(self.jobs[c].gather(order) for c in hidden)
+        hidden = [
+            hidden_column
+            for hidden_column in self.jobs.columns
+            if hidden_column not in KNOWN and hidden_column not in reads
+        ]
+        shuffled_order = np.random.default_rng(0).permutation(self.jobs.height)
+        shuffled = self.jobs.with_columns(self.jobs[hidden_column].gather(shuffled_order) for hidden_column in hidden)
         poisoned = self.jobs.with_columns(duration=pl.lit(1e9), end=pl.lit(1e9), jct=pl.lit(1e9))
         frames = {"shuffled": shuffled, "set to 1e9": poisoned, "left out": self.jobs.drop(hidden)}
         for change_in_words, frame in frames.items():
@@ -176,8 +184,8 @@ class _EstimatorBattery:
 
         Return the problem in words, or None.
         """
-        order = np.random.default_rng(1).permutation(self.jobs.height)
-        for predicted_rows in (order, order[:7], order[:1]):
+        shuffled_order = np.random.default_rng(1).permutation(self.jobs.height)
+        for predicted_rows in (shuffled_order, shuffled_order[:7], shuffled_order[:1]):
             if (
                 np.asarray(self.fitted.predict(self.jobs[predicted_rows.tolist()])) != self.estimates[predicted_rows]
             ).any():
@@ -210,7 +218,7 @@ def _not_seconds(estimates, jobs: int) -> str | None:
     estimates = np.asarray(estimates)
     if estimates.shape != (jobs,):
         return f"it gave an array of shape {estimates.shape} for {jobs} jobs; expected ({jobs},)"
-    wrong = estimates[~(np.isfinite(estimates) & (estimates > 0))]
-    if len(wrong):
-        return f"it gave {wrong[0]} s; expected finite seconds > 0"
+    wrong_estimates = estimates[~(np.isfinite(estimates) & (estimates > 0))]
+    if len(wrong_estimates):
+        return f"it gave {wrong_estimates[0]} s; expected finite seconds > 0"
     return None

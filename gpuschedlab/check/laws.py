@@ -19,8 +19,8 @@ def all_finish(run, cluster) -> str | None:
     """
     unfinished_jobs = run.jobs.filter(pl.col("end").is_null())
     if unfinished_jobs.height:
-        first = unfinished_jobs["job_id"][0]
-        return f"{unfinished_jobs.height} of {run.jobs.height} jobs never end, first {first}; expected that all do"
+        first_unfinished = unfinished_jobs["job_id"][0]
+        return f"{unfinished_jobs.height} of {run.jobs.height} jobs never end, first {first_unfinished}; expected that all do"
     return first_wrong(
         run.jobs.filter((pl.col("start") < pl.col("submit")) | (pl.col("end") <= pl.col("start"))),
         "job {job_id} was submitted at {submit:g} s, started at {start:g} s and ended at {end:g} s; "
@@ -34,15 +34,15 @@ def capacity_holds(run, cluster) -> str | None:
     Return None, or the first breach of this law in words.
     """
     held_on_node = _at_once(_owned(run), "node")
-    size = pl.Series(np.asarray(cluster.node_gpus, float)).gather(held_on_node["node"])
-    wrong = held_on_node.with_columns(size=size).filter(pl.col("taken") > pl.col("size") + 1e-6)
-    problem = first_wrong(wrong, "node {node} gave {taken:g} GPUs at t={time:g} s; it has {size:g}")
+    node_size = pl.Series(np.asarray(cluster.node_gpus, float)).gather(held_on_node["node"])
+    overfull_nodes = held_on_node.with_columns(size=node_size).filter(pl.col("taken") > pl.col("size") + 1e-6)
+    problem = first_wrong(overfull_nodes, "node {node} gave {taken:g} GPUs at t={time:g} s; it has {size:g}")
     if problem:
         return problem
-    for e in cluster.events:
-        during = (pl.col("node") == e.node) & (pl.col("start") < e.end) & (pl.col("end") > e.start)
-        message = f"row {{job}} of .jobs held GPUs of node {e.node} from {{start:g}} to {{end:g}} s; "
-        message += f"the node was down from {e.start:g} to {e.end:g} s"
+    for event in cluster.events:
+        during = (pl.col("node") == event.node) & (pl.col("start") < event.end) & (pl.col("end") > event.start)
+        message = f"row {{job}} of .jobs held GPUs of node {event.node} from {{start:g}} to {{end:g}} s; "
+        message += f"the node was down from {event.start:g} to {event.end:g} s"
         problem = problem or first_wrong(run.allocations.filter(during), message)
     return problem
 
@@ -64,10 +64,10 @@ def reserved_gpus_fit(run, cluster) -> str | None:
         claims.select("gpu_type", "gpus", "start", "end") for claims in (held_stretches, down, reserved_times(run))
     ]
     claimed_gpus = _at_once(pl.concat(claims_of_gpus), "gpu_type")
-    most = pl.col("gpu_type").replace_strict(list(cluster.gpu_types), list(map(float, cluster.capacity)))
-    wrong = claimed_gpus.with_columns(most=most).filter(pl.col("taken") > pl.col("most") + 1e-6)
+    most_gpus = pl.col("gpu_type").replace_strict(list(cluster.gpu_types), list(map(float, cluster.capacity)))
+    overfull_types = claimed_gpus.with_columns(most=most_gpus).filter(pl.col("taken") > pl.col("most") + 1e-6)
     return first_wrong(
-        wrong, "{taken:g} GPUs of {gpu_type} are held, reserved or down at t={time:g} s; there are {most:g}"
+        overfull_types, "{taken:g} GPUs of {gpu_type} are held, reserved or down at t={time:g} s; there are {most:g}"
     )
 
 
@@ -86,7 +86,7 @@ def bills_add_up(run, cluster) -> str | None:
         [paid_rows.select("gpu_type", "gpus", "start", "end") for paid_rows in (allocations, reserved)]
     )
     billed_stretches = billed_stretches.with_columns(seconds=pl.col("gpus") * (pl.col("end") - pl.col("start")))
-    prices = {gpu_type: 1.0 + k for k, gpu_type in enumerate(cluster.gpu_types)}
+    prices = {gpu_type: 1.0 + type_number for type_number, gpu_type in enumerate(cluster.gpu_types)}
     for price, worth in (
         (1.0, pl.col("seconds")),
         (prices, pl.col("seconds") * pl.col("gpu_type").replace_strict(prices)),
@@ -141,13 +141,13 @@ def times_add_up(run, cluster) -> str | None:
     queueing = pl.col("queueing")
     excess = queueing + executed - life
     unrecorded = pl.col("seconds").fill_null(0) - executed
-    wrong = pl.any_horizontal(
+    wrong_jobs = pl.any_horizontal(
         excess.abs() > _near(life),
         unrecorded.abs() > _near(life),
         queueing < -_near(life),
     )
     return first_wrong(
-        jobs.filter(wrong),
+        jobs.filter(wrong_jobs),
         "job {job_id} was in the system for {jct} s, waited {queueing} s and held GPUs for {executed} s, "
         "by .allocations {seconds} s; expected waiting + holding = total, and the two holdings the same",
     )
@@ -158,11 +158,14 @@ def nodes_were_asked_for(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    kinds = [g for g in cluster.groups for _ in range(g.nodes)]
+    groups_of_nodes = [group for group in cluster.groups for _ in range(group.nodes)]
     nodes = pl.DataFrame(
-        {"gpu_types": [[g.gpu_type.lower()] for g in kinds], "partitions": [list(g.partitions) for g in kinds]}
+        {
+            "gpu_types": [[group.gpu_type.lower()] for group in groups_of_nodes],
+            "partitions": [list(group.partitions) for group in groups_of_nodes],
+        }
     )
-    binding = {"partitions": any(g.partitions for g in kinds), "gpu_types": run.info.get("types")}
+    binding = {"partitions": any(group.partitions for group in groups_of_nodes), "gpu_types": run.info.get("types")}
     for binding_column in (
         binding_column for binding_column, binds in binding.items() if binds and binding_column in run.jobs.columns
     ):
@@ -174,10 +177,10 @@ def nodes_were_asked_for(run, cluster) -> str | None:
             asked=asked_names, has=nodes[binding_column].gather(run.allocations["node"])
         )
         both = pl.col("asked").list.set_intersection("has")
-        wrong = held_stretches.filter(both.list.len() == 0)
-        wrong = wrong.with_columns(pl.col("asked", "has").list.join(", "))
+        wrongly_held = held_stretches.filter(both.list.len() == 0)
+        wrongly_held = wrongly_held.with_columns(pl.col("asked", "has").list.join(", "))
         message = "row {job} of .jobs held GPUs of node {node}, of {has}, at t={start:g} s; expected one of its "
-        if problem := first_wrong(wrong, message + f"{binding_column}: {{asked}}"):
+        if problem := first_wrong(wrongly_held, message + f"{binding_column}: {{asked}}"):
             return problem
 
 
@@ -188,12 +191,12 @@ def idle_time_is_left_out(run, cluster) -> str | None:
     """
     begin = max(0.0, float(run.jobs["submit"].min()))  # of a warm cluster from 0 on
     submitted = run.jobs.filter(pl.col("submit") >= 0)
-    end = float(submitted["end"].max())
-    up = cluster.total_gpus * (end - begin)
-    for node, start, back in _down(cluster):
-        up -= cluster.node_gpus[node] * max(0.0, min(back, end) - max(start, begin))
+    last_end = float(submitted["end"].max())
+    up = cluster.total_gpus * (last_end - begin)
+    for node, outage_start, back in _down(cluster):
+        up -= cluster.node_gpus[node] * max(0.0, min(back, last_end) - max(outage_start, begin))
     held_stretches = _owned(run)
-    seconds = (held_stretches["end"].clip(begin, end) - held_stretches["start"].clip(begin, end)).to_numpy()
+    seconds = (held_stretches["end"].clip(begin, last_end) - held_stretches["start"].clip(begin, last_end)).to_numpy()
     used = float(held_stretches["gpus"].to_numpy() @ seconds) / up
     reported_utilisation = utilisation(run)
     if not np.isclose(reported_utilisation, used, rtol=CLOSE):
@@ -221,28 +224,28 @@ def _at_once(rows: pl.DataFrame, by: str) -> pl.DataFrame:
     """
     changes = rows.select(by, time="end", more=-pl.col("gpus"))
     changes = pl.concat([rows.select(by, time="start", more="gpus"), changes]).group_by(by, "time", maintain_order=True)
-    more = pl.col("more")
-    changes = changes.agg(more.sum()).sort("time", by)
-    return changes.with_columns(taken=more.cum_sum().over(by))
+    gpu_change = pl.col("more")
+    changes = changes.agg(gpu_change.sum()).sort("time", by)
+    return changes.with_columns(taken=gpu_change.cum_sum().over(by))
 
 
 def reserved_times(run) -> pl.DataFrame:
     """Return the frame `Run.pools` with `start` and `end` (s): the next row of their name and type, or the end of the run."""
     stop = max(run.info["now"], run.timeline["time"].max() or 0.0, run.pools["time"].max() or 0.0)
     next_time = pl.col("time").shift(-1).over("name", "gpu_type")
-    end = next_time.fill_null(stop)
-    return run.pools.sort("time", maintain_order=True).with_columns(start="time", end=end)
+    reserved_until = next_time.fill_null(stop)
+    return run.pools.sort("time", maintain_order=True).with_columns(start="time", end=reserved_until)
 
 
 def _down(cluster) -> list[tuple[int, float, float]]:
     """Return a list of outages (node, start, end in s), none of which overlap on a node."""
     outage_rows = []
     until = {}
-    for e in sorted(cluster.events, key=lambda e: e.start):
-        start = max(e.start, until.get(e.node, -np.inf))
-        if e.end > start:
-            outage_rows.append((e.node, float(start), float(e.end)))
-            until[e.node] = e.end
+    for event in sorted(cluster.events, key=lambda event: event.start):
+        outage_start = max(event.start, until.get(event.node, -np.inf))
+        if event.end > outage_start:
+            outage_rows.append((event.node, float(outage_start), float(event.end)))
+            until[event.node] = event.end
     return outage_rows
 
 

@@ -68,7 +68,11 @@ def check_policy(
     if isinstance(policy, type):
         subject = policy
     battery = _PolicyBattery(policy, trace, cluster, speeds)
-    return run_battery(subject.__name__, {n: getattr(battery, n) for n in CHECKS if n in only}, PolicyError)
+    return run_battery(
+        subject.__name__,
+        {check_name: getattr(battery, check_name) for check_name in CHECKS if check_name in only},
+        PolicyError,
+    )
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,11 @@ class _PolicyBattery:
         if problem := not_frozen(cls):
             return problem
         infos = knobs_of(cls)
-        bare = [f.name for f in fields(cls) if f.name not in infos and isinstance(f.default, int | float)]
+        bare = [
+            policy_field.name
+            for policy_field in fields(cls)
+            if policy_field.name not in infos and isinstance(policy_field.default, int | float)
+        ]
         if bare:
             return f"field {bare[0]} is a number without a range; expected Annotated[..., Knob(low, high)]"
         for knob_info in infos.values():
@@ -155,8 +163,11 @@ class _PolicyBattery:
         Return the problem in words, or None.
         """
         span = float(self.jobs["submit"].max())
-        n = self.nodes.total_nodes
-        outage_times = [(i % n, (i + 1) * span / 9, (i + 1.5) * span / 9) for i in range(8)]
+        node_count = self.nodes.total_nodes
+        outage_times = [
+            (outage_number % node_count, (outage_number + 1) * span / 9, (outage_number + 1.5) * span / 9)
+            for outage_number in range(8)
+        ]
         cluster = Cluster(self.nodes.groups, tuple(Outage(*outage_row) for outage_row in outage_times))
         return self._broken(cluster=cluster)
 
@@ -174,7 +185,10 @@ class _PolicyBattery:
         Return the problem in words, or None.
         """
         span = float(self.jobs["submit"].max())
-        outages = tuple(Outage(i % 5, (i + 1) * span / 6, (i + 1.3) * span / 6) for i in range(5))
+        outages = tuple(
+            Outage(outage_number % 5, (outage_number + 1) * span / 6, (outage_number + 1.3) * span / 6)
+            for outage_number in range(5)
+        )
         cluster = Cluster((Nodes("v100", 2, 4), Nodes("v100", 2, 5), Nodes("v100", 1, 6)), outages)
         is_large = pl.int_range(pl.len()) % 20 == 9
         large = pl.when(is_large).then(pl.lit(11.0)).otherwise(pl.col("gpus"))
@@ -250,10 +264,14 @@ class _PolicyBattery:
         """
         if self.speeds is not None:
             return None  # rates a second would have to be halved
-        times = [c for c in ("submit", "duration", "deadline", "deadlines", "restart") if c in self.jobs.columns]
-        events = tuple(Outage(e.node, 2 * e.start, 2 * e.end) for e in self.nodes.events)
+        time_columns = [
+            column
+            for column in ("submit", "duration", "deadline", "deadlines", "restart")
+            if column in self.jobs.columns
+        ]
+        events = tuple(Outage(event.node, 2 * event.start, 2 * event.end) for event in self.nodes.events)
         twice = self.run(
-            self.jobs.with_columns(pl.col(times) * 2),
+            self.jobs.with_columns(pl.col(time_columns) * 2),
             Cluster(self.nodes.groups, events),
             policy=_slower(self.policy),
             delays=Delays(restart=40.0, switch=10.0, checkpoint=200.0),
@@ -263,9 +281,9 @@ class _PolicyBattery:
             twice.jobs.select("job_id", start2="start", end2="end"), on="job_id", maintain_order="left"
         )
         apart = pl.max_horizontal((pl.col("start") - pl.col("start2")).abs(), (pl.col("end") - pl.col("end2")).abs())
-        wrong = both_starts.filter(apart > 1e-6)
+        other_starts = both_starts.filter(apart > 1e-6)
         return first_wrong(
-            wrong,
+            other_starts,
             "job {job_id} ran from {start2:.9g} to {end2:.9g} s with all times doubled; expected {start:.9g} to {end:.9g} s. "
             "Declare constants in seconds as knobs with unit='s' or 'GPU-s'.",
         )
@@ -275,11 +293,11 @@ class _PolicyBattery:
 
         Return the problem in words, or None.
         """
-        for t in self.jobs["submit"].quantile(0.3), self.jobs["submit"].quantile(0.7):
-            all_jobs = self.run(until=t)
-            past = self.run(self.jobs.filter(pl.col("submit") <= t), until=t)
-            problem = different_until(t, all_jobs, past, "without the jobs that come after")
-            if problem or (problem := different_until(t, self.usual, past, "stopped then")):
+        for instant in self.jobs["submit"].quantile(0.3), self.jobs["submit"].quantile(0.7):
+            all_jobs = self.run(until=instant)
+            past = self.run(self.jobs.filter(pl.col("submit") <= instant), until=instant)
+            problem = different_until(instant, all_jobs, past, "without the jobs that come after")
+            if problem or (problem := different_until(instant, self.usual, past, "stopped then")):
                 return problem
 
     def future_durations(self):
@@ -289,12 +307,12 @@ class _PolicyBattery:
         """
         guess = Guess()
         usual_run = self.run(estimator=guess)
-        t = float(np.quantile(usual_run.jobs["end"].fill_null(np.inf), 0.5))
-        unfinished = usual_run.jobs.filter(pl.col("end").is_null() | (pl.col("end") > t))["job_id"]
-        times = np.random.default_rng(0).uniform(1, 20, self.jobs.height)  # in another order, too
-        longer = pl.when(pl.col("job_id").is_in(unfinished.implode())).then(pl.col("duration") * times)
+        instant = float(np.quantile(usual_run.jobs["end"].fill_null(np.inf), 0.5))
+        unfinished = usual_run.jobs.filter(pl.col("end").is_null() | (pl.col("end") > instant))["job_id"]
+        stretched_times = np.random.default_rng(0).uniform(1, 20, self.jobs.height)  # in another order, too
+        longer = pl.when(pl.col("job_id").is_in(unfinished.implode())).then(pl.col("duration") * stretched_times)
         longer_run = self.run(self.jobs.with_columns(duration=longer.otherwise(pl.col("duration"))), estimator=guess)
-        return different_until(t, usual_run, longer_run, "when unfinished jobs last longer")
+        return different_until(instant, usual_run, longer_run, "when unfinished jobs last longer")
 
     def _broken(self, *parts, **more):
         scenario = self.scenario(*parts, **more)
@@ -312,9 +330,9 @@ def _slower(policy):
         if knob_info.knob.unit in ("s", "GPU-s") and knob_value is not None:
             knob_value = tuple(2 * seconds for seconds in knob_value) if knob_info.kind == "floats" else 2 * knob_value
             object.__setattr__(twin, knob_name, knob_value)
-    for f in fields(policy):
-        if isinstance(getattr(policy, f.name), Policy):
-            object.__setattr__(twin, f.name, _slower(getattr(policy, f.name)))
+    for policy_field in fields(policy):
+        if isinstance(getattr(policy, policy_field.name), Policy):
+            object.__setattr__(twin, policy_field.name, _slower(getattr(policy, policy_field.name)))
     for knob_name in SECONDS:
         derived = isinstance(getattr(type(policy), knob_name, None), property)
         if knob_name not in infos and hasattr(policy, knob_name) and not derived:
@@ -333,10 +351,14 @@ def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
                 f".{compared_part} has {first_frame.shape} rows and columns, and {second_frame.shape} {when}; "
                 "expected the same"
             )
-        differing_row = next(i for i in range(first_frame.height) if not first_frame[i].equals(second_frame[i]))
+        differing_row = next(row for row in range(first_frame.height) if not first_frame[row].equals(second_frame[row]))
         cells = first_frame[differing_row]
         other_cells = second_frame[differing_row]
-        column = next(c for c in first_frame.columns if not cells.select(c).equals(other_cells.select(c)))
+        column = next(
+            frame_column
+            for frame_column in first_frame.columns
+            if not cells.select(frame_column).equals(other_cells.select(frame_column))
+        )
         was = first_frame[differing_row, column]
         became = second_frame[differing_row, column]
         return f".{compared_part} row {differing_row}: {column} is {was}, and {became} {when}; expected the same"

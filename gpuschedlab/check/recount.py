@@ -35,14 +35,14 @@ def progress_adds_up(run: Run, scenario: Scenario, policies: tuple, most: int | 
     """Report in a text the first job whose end, starts or seconds do not follow from its allocations; None if all do."""
     # Of `most` jobs at most, spread evenly over the trace. Work, speeds, delays and outages are taken from the scenario; of the
     # policies, pairs (instant from which on, policy), only what they set aside for profiling, and whether they decide by rounds.
-    n = run.jobs.height
-    chosen = np.linspace(0, n - 1, min(n, most or n)).astype(int)
+    job_count = run.jobs.height
+    chosen = np.linspace(0, job_count - 1, min(job_count, most or job_count)).astype(int)
     stretches_of_jobs = stretches(run, chosen)
     try:
-        for j in chosen.tolist():
-            for s in stretches_of_jobs.get(j, ()):
-                _check_partner(s, j, stretches_of_jobs)
-            _Account(j, run, scenario, policies).check(stretches_of_jobs.get(j, []))
+        for job_row in chosen.tolist():
+            for stretch in stretches_of_jobs.get(job_row, ()):
+                _check_partner(stretch, job_row, stretches_of_jobs)
+            _Account(job_row, run, scenario, policies).check(stretches_of_jobs.get(job_row, []))
     except Wrong as wrong:
         return str(wrong)
 
@@ -54,9 +54,20 @@ def _check_partner(s: Stretch, j: int, stretches_of_jobs: dict[int, list[Stretch
             raise Wrong(f"row {j} of .jobs shares GPUs from t={s.start:g} s; found no partner, expected one")
         return
     alike = s._replace(guest=not s.guest, partner=j, **OWN)
-    overlapping_stretches = (o for o in stretches_of_jobs.get(s.partner, ()) if o.end > s.start and o.start < s.end)
-    same = (o for o in overlapping_stretches if o._replace(start=s.start, end=s.end, **OWN) == alike)
-    if sum(min(s.end, o.end) - max(s.start, o.start) for o in same) < s.end - s.start - TINY:
+    overlapping_stretches = (
+        partner_stretch
+        for partner_stretch in stretches_of_jobs.get(s.partner, ())
+        if partner_stretch.end > s.start and partner_stretch.start < s.end
+    )
+    same = (
+        partner_stretch
+        for partner_stretch in overlapping_stretches
+        if partner_stretch._replace(start=s.start, end=s.end, **OWN) == alike
+    )
+    if (
+        sum(min(s.end, partner_stretch.end) - max(s.start, partner_stretch.start) for partner_stretch in same)
+        < s.end - s.start - TINY
+    ):
         raise Wrong(
             f"rows {j} and {s.partner} of .jobs share GPUs from t={s.start:g} to {s.end:g} s by the first; "
             "expected the same cells and times, and one guest, by the second"
@@ -97,10 +108,10 @@ class _Account:
 
     def check(self, held: list[Stretch]):
         """Follow the job from stretch to stretch and compare the result with its row of `Run.jobs`."""
-        for before, s, after in zip([None, *held], held, [*held[1:], None], strict=False):
-            self._enter(before, s)
-            self._pass(s)
-            self._end(s, after)
+        for before, stretch, after in zip([None, *held], held, [*held[1:], None], strict=False):
+            self._enter(before, stretch)
+            self._pass(stretch)
+            self._end(stretch, after)
         # Otherwise it may have started or stopped as the run was left, without a row.
         ended = self.row["end"] is not None
         self.sums["restarts"] = max(self.starts - 1, 0)
@@ -135,7 +146,7 @@ class _Account:
             if s.source != before.source:
                 raise Wrong(f"{self.name} changes its source {at_start} without a start; expected {before.source}")
             return
-        if s.profiling and not any(isinstance(p, Round) for p in self._in_force(s.start)):
+        if s.profiling and not any(isinstance(policy_in_force, Round) for policy_in_force in self._in_force(s.start)):
             raise Wrong(f"{self.name} is profiled {at_start} under a policy that orders jobs; expected that it runs")
         allowed = self._delays(s.start)
         if not any(abs(s.delay - seconds) <= TINY for seconds in allowed):
@@ -152,7 +163,11 @@ class _Account:
     def _in_force(self, instant: float) -> list[Policy]:
         """Return a list of the policies that decide at an instant: both if one takes over then."""
         ends = [since for since, _ in self.policies[1:]] + [math.inf]
-        return [p for (since, p), end in zip(self.policies, ends, strict=True) if since - TINY <= instant <= end + TINY]
+        return [
+            policy
+            for (since, policy), end in zip(self.policies, ends, strict=True)
+            if since - TINY <= instant <= end + TINY
+        ]
 
     def _delays(self, instant: float) -> set[float]:
         """Return a set of the seconds that the next start may take: those of every start, or of a kind that rounds may name."""
@@ -167,7 +182,7 @@ class _Account:
         named = [
             dict(delay_of_model)
             for _, delay_of_model in delays.kinds
-            if any(isinstance(p, Round) for p in self._in_force(instant))
+            if any(isinstance(policy_in_force, Round) for policy_in_force in self._in_force(instant))
         ]
         kinds = {delay_of_model.get(job_row.get("model"), delay_of_model.get("*")) for delay_of_model in named} - {None}
         return kinds | {switch + (restart if self.starts else 0.0)}
@@ -217,7 +232,11 @@ class _Account:
             )
         bounds = pairwise([-math.inf, *self.table.ends[:-1], math.inf])
         legs = zip(rates * factor, bounds, strict=True)
-        return [(rate, min(self.work, end)) for rate, (low, end) in legs if low < self.work and end >= self.progress]
+        return [
+            (rate, min(self.work, segment_end))
+            for rate, (low, segment_end) in legs
+            if low < self.work and segment_end >= self.progress
+        ]
 
     def _factor(self, table: str, a: int, b: int) -> float:
         """Factor of a table for the models of two jobs."""
@@ -234,32 +253,32 @@ class _Account:
         period = self.scenario.delays.checkpoint
         if period is None:
             return
-        last = self.since + math.floor((end - self.since) / period) * period if period else end
-        if last > begin:
-            passed = 0.0 if rate is None else last - begin
+        last_checkpoint = self.since + math.floor((end - self.since) / period) * period if period else end
+        if last_checkpoint > begin:
+            passed = 0.0 if rate is None else last_checkpoint - begin
             self.saved = self.progress + (rate or 0.0) * passed, self.useful + passed
 
     def _end(self, s: Stretch, after: Stretch | None):
         """The job ends, fails with a node, is done with profiling, is preempted, or goes on."""
         slack = self._slack()
-        end = self.row["end"]
-        most = self.row["limit"] + self.scenario.over if "timed_out" in self.row else math.inf
+        reported_end = self.row["end"]
+        most_seconds = self.row["limit"] + self.scenario.over if "timed_out" in self.row else math.inf
         lasted = s.end - self.since
-        if lasted > most + slack:
-            raise Wrong(f"{self.name} held GPUs for {lasted:.9g} s; expected at most its limit, {most:.9g} s")
+        if lasted > most_seconds + slack:
+            raise Wrong(f"{self.name} held GPUs for {lasted:.9g} s; expected at most its limit, {most_seconds:.9g} s")
         if self.row.get("timed_out") and after is None:
-            if abs(lasted - most) > slack or self.finish < s.end - slack:
-                raise Wrong(f"{self.name} was stopped {lasted:.9g} s after its start; expected {most:.9g} s")
+            if abs(lasted - most_seconds) > slack or self.finish < s.end - slack:
+                raise Wrong(f"{self.name} was stopped {lasted:.9g} s after its start; expected {most_seconds:.9g} s")
             return
-        done = end is not None and after is None
+        done = reported_end is not None and after is None
         if done and self.row["source"] != s.source:  # it started once more, from a result that left nothing to do
             return
         beyond = done and self.progress >= self.work and self.finish > s.end + slack  # its end was rounded up
         done = done and not beyond
-        if self.finish < s.end - slack or (done and (abs(self.finish - s.end) > slack or end != s.end)):
-            raise self._other_end(s, end if done else None)
+        if self.finish < s.end - slack or (done and (abs(self.finish - s.end) > slack or reported_end != s.end)):
+            raise self._other_end(s, reported_end if done else None)
         goes_on = after is not None and after.delay is None
-        running = end is None and after is None and s.end == self.run.info["now"]
+        running = reported_end is None and after is None and s.end == self.run.info["now"]
         if done or goes_on or running:
             return
         # Where jobs were given GPUs twice at an instant, what the first gave has no row.
@@ -268,25 +287,25 @@ class _Account:
         two_rounds = at_end.sum() > 1 or len(in_force) > 1
         if self._profiled(s, in_force):
             self._undo(0.0, 0.0)
-        elif any(e.node in dict(s.cells) and e.start == s.end for e in self.scenario.cluster.events):
+        elif any(event.node in dict(s.cells) and event.start == s.end for event in self.scenario.cluster.events):
             self.sums["failures"] += 1
             self._undo(*self.saved)
-        elif two_rounds or (beyond and end == s.end):  # one may stop it, and the other start or move it
+        elif two_rounds or (beyond and reported_end == s.end):  # one may stop it, and the other start or move it
             self.unsure += 1
         elif not isinstance(in_force[0], Round) or after is None or after.start > s.end:
             self.sums["preemptions"] += 1
         if beyond:  # done as soon as it starts again, without a row
             self.unseen = 1
             if self.progress < self.work:
-                raise self._other_end(s, end)
+                raise self._other_end(s, reported_end)
 
     def _profiled(self, s: Stretch, in_force: list[Policy]) -> bool:
         """Whether a stretch ends as a profiler is done with the job."""
-        having = [p for p in in_force if getattr(p, "profiler_nodes", 0)]
+        having = [profiler_policy for profiler_policy in in_force if getattr(profiler_policy, "profiler_nodes", 0)]
         profiled_seconds = s.end - self.since
         if not having or len(self.policies) > 1:  # one that takes over has the nodes and jobs that were there before
-            times = [p.profile_time for p in having]
-            return bool(times) and min(times) - TINY <= profiled_seconds <= max(times) + TINY
+            profile_times = [profiler_policy.profile_time for profiler_policy in having]
+            return bool(profile_times) and min(profile_times) - TINY <= profiled_seconds <= max(profile_times) + TINY
         return profiled_seconds >= having[0].profile_time - TINY and max(s.cells)[0] < having[0].profiler_nodes
 
     def _other_end(self, s: Stretch, end: float | None) -> Wrong:
@@ -328,10 +347,10 @@ def reservations_are_given_back(run: Run, policies: tuple[tuple[float, Policy], 
     Return None, or the first breach of this law in words.
     """
     ends = [since for since, _ in policies[1:]] + [math.inf]
-    for (since, policy), end in zip(policies, ends, strict=True):
+    for (since, policy), policy_end in zip(policies, ends, strict=True):
         if not isinstance(policy, Round):
             still_reserved = reserved_times(run).filter(
-                pl.col("gpus") > 0, pl.col("start") < end, pl.col("end") > since
+                pl.col("gpus") > 0, pl.col("start") < policy_end, pl.col("end") > since
             )
             message = f"{policy.name}, from t={since:g} s on, has {{gpus:g}} GPUs of {{gpu_type}} reserved as {{name}}"
             if problem := first_wrong(still_reserved, message + " at t={start:g} s; expected none"):

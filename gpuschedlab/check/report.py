@@ -47,7 +47,7 @@ class CheckReport:
     @property
     def failures(self) -> tuple[Check, ...]:
         """Tuple of the checks that did not pass."""
-        return tuple(c for c in self.checks if not c.passed)
+        return tuple(check for check in self.checks if not check.passed)
 
     def raise_if_failed(self) -> "CheckReport":
         """Return itself, the `CheckReport`, if every check passed.
@@ -70,26 +70,34 @@ class CheckReport:
 
     def _texts(self) -> list[str]:
         """Return a list of texts: the demand of each check, or its problem, which is reported once if several checks met it."""
-        first = {c.problem: c.name for c in reversed(self.failures)}
-        problems = [c.problem if first.get(c.problem) == c.name else f"as {first.get(c.problem)}" for c in self.checks]
-        return [c.demands if c.passed else problem for c, problem in zip(self.checks, problems, strict=True)]
+        first_with_problem = {check.problem: check.name for check in reversed(self.failures)}
+        problems = [
+            check.problem
+            if first_with_problem.get(check.problem) == check.name
+            else f"as {first_with_problem.get(check.problem)}"
+            for check in self.checks
+        ]
+        return [
+            check.demands if check.passed else problem for check, problem in zip(self.checks, problems, strict=True)
+        ]
 
     def summary(self) -> dict[str, str]:
         """Return a dict of the problem of each check, "" if it passed."""
-        return {c.name: c.problem for c in self.checks}
+        return {check.name: check.problem for check in self.checks}
 
     def __repr__(self):
-        wide = max((len(c.name) for c in self.checks), default=0)
+        wide = max((len(check.name) for check in self.checks), default=0)
         checks_and_texts = zip(self.checks, self._texts(), strict=True)
         check_lines = [
-            f"{'ok  ' if c.passed else 'FAIL'}  {c.name:{wide}}  {check_text}" for c, check_text in checks_and_texts
+            f"{'ok  ' if check.passed else 'FAIL'}  {check.name:{wide}}  {check_text}"
+            for check, check_text in checks_and_texts
         ]
         passed = len(self.checks) - len(self.failures)
         return "\n".join([f"{self.subject}: {passed} of {len(self.checks)} checks passed", *check_lines])
 
     def _repr_html_(self) -> str:
         rows = zip(self.checks, self._texts(), strict=True)
-        cells = [("✔ passed" if c.passed else "✘ failed", c.name, check_text) for c, check_text in rows]
+        cells = [("✔ passed" if check.passed else "✘ failed", check.name, check_text) for check, check_text in rows]
         html_rows = []
         for check_cells in cells:
             html_cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in check_cells)
@@ -125,6 +133,6 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
             problem = f"it raised {type(raised).__name__}: {raised}"
             if isinstance(raised, LabError):
                 problem = str(raised)
-        first = (check.__doc__ or check_name).strip().splitlines()[0]
-        done.append(Check(check_name, first.rstrip("."), problem))
+        demand_line = (check.__doc__ or check_name).strip().splitlines()[0]
+        done.append(Check(check_name, demand_line.rstrip("."), problem))
     return CheckReport(subject, tuple(done), error)

@@ -66,10 +66,10 @@ def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
     # Of 40 jobs as of `small_trace` those of model "cnn" have a target in progress units, and rates in two phases; two of them
     # that share GPUs go at 0.8 of their speed.
     speed_rows = [
-        ("cnn", gpu_type, gpus, end, (1 + i) * np.int64(gpus) ** 0.8 * (1 - 0.3 * k))
-        for i, gpu_type in enumerate(("slow", "fast"))
+        ("cnn", gpu_type, gpus, segment_end, (1 + type_number) * np.int64(gpus) ** 0.8 * (1 - 0.3 * segment_number))
+        for type_number, gpu_type in enumerate(("slow", "fast"))
         for gpus in (1, 2, 4, 8)
-        for k, end in enumerate((100.0, np.inf))
+        for segment_number, segment_end in enumerate((100.0, np.inf))
     ]
     frame = pl.DataFrame(speed_rows, schema=["model", "gpu_type", "n_gpus", "progress", "rate"], orient="row")
     is_elastic = pl.int_range(pl.len()) % 3 > 0

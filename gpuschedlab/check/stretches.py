@@ -68,17 +68,21 @@ class Table:
     model: int
 
     def __post_init__(self):
-        s = self.speeds
-        m = self.model
-        entries_of_model = slice(s.first[m], s.first[m + 1])
-        self.ends = s.seg_end[s.seg_first[m] : s.seg_first[m + 1]].tolist()
+        speeds = self.speeds
+        model = self.model
+        entries_of_model = slice(speeds.first[model], speeds.first[model + 1])
+        self.ends = speeds.seg_end[speeds.seg_first[model] : speeds.seg_first[model + 1]].tolist()
         self.entries = {}  # rates by (type, nodes, GPUs), and by (type, GPUs on each node)
-        for c, rate_row in zip(s.code[entries_of_model].tolist(), s.row[entries_of_model], strict=True):
-            entry_type, gpus_of_nodes = s.shapes[c] if c < 0 else (None, "")
+        for configuration_code, rate_row in zip(
+            speeds.code[entries_of_model].tolist(), speeds.row[entries_of_model], strict=True
+        ):
+            entry_type, gpus_of_nodes = speeds.shapes[configuration_code] if configuration_code < 0 else (None, "")
             configuration = (
-                (entry_type, tuple(map(int, gpus_of_nodes.split(",")))) if c < 0 else (c >> 40, c >> 20 & ANY, c & ANY)
+                (entry_type, tuple(map(int, gpus_of_nodes.split(","))))
+                if configuration_code < 0
+                else (configuration_code >> 40, configuration_code >> 20 & ANY, configuration_code & ANY)
             )
-            self.entries[configuration] = s.rate[rate_row : rate_row + len(self.ends)]
+            self.entries[configuration] = speeds.rate[rate_row : rate_row + len(self.ends)]
 
     def rates(self, s: Stretch, jobs: float) -> np.ndarray | None:
         """Return an array of the rates of the segments on a stretch's cells, by as many jobs as its row has; None if unknown.
@@ -100,6 +104,6 @@ class Table:
         if jobs > 1:
             gpus_of_one = max(1, round(s.gpus / jobs))
             gpus, nodes, gpus_of_nodes = gpus_of_one, math.ceil(gpus_of_one * nodes / gpus), []
-        turned = [(type_code, tuple(gpus_of_nodes[i:] + gpus_of_nodes[:i])) for i in range(len(gpus_of_nodes))]
+        turned = [(type_code, tuple(gpus_of_nodes[turn:] + gpus_of_nodes[:turn])) for turn in range(len(gpus_of_nodes))]
         keys = (*turned, (type_code, nodes, gpus), (type_code, ANY, gpus), (type_code, ANY, ANY))
         return next((self.entries[configuration] for configuration in keys if configuration in self.entries), None)

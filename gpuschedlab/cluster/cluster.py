@@ -48,9 +48,11 @@ class Nodes:
     def __post_init__(self):
         partition_names = {self.partitions} if isinstance(self.partitions, str) else set(self.partitions)
         object.__setattr__(self, "partitions", tuple(sorted(partition_names)))
-        if wrong := [partition for partition in self.partitions if not partition or set(partition) & set("@+,:")]:
+        if wrong_partitions := [
+            partition for partition in self.partitions if not partition or set(partition) & set("@+,:")
+        ]:
             raise ClusterError(
-                f"Nodes {self.gpu_type!r}: found partition {wrong[0]!r}; expected a name without any of @ + , :"
+                f"Nodes {self.gpu_type!r}: found partition {wrong_partitions[0]!r}; expected a name without any of @ + , :"
             )
         who = f"Nodes {self.gpu_type!r}"
         check_number(self.nodes, ClusterError, f"{who}.nodes", "a whole number, at least 1", low=1, whole=True)
@@ -122,22 +124,22 @@ class Cluster:
             raise ClusterError("Cluster: found no nodes; expected at least one group, such as Nodes('v100', 70, 8).")
         if self.total_gpus > MOST_GPUS:
             raise ClusterError(f"Cluster: found {self.total_gpus:,} GPUs; expected at most {MOST_GPUS:,}.")
-        for e in self.events:
+        for event in self.events:
             for event_field in ("node", "start", "end"):
                 check_number(
-                    getattr(e, event_field),
+                    getattr(event, event_field),
                     ClusterError,
-                    f"{e}.{event_field}",
+                    f"{event}.{event_field}",
                     "a number",
                     whole=event_field == "node",
                     finite=False,
                 )
-            if not 0 <= e.node < self.total_nodes:
-                raise ClusterError(f"{e}: expected a node from 0 to {self.total_nodes - 1}.")
-            if not 0 <= e.start < e.end:
-                raise ClusterError(f"{e}: expected 0 <= start < end, in seconds.")
-            if isinstance(e, Window) and not e.announced >= 0:
-                raise ClusterError(f"{e}: expected 0 <= announced, in seconds.")
+            if not 0 <= event.node < self.total_nodes:
+                raise ClusterError(f"{event}: expected a node from 0 to {self.total_nodes - 1}.")
+            if not 0 <= event.start < event.end:
+                raise ClusterError(f"{event}: expected 0 <= start < end, in seconds.")
+            if isinstance(event, Window) and not event.announced >= 0:
+                raise ClusterError(f"{event}: expected 0 <= announced, in seconds.")
 
     @classmethod
     def homogeneous(cls, nodes: int = 70, gpus_per_node: int = 8, gpu_type: str = "v100") -> "Cluster":
@@ -169,17 +171,19 @@ class Cluster:
     @cached_property
     def gpu_types(self) -> tuple[str, ...]:
         """Tuple of GPU types in order of first appearance; nodes of other partitions are of another type (`Nodes.kind`)."""
-        return tuple(dict.fromkeys(g.kind for g in self.groups))
+        return tuple(dict.fromkeys(group.kind for group in self.groups))
 
     @cached_property
     def node_type(self) -> np.ndarray:
         """Array (N,): index into `gpu_types` of each node."""
-        return np.repeat([self.gpu_types.index(g.kind) for g in self.groups], [g.nodes for g in self.groups])
+        return np.repeat(
+            [self.gpu_types.index(group.kind) for group in self.groups], [group.nodes for group in self.groups]
+        )
 
     @cached_property
     def node_gpus(self) -> np.ndarray:
         """Array (N,) of the GPUs of each node."""
-        return np.repeat([g.gpus_per_node for g in self.groups], [g.nodes for g in self.groups])
+        return np.repeat([group.gpus_per_node for group in self.groups], [group.nodes for group in self.groups])
 
     @cached_property
     def capacity(self) -> np.ndarray:
@@ -215,12 +219,12 @@ class Cluster:
     @property
     def total_nodes(self) -> int:
         """Number of nodes, up or down."""
-        return sum(g.nodes for g in self.groups)
+        return sum(group.nodes for group in self.groups)
 
     @property
     def total_gpus(self) -> int:
         """Number of GPUs, up or down."""
-        return sum(g.nodes * g.gpus_per_node for g in self.groups)
+        return sum(group.nodes * group.gpus_per_node for group in self.groups)
 
     def with_failures(self, mtbf: float, mttr: float, until: float, rng: int | np.random.Generator = 0) -> "Cluster":
         """Return a `Cluster` with random outages: exponential times between failures and to repair, each node by itself.
@@ -247,12 +251,15 @@ class Cluster:
         return replace(self, events=self.events + tuple(sorted(outages, key=lambda o: (o.start, o.node))))
 
     def __str__(self):
-        return ",".join(f"{g.nodes}x{g.gpus_per_node}:{g.kind}" for g in self.groups)
+        return ",".join(f"{group.nodes}x{group.gpus_per_node}:{group.kind}" for group in self.groups)
 
     def _repr_html_(self):
         group_rows = "".join(
             f"<tr><td>{'</td><td>'.join(escape(str(cell)) for cell in group_cells)}</td></tr>"
-            for group_cells in ((g.kind, g.nodes, g.gpus_per_node, g.nodes * g.gpus_per_node) for g in self.groups)
+            for group_cells in (
+                (group.kind, group.nodes, group.gpus_per_node, group.nodes * group.gpus_per_node)
+                for group in self.groups
+            )
         )
         table_head = "<tr><th>GPU type</th><th>nodes</th><th>GPUs a node</th><th>GPUs</th></tr>"
         return f"<table>{table_head}{group_rows}</table><p>{self.total_gpus} GPUs, {len(self.events)} outages</p>"

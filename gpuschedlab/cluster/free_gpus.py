@@ -95,10 +95,10 @@ def _take(P, slots, usable, rule, out_node, out_slots):
     out_node[:node_count] = out_node[:node_count][node_order]
     out_slots[:node_count] = out_slots[:node_count][node_order]
     for i in range(node_count):
-        n = out_node[i]
+        node = out_node[i]
         if rule == BUDDY:
-            take_cell(P.nodes, n, out_slots[i])
-        hold(P.nodes, P.count, P.member, n, out_slots[i])
+            take_cell(P.nodes, node, out_slots[i])
+        hold(P.nodes, P.count, P.member, node, out_slots[i])
     return node_count
 
 
@@ -106,10 +106,10 @@ def _take(P, slots, usable, rule, out_node, out_slots):
 def _hold(P, rows):
     slots = np.ceil(rows[:, 1] * SLOTS - 1e-6).astype(np.int64)
     for i in range(rows.shape[0]):
-        n = int(rows[i, 0])
-        if P.nodes[n].down > 0 or P.nodes[n].free < slots[i]:
+        node = int(rows[i, 0])
+        if P.nodes[node].down > 0 or P.nodes[node].free < slots[i]:
             for held_row in range(i):
                 hold(P.nodes, P.count, P.member, int(rows[held_row, 0]), -slots[held_row])
             return False
-        hold(P.nodes, P.count, P.member, n, slots[i])
+        hold(P.nodes, P.count, P.member, node, slots[i])
     return True

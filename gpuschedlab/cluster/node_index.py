@@ -101,20 +101,20 @@ def hold(nodes, count, member, n, slots):
 
 @njit
 def _count_nodes(nodes, count, member):
-    for n in range(nodes.shape[0]):
-        if nodes[n].down == 0:
-            count_node(nodes, count, member, n, 1)
+    for node in range(nodes.shape[0]):
+        if nodes[node].down == 0:
+            count_node(nodes, count, member, node, 1)
 
 
 @njit(inline="never")
 def count_sizes(nodes, sizes, only_up):
     """Count the nodes of each pool and size anew: all, or those that are up."""
     sizes[:] = 0
-    for n in range(nodes.shape[0]):
-        if only_up and nodes[n].down > 0:
+    for node in range(nodes.shape[0]):
+        if only_up and nodes[node].down > 0:
             continue
-        pool = nodes[n].pool
-        gpus = nodes[n].size // SLOTS
+        pool = nodes[node].pool
+        gpus = nodes[node].size // SLOTS
         sizes[pool, gpus] += 1
         sizes[pool, LARGEST] = max(sizes[pool, LARGEST], gpus)
 
@@ -127,9 +127,9 @@ def fewest_nodes(sizes, pool, slots):
     slots_left = slots
     gpus = sizes[pool, LARGEST]
     while slots_left > 0 and gpus > 0:
-        n = min(sizes[pool, gpus], (slots_left + gpus * SLOTS - 1) // (gpus * SLOTS))
-        node_count += n
-        slots_left -= n * gpus * SLOTS
+        nodes_of_size = min(sizes[pool, gpus], (slots_left + gpus * SLOTS - 1) // (gpus * SLOTS))
+        node_count += nodes_of_size
+        slots_left -= nodes_of_size * gpus * SLOTS
         gpus -= 1
     return node_count if slots_left <= 0 else 0
 
@@ -150,15 +150,15 @@ def lowest_bit(word):
 @njit
 def next_node(member, row, n):
     """Return the first node (an index) from n on in a row of `member`, or -1."""
-    w = n >> SHIFT
-    if w >= member.shape[1]:
+    word_index = n >> SHIFT
+    if word_index >= member.shape[1]:
         return -1
-    node_bits = member[row, w] >> np.uint64(n & (WORD - 1))
+    node_bits = member[row, word_index] >> np.uint64(n & (WORD - 1))
     if node_bits != 0:
         return n + lowest_bit(node_bits)
-    for w in range((n >> SHIFT) + 1, member.shape[1]):
-        if member[row, w] != 0:
-            return w * WORD + lowest_bit(member[row, w])
+    for word_index in range((n >> SHIFT) + 1, member.shape[1]):
+        if member[row, word_index] != 0:
+            return word_index * WORD + lowest_bit(member[row, word_index])
     return -1
 
 

@@ -34,14 +34,14 @@ def best_fit(P, pool, slots):
         best_node = -1
         room = 2**31 - 1
         level_row = pool * LEVELS + level
-        n = next_node(P.member, level_row, 0)
-        while n >= 0:
-            if slots <= P.nodes[n].free < room:
-                best_node = n
-                room = P.nodes[n].free
+        node = next_node(P.member, level_row, 0)
+        while node >= 0:
+            if slots <= P.nodes[node].free < room:
+                best_node = node
+                room = P.nodes[node].free
                 if room == max(slots, level * SLOTS):  # none of this level has less
                     break
-            n = next_node(P.member, level_row, n + 1)
+            node = next_node(P.member, level_row, node + 1)
         if best_node >= 0:
             return best_node
     return -1
@@ -56,11 +56,11 @@ def widest(P, pool):
     if level < 0:
         return -1
     level_row = pool * LEVELS + level
-    widest_node = n = next_node(P.member, level_row, 0)
-    while n >= 0 and P.count[pool, PARTS] > 0:
-        if P.nodes[n].free > P.nodes[widest_node].free:
-            widest_node = n
-        n = next_node(P.member, level_row, n + 1)
+    widest_node = node = next_node(P.member, level_row, 0)
+    while node >= 0 and P.count[pool, PARTS] > 0:
+        if P.nodes[node].free > P.nodes[widest_node].free:
+            widest_node = node
+        node = next_node(P.member, level_row, node + 1)
     return widest_node
 
 
@@ -133,18 +133,18 @@ def buddy_fit(P, pool, gpus):
     best_node = -1
     smallest = 1 << 20
     for level in range(gpus, LEVELS):
-        n = next_node(P.member, pool * LEVELS + level, 0) if P.count[pool, level] > 0 else -1
+        node = next_node(P.member, pool * LEVELS + level, 0) if P.count[pool, level] > 0 else -1
         empty = -1  # GPUs of a node of this level that is empty: others like it are no better
-        while n >= 0:
-            nd = P.nodes[n]
+        while node >= 0:
+            nd = P.nodes[node]
             if nd.mask != 0 or nd.size != empty:
                 block_start, block = free_block(nd.mask, gpus, nd.size // SLOTS)
-                if block_start >= 0 and (block < smallest or (block == smallest and n < best_node)):
-                    best_node = n
+                if block_start >= 0 and (block < smallest or (block == smallest and node < best_node)):
+                    best_node = node
                     smallest = block
             if nd.mask == 0:
                 empty = nd.size
-            n = next_node(P.member, pool * LEVELS + level, n + 1)
+            node = next_node(P.member, pool * LEVELS + level, node + 1)
     return best_node
 
 
@@ -174,21 +174,21 @@ def largest_empty(P, pool):
     """Return the largest node (an index) of which nothing is held, or -1; ties to the lowest number."""
     for level in range(P.sizes[pool, LARGEST], 0, -1):
         level_row = pool * LEVELS + level
-        n = next_node(P.member, level_row, 0) if P.sizes[pool, level] > 0 and P.count[pool, level] > 0 else -1
-        while n >= 0:
-            if P.nodes[n].size == level * SLOTS:  # the others of this level are larger, and partly held
-                return n
-            n = next_node(P.member, level_row, n + 1)
+        node = next_node(P.member, level_row, 0) if P.sizes[pool, level] > 0 and P.count[pool, level] > 0 else -1
+        while node >= 0:
+            if P.nodes[node].size == level * SLOTS:  # the others of this level are larger, and partly held
+                return node
+            node = next_node(P.member, level_row, node + 1)
     return -1
 
 
 @njit
 def most_empty(P, pool):
     """Return an upper bound of the number of nodes of which nothing is held; exact if nodes are alike."""
-    n = 0
+    empty_nodes = 0
     for level in range(P.sizes[pool, LARGEST], 0, -1):
-        n += min(P.sizes[pool, level], P.count[pool, level])
-    return n
+        empty_nodes += min(P.sizes[pool, level], P.count[pool, level])
+    return empty_nodes
 
 
 @njit(inline="never")
@@ -214,13 +214,13 @@ def take_fewest(P, pool, slots, rule, out_node, out_slots):
                 if rule == BUDDY
                 else best_fit(P, pool, slots_left)
             )
-        n = largest_empty(P, pool) if last_node < 0 and node_count + 1 < most_nodes else -1
-        if n < 0:
+        node = largest_empty(P, pool) if last_node < 0 and node_count + 1 < most_nodes else -1
+        if node < 0:
             break
-        out_node[node_count] = n
-        out_slots[node_count] = P.nodes[n].size
-        slots_left -= P.nodes[n].size
-        hold(P.nodes, P.count, P.member, n, P.nodes[n].size)
+        out_node[node_count] = node
+        out_slots[node_count] = P.nodes[node].size
+        slots_left -= P.nodes[node].size
+        hold(P.nodes, P.count, P.member, node, P.nodes[node].size)
         node_count += 1
     for i in range(node_count):
         hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
@@ -246,10 +246,10 @@ def find_nodes(P, pool, slots, rule, patient, out_node, out_slots):
         return take_widest(P, pool, slots, slots, out_node, out_slots)
     if insists(rule, patient):
         return take_fewest(P, pool, slots, rule, out_node, out_slots)
-    n = best_fit(P, pool, slots)
-    if n < 0:
+    node = best_fit(P, pool, slots)
+    if node < 0:
         return take_widest(P, pool, slots, slots, out_node, out_slots)
-    out_node[0] = n
+    out_node[0] = node
     out_slots[0] = slots
     return 1
 
@@ -262,17 +262,17 @@ def find_even(P, pool, slots, nodes, rule, out_node, out_slots):
     """
     slots_per_node = slots // nodes
     node_count = 0
-    n = 0
-    while node_count < nodes and n >= 0:
-        n = (
+    node = 0
+    while node_count < nodes and node >= 0:
+        node = (
             buddy_fit(P, pool, (slots_per_node + SLOTS - 1) // SLOTS)
             if rule == BUDDY
             else best_fit(P, pool, slots_per_node)
         )
-        if n >= 0:
-            out_node[node_count] = n
-            out_slots[node_count] = P.nodes[n].free
-            hold(P.nodes, P.count, P.member, n, out_slots[node_count])
+        if node >= 0:
+            out_node[node_count] = node
+            out_slots[node_count] = P.nodes[node].free
+            hold(P.nodes, P.count, P.member, node, out_slots[node_count])
             node_count += 1
     for i in range(node_count):
         hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])

@@ -13,24 +13,24 @@ def seat(order, node, gpus, width, buddy):
     seat_masks = np.zeros(len(node), np.uint64)
     for event in order:
         if event < 0:
-            i = -1 - event
-            held_masks[node[i]] &= ~seat_masks[i]
+            stretch = -1 - event
+            held_masks[node[stretch]] &= ~seat_masks[stretch]
             continue
-        i = event
+        stretch = event
         gpus_left = gpus[event]
-        mask = held_masks[node[i]]
+        mask = held_masks[node[stretch]]
         bits = np.uint64(0)
         if buddy:
-            block_start = free_block(mask, gpus[i], width[node[i]])[0]
+            block_start = free_block(mask, gpus[stretch], width[node[stretch]])[0]
             if block_start >= 0:
-                bits = cell(block_start, gpus[i])
+                bits = cell(block_start, gpus[stretch])
                 gpus_left = 0
-        for g in range(width[node[i]]):
-            gpu_bit = np.uint64(1) << np.uint64(g)
+        for gpu in range(width[node[stretch]]):
+            gpu_bit = np.uint64(1) << np.uint64(gpu)
             if gpus_left > 0 and not mask & gpu_bit:
                 bits |= gpu_bit
                 gpus_left -= 1
         if gpus_left == 0:
-            seat_masks[i] = bits
-            held_masks[node[i]] |= bits
+            seat_masks[stretch] = bits
+            held_masks[node[stretch]] |= bits
     return seat_masks

@@ -86,8 +86,8 @@ class Regressor:
         """
         X = self._labelled(X, y)
         truth = X[self._target].to_numpy()
-        if wrong := int((~np.isfinite(truth)).sum()):
-            found = f"{type(self).__name__}: found {wrong} of {X.height} rows of y ({self._target}) not finite"
+        if wrong_rows := int((~np.isfinite(truth)).sum()):
+            found = f"{type(self).__name__}: found {wrong_rows} of {X.height} rows of y ({self._target}) not finite"
             raise EstimatorError(f"{found}; expected none. Leave them out.")
         if len(truth) < 2:
             return np.nan

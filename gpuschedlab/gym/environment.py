@@ -109,8 +109,8 @@ class SchedulingEnv(Environment):
         self._until = np.inf if scenario.until is None else float(scenario.until)
         self._simulation = scenario.simulation(self.policy)
         duration = self._simulation.trace["duration"].to_numpy()
-        n = self._simulation.trace.height
-        self._cost = (1 / duration if self.reward == "slowdown" else np.full(n, 1 / HOUR)) / max(n, 1)
+        job_count = self._simulation.trace.height
+        self._cost = (1 / duration if self.reward == "slowdown" else np.full(job_count, 1 / HOUR)) / max(job_count, 1)
         self._owed = 0.0
         self._next()
         while self._dispatch is not None and not self._dispatch.hopeful:

@@ -131,9 +131,9 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
     alone = rigid.copy()
     requested = np.maximum(1.0, np.ceil(jobs["gpus"].to_numpy()))
     model_of_job = jobs["model"].fill_null("").to_numpy()
-    for m, model in enumerate(speeds.models):
+    for model_number, model in enumerate(speeds.models):
         jobs_of_model = np.flatnonzero(model_of_job == model)
-        entries = np.arange(speeds.first[m], speeds.first[m + 1])
+        entries = np.arange(speeds.first[model_number], speeds.first[model_number + 1])
         # Tables by exact placement (negative codes) belong to jobs with fixed GPUs: those stay rigid.
         entries = entries[speeds.code[entries] >= 0]
         if not len(jobs_of_model) or not len(entries):
@@ -143,14 +143,14 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
         requests = requested[jobs_of_model][:, None]
         needs = np.where(gpus == ANY, requests, gpus)
         possible = np.ones(needs.shape, bool)
-        if speeds.relative[m]:
+        if speeds.relative[model_number]:
             # Speeds relative to the duration on the requested GPUs do not cover other numbers of GPUs.
             possible = needs == requests
-        seconds = _seconds(speeds, m, entries, _work(jobs, speeds, m)[jobs_of_model])
-        for t, code in enumerate(speeds.type_codes(cluster.gpu_types)):
-            fits = possible & (type_of_entry == code) & (needs <= cluster.capacity[t])
-            waits = np.maximum(1.0, needs / share[jobs_of_model, t][:, None])
-            alone[jobs_of_model, t] = np.where(fits, seconds * waits, np.inf).min(axis=1)
+        seconds = _seconds(speeds, model_number, entries, _work(jobs, speeds, model_number)[jobs_of_model])
+        for type_number, code in enumerate(speeds.type_codes(cluster.gpu_types)):
+            fits = possible & (type_of_entry == code) & (needs <= cluster.capacity[type_number])
+            waits = np.maximum(1.0, needs / share[jobs_of_model, type_number][:, None])
+            alone[jobs_of_model, type_number] = np.where(fits, seconds * waits, np.inf).min(axis=1)
     return np.where(np.isfinite(alone).any(axis=1, keepdims=True), alone, rigid)
 
 

@@ -32,12 +32,12 @@ def half_width(values: np.ndarray, many: int = 0, level: float = LEVEL) -> np.nd
 
     Of one `behind` the best of so `many` (95 %) if given.
     """
-    n = len(values)
+    value_count = len(values)
     if many < 3:
-        constant = stdtrit(n - 1, (1 + level) / 2)
+        constant = stdtrit(value_count - 1, (1 + level) / 2)
     else:
-        constant = best_constant(many, n)
-    return constant * np.std(values, axis=0, ddof=1) / np.sqrt(n)
+        constant = best_constant(many, value_count)
+    return constant * np.std(values, axis=0, ddof=1) / np.sqrt(value_count)
 
 
 def mean_interval(values: np.ndarray, many: int = 0) -> tuple[float, float]:
@@ -162,15 +162,15 @@ def autocorrelation_times(*series: np.ndarray) -> float:
 
 def _autocorrelation_time(values: np.ndarray) -> float:
     """Autocorrelation time of values (n,), in values; 1 if all are equal."""
-    n = len(values)
+    value_count = len(values)
     away = values - values.mean()
     if not away.any():
         return 1.0
-    fft_size = 1 << (2 * n - 1).bit_length()
+    fft_size = 1 << (2 * value_count - 1).bit_length()
     spectrum = np.abs(np.fft.rfft(away, fft_size)) ** 2
-    covariance = np.fft.irfft(spectrum)[:n]
+    covariance = np.fft.irfft(spectrum)[:value_count]
     time_by_lag = 2 * np.cumsum(covariance / covariance[0]) - 1
-    is_long = np.arange(n) >= 5 * time_by_lag
+    is_long = np.arange(value_count) >= 5 * time_by_lag
     is_long[-1] = True
     return max(1.0, time_by_lag[is_long.argmax()])
 

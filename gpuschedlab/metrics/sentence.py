@@ -291,15 +291,15 @@ def _beside_before(d: Difference, noun: str, statement: str, much: str) -> str:
 
 def _ends(d: Difference) -> str:
     """Say in a text which jobs end sooner, and which later; or wait less, and longer."""
-    verb, _, more = TIMES[d.measure]
+    verb, _, later_words = TIMES[d.measure]
     gain = _gain(d)
     over = _over(d.later)
     if not len(d.later.rows):
-        return f'{gain} <b class="pay">Nobody pays</b>: no job {verb}s {over}{more}.'
+        return f'{gain} <b class="pay">Nobody pays</b>: no job {verb}s {over}{later_words}.'
     falls = _fall(d.later, "; {} of the lost time falls on jobs that ", "; no kind of job stands out")
-    how = f"{span(d.later.mean)} {more}"
+    how = f"{span(d.later.mean)} {later_words}"
     if over:
-        how = f"{over}{more}, by {span(d.later.mean)}"
+        how = f"{over}{later_words}, by {span(d.later.mean)}"
     return f"{gain} {_payers(d)}, {verb}ing {how} on average{falls}."
 
 

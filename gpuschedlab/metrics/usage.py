@@ -177,7 +177,9 @@ def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
     # Every reason why GPUs of a node are not free: allocations first, then outages.
     held_columns = _own(run, "node", "gpus", "start", "end")
     down = [
-        (e.node, node_size[e.node], e.start, min(e.end, window_stop)) for e in cluster.events if e.start < window_stop
+        (event.node, node_size[event.node], event.start, min(event.end, window_stop))
+        for event in cluster.events
+        if event.start < window_stop
     ]
     if down:
         outages = np.array(down, dtype=float).T

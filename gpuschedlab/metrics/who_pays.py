@@ -128,21 +128,21 @@ def _of_cost(runs: list, are_two: bool, names, scope: Scope, prices) -> Differen
     costs = [float(usage.cost(run, prices)) for run in runs]
     mine = costs[0]
     theirs = costs[-1]
-    kind = "self"
+    verdict = "self"
     change = (1.0, 1.0, 1.0)
     if len(runs) == 1:
-        kind = "alone"
+        verdict = "alone"
     elif are_two:
         if scope.place:
-            change, kind = _happened("cost", np.array([mine]), np.array([theirs]))
+            change, verdict = _happened("cost", np.array([mine]), np.array([theirs]))
         else:
             change = (_ratio(theirs, mine), np.nan, np.nan)
-            kind = _kind(change, "less", "more")
+            verdict = _kind(change, "less", "more")
         if abs(mine - theirs) <= PAID * mine:
-            kind = "same"
+            verdict = "same"
     jobs = len(jobs_of(runs[0])["end"])
     return Difference(
-        kind, "cost", tuple(names[:2]), mine, theirs, jobs, *change, NO_JOBS, NO_JOBS, scope.of, scope.place
+        verdict, "cost", tuple(names[:2]), mine, theirs, jobs, *change, NO_JOBS, NO_JOBS, scope.of, scope.place
     )
 
 
@@ -265,10 +265,10 @@ def counted(amount: Amount, now: float, before: float, names: tuple[str, str], w
     ratio = _ratio(before, now)
     low = float(ratio * np.exp(-wide))
     high = float(ratio * np.exp(wide))
-    kind = "same"
+    verdict = "same"
     if now != before:
-        kind = _kind((ratio, low, high), "less", "more")
-    return Difference(kind, amount, names, now, before, 0, ratio, low, high, NO_JOBS, NO_JOBS)
+        verdict = _kind((ratio, low, high), "less", "more")
+    return Difference(verdict, amount, names, now, before, 0, ratio, low, high, NO_JOBS, NO_JOBS)
 
 
 def _ratio(before: float, now: float) -> float:

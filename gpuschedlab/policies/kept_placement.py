@@ -31,15 +31,15 @@ def repacked(
         free = fresh()
         cells_kept = view.nodes[stays[holder]]
         free.hold(cells_kept[:, NODE:])
-        follow = [i for i in todo if not stays[i]]
+        follow = [job for job in todo if not stays[job]]
         cells_of_jobs = []
-        for i in follow:
-            present_cells = view.nodes[holder == i, NODE:] if may_stay[i] else cells_kept[:0, NODE:]
-            cells_of_jobs.append(present_cells if len(present_cells) and free.hold(present_cells) else find(free, i))
+        for job in follow:
+            present_cells = view.nodes[holder == job, NODE:] if may_stay[job] else cells_kept[:0, NODE:]
+            cells_of_jobs.append(present_cells if len(present_cells) and free.hold(present_cells) else find(free, job))
         cell_counts = [len(present_cells) for present_cells in cells_of_jobs]
         if all(cell_counts):
             break
-    jobs_without_place = [i for i, present_cells in zip(follow, cell_counts, strict=True) if not present_cells]
+    jobs_without_place = [job for job, present_cells in zip(follow, cell_counts, strict=True) if not present_cells]
     placed_cells = np.concatenate([cells_kept[:0, NODE:], *cells_of_jobs])
     placed = np.column_stack([np.repeat(follow, cell_counts), placed_cells])
     return np.concatenate([cells_kept, placed]), jobs_without_place

@@ -114,9 +114,9 @@ class ThemisRounds(Round):
 
     def allocate(self, view) -> Allocation:
         """Order the jobs by fairness, serve them, and return the `Allocation`."""
-        n = len(view.index)
+        job_count = len(view.index)
         T = len(view.capacity)
-        if n == 0:
+        if job_count == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
         rate = np.nan_to_num(requested_rates(view))
         able = rate > 0
@@ -125,9 +125,9 @@ class ThemisRounds(Round):
         alone = (view.progress + work_of_jobs) / best_rate * np.maximum(1.0, view.contention)
         rho = (view.age + work_of_jobs / best_rate) / alone
         worst = np.argsort(-rho, kind="stable")
-        gated_jobs = int(np.ceil((1 - self.f) * n))
+        gated_jobs = int(np.ceil((1 - self.f) * job_count))
         jobs_before_gate = worst[: max(1, gated_jobs)]
-        jobs_behind_gate = np.setdiff1d(np.arange(n), jobs_before_gate)
+        jobs_behind_gate = np.setdiff1d(np.arange(job_count), jobs_before_gate)
         fair_order = np.concatenate(
             [jobs_before_gate, jobs_behind_gate[np.argsort(view.attained[jobs_behind_gate], kind="stable")]]
         )

@@ -44,13 +44,13 @@ def gittins_ranks(services: np.ndarray) -> tuple[float, ...]:
     # d) | S > a] (section 3.3), with S drawn from `services` (m,), the total service (GPU-s) of jobs of the past.
     service_quantiles = np.quantile(np.asarray(services, float), np.linspace(0, 1, min(len(services), 512)))
     gittins_index = np.zeros(GRID)
-    for i, attained_service in enumerate(np.expm1(np.linspace(0, WIDEST, GRID))):
+    for grid_point, attained_service in enumerate(np.expm1(np.linspace(0, WIDEST, GRID))):
         service_left = service_quantiles[service_quantiles > attained_service] - attained_service
         if len(service_left):
             # Each quantum tried is one of the jobs' ends.
             spent = np.cumsum(service_left) + service_left * np.arange(len(service_left) - 1, -1, -1)
-            gittins_index[i] = (np.arange(1, len(service_left) + 1) / spent).max()
-    return tuple(float(r) for r in np.argsort(np.argsort(-gittins_index, kind="stable"), kind="stable"))
+            gittins_index[grid_point] = (np.arange(1, len(service_left) + 1) / spent).max()
+    return tuple(float(rank) for rank in np.argsort(np.argsort(-gittins_index, kind="stable"), kind="stable"))
 
 
 _LOG_SERVICES = np.random.default_rng(0).normal(np.log(600.0), 2.5, 4096)
@@ -152,9 +152,9 @@ class Tiresias(Ordered):
         pace = 1.0 if knobs.metric == TIME else job.gpus
         attained_in_queue = stretch * pace if promoted else (job.executed if knobs.metric == TIME else job.attained)
         when = math.inf
-        for i in range(knobs.queues - 1):
-            if attained_in_queue * (1 + 1e-9) < knobs.thresholds[i]:
-                when = now + (knobs.thresholds[i] - attained_in_queue) / pace
+        for queue in range(knobs.queues - 1):
+            if attained_in_queue * (1 + 1e-9) < knobs.thresholds[queue]:
+                when = now + (knobs.thresholds[queue] - attained_in_queue) / pace
                 break
         if knobs.metric == GITTINS:
             step = int((GRID - 1) * math.log1p(job.attained) / WIDEST + 1e-9)

@@ -158,7 +158,7 @@ def _words(value) -> str:
 
 def _words_table(caption: str, heads: list[str], rows: list[list]) -> str:
     """Table of words; the first cell of a row is its name."""
-    head_html = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
+    head_html = "".join(f'<th scope="col">{escape(column_head)}</th>' for column_head in heads)
     body_html = "".join(
         f'<tr><th scope="row">{escape(row_name)}</th>{"".join(f"<td>{_words(setting_value)}</td>" for setting_value in settings)}</tr>'
         for row_name, *settings in rows
@@ -220,7 +220,8 @@ def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOW
     for policy_name in policy_names:
         for metric in metrics:
             metric_pairs = [
-                [s.get(policy, {}).get(metric) for policy in (policy_name, policy_names[0])] for s in summaries
+                [seed_summary.get(policy, {}).get(metric) for policy in (policy_name, policy_names[0])]
+                for seed_summary in summaries
             ]
             seed_values = [mine for mine, _ in metric_pairs if mine is not None]
             ratios = [

@@ -50,9 +50,9 @@ def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[s
 def _with_logarithmic_queues(drawing: Drawing) -> Drawing:
     """Return the `Drawing` with queues on a logarithmic axis: on a linear one the longest would flatten all others."""
     queue_traces = list(drawing.data)
-    for i, queue in enumerate(queue_traces):
-        if i % 2 == 0:
-            queue_traces[i] = queue | {"y": np.where(queue["y"] > 0, queue["y"], np.nan)}
+    for trace_number, queue in enumerate(queue_traces):
+        if trace_number % 2 == 0:
+            queue_traces[trace_number] = queue | {"y": np.where(queue["y"] > 0, queue["y"], np.nan)}
     axis = drawing.layout["yaxis"] | {"type": "log", "dtick": 1}
     axis.pop("rangemode")
     return drawing._replace(data=queue_traces, layout=drawing.layout | {"yaxis": axis})

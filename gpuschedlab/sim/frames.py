@@ -230,8 +230,11 @@ def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Clust
 
 def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.DataFrame:
     """Return a frame of the reservations of one type, anew at each of their rows and of the outages."""
-    outages = [e for e in cluster.events if cluster.node_type[e.node] == kind]
-    pool_instants = {*pools["time"].to_list(), *(t for e in outages for t in (e.start, e.end) if t <= now)}
+    outages = [outage for outage in cluster.events if cluster.node_type[outage.node] == kind]
+    pool_instants = {
+        *pools["time"].to_list(),
+        *(outage_time for outage in outages for outage_time in (outage.start, outage.end) if outage_time <= now),
+    }
     asked_gpus = {}
     logged_gpus = {}
     pool_rows = []
@@ -241,8 +244,8 @@ def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.Data
         while next_change < len(pool_changes) and pool_changes[next_change][0] <= pool_instant:
             asked_gpus[pool_changes[next_change][1]] = pool_changes[next_change][2]
             next_change += 1
-        down = {e.node for e in outages if e.start <= pool_instant < e.end}
-        up = cluster.capacity[kind] - sum(int(cluster.node_gpus[n]) for n in down)
+        down = {outage.node for outage in outages if outage.start <= pool_instant < outage.end}
+        up = cluster.capacity[kind] - sum(int(cluster.node_gpus[down_node]) for down_node in down)
         over = sum(asked_gpus.values()) - (up - float(gpus[(start <= pool_instant) & (pool_instant < end)].sum()))
         for pool_name in sorted(asked_gpus):
             lost = min(asked_gpus[pool_name], over) if over > NOTHING else 0.0

@@ -272,7 +272,7 @@ def make_run(simulation, last: bool = False) -> Run:
         },
         "interval": s.policy.interval,
         "cluster": str(s.cluster),
-        "events": [[e.node, e.start, e.end] for e in s.cluster.events],
+        "events": [[event.node, event.start, event.end] for event in s.cluster.events],
         "estimator": type(s.estimator).__name__,
         "sees_truth": s.estimator.sees_truth,
         "speeds": 0 if s.speeds is None else len(s.speeds.models),

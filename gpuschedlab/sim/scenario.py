@@ -209,7 +209,7 @@ class Scenario:
     @property
     def parts(self) -> dict:
         """Dict of all parts but trace and cluster, by the names of the parameters."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.kw_only}
+        return {part_field.name: getattr(self, part_field.name) for part_field in fields(self) if part_field.kw_only}
 
     @property
     def estimator_name(self) -> str:

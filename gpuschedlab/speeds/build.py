@@ -42,7 +42,9 @@ def arrays_from_frame(
     first_entry = np.searchsorted(model[rate_row], np.arange(len(models) + 1))
     lengths = np.diff(np.append(rate_row, len(entry_order)))
     seg_first = np.concatenate([[0], np.cumsum(lengths[first_entry[:-1]])])
-    seg_end = np.concatenate([progress[rate_row[e] : rate_row[e] + lengths[e]] for e in first_entry[:-1]])
+    seg_end = np.concatenate(
+        [progress[rate_row[entry] : rate_row[entry] + lengths[entry]] for entry in first_entry[:-1]]
+    )
     _check_segments(models, model[rate_row], rate_row, lengths, progress, seg_first, seg_end)
     return {
         "models": models,
@@ -117,11 +119,11 @@ def decode(code: np.ndarray, shapes: dict[int, tuple[int, str]]) -> tuple[np.nda
     nodes = code >> 20 & ANY
     gpus = code & ANY
     places = [None] * len(code)
-    for e in np.flatnonzero(code < 0):
-        type_of_entry[e], places[e] = shapes[int(code[e])]
-        gpus_of_nodes = [int(gpus_on_node) for gpus_on_node in places[e].split(",")]
-        nodes[e] = len(gpus_of_nodes)
-        gpus[e] = sum(gpus_of_nodes)
+    for entry in np.flatnonzero(code < 0):
+        type_of_entry[entry], places[entry] = shapes[int(code[entry])]
+        gpus_of_nodes = [int(gpus_on_node) for gpus_on_node in places[entry].split(",")]
+        nodes[entry] = len(gpus_of_nodes)
+        gpus[entry] = sum(gpus_of_nodes)
     return type_of_entry, nodes, gpus, places
 
 
@@ -143,8 +145,8 @@ def summarise(speeds, kinds) -> pl.DataFrame:
     segments = np.diff(speeds.seg_first)
     entries_of_models = [slice(*span) for span in pairwise(speeds.first)]
     rates = [
-        speeds.rate[speeds.row[span][:, None] + np.arange(s)]
-        for span, s in zip(entries_of_models, segments, strict=True)
+        speeds.rate[speeds.row[span][:, None] + np.arange(segment_count)]
+        for span, segment_count in zip(entries_of_models, segments, strict=True)
     ]
     kinds_of_models = [dict.fromkeys(kinds[span].tolist()) for span in entries_of_models]
     return pl.DataFrame(
@@ -154,8 +156,8 @@ def summarise(speeds, kinds) -> pl.DataFrame:
             "segments": segments,
             "total": speeds.total,
             "relative": speeds.relative,
-            "slowest": [float(r.min()) for r in rates],
-            "fastest": [float(r.max()) for r in rates],
+            "slowest": [float(model_rates.min()) for model_rates in rates],
+            "fastest": [float(model_rates.max()) for model_rates in rates],
             "gpu_type": [
                 ", ".join(speeds.gpu_types[type_number] for type_number in of_model) for of_model in kinds_of_models
             ],
@@ -203,9 +205,9 @@ def _shape_codes(kind, placement):
     """Return an array of codes of placements such as 431 or 16,8 on types, and a dict {code: (type, placement)}."""
     placements = pl.DataFrame({"kind": kind, "text": placement})
     unique = placements.unique(maintain_order=True)
-    if len(wrong := unique.filter(~pl.col("text").str.contains(r"^([1-9]+|[1-9]\d*(,[1-9]\d*)+)$"))):
+    if len(wrong_placements := unique.filter(~pl.col("text").str.contains(r"^([1-9]+|[1-9]\d*(,[1-9]\d*)+)$"))):
         raise SpeedError(
-            f"Speeds: found placement {wrong['text'][0]!r}; expected GPUs on each node, as in 431 or 16,8."
+            f"Speeds: found placement {wrong_placements['text'][0]!r}; expected GPUs on each node, as in 431 or 16,8."
         )
     commas = pl.col("text").str.contains(",", literal=True)
     placement_text = pl.col("text")
@@ -219,7 +221,7 @@ def _shape_codes(kind, placement):
     for shape, type_number, gpus_of_nodes in zip(
         codes.tolist(), unique["kind"].to_list(), gpu_counts.to_list(), strict=True
     ):
-        smallest = min(gpus_of_nodes[i:] + gpus_of_nodes[:i] for i in range(len(gpus_of_nodes)))
+        smallest = min(gpus_of_nodes[turn:] + gpus_of_nodes[:turn] for turn in range(len(gpus_of_nodes)))
         type_and_placement = (type_number, ",".join(map(str, smallest)))
         if shapes.setdefault(shape, type_and_placement) != type_and_placement:
             raise SpeedError(
@@ -240,10 +242,10 @@ def _check_segments(models, owner, row, lengths, progress, seg_first, seg_end):
         same[1:] &= (offset[1:] == 0) | (progress[1:] > progress[:-1])
         bad = ~np.logical_and.reduceat(same, row)
     if bad.any():
-        e = np.flatnonzero(bad)[0]
-        ends = progress[row[e] : row[e] + lengths[e]]
+        bad_entry = np.flatnonzero(bad)[0]
+        ends = progress[row[bad_entry] : row[bad_entry] + lengths[bad_entry]]
         raise SpeedError(
-            f"Speeds: model {models[owner[e]]!r} has a configuration with {lengths[e]} progress rows up to "
-            f"{ends[-1]:g}; expected the {wanted[e]} of its first configuration. Give all of a model's "
+            f"Speeds: model {models[owner[bad_entry]]!r} has a configuration with {lengths[bad_entry]} progress rows up to "
+            f"{ends[-1]:g}; expected the {wanted[bad_entry]} of its first configuration. Give all of a model's "
             f"configurations the same progress, and none (no rotated placement) twice; {bad.sum() - 1} more."
         )

@@ -54,21 +54,21 @@ def check_arrays(speeds) -> None:
     if not 0 <= speeds.rounding < np.inf:
         raise SpeedError(f"Speeds: found rounding={speeds.rounding!r}; expected seconds, 0 or more (0: none).")
     _check_shapes(speeds)
-    n = len(speeds.models)
-    owner = np.repeat(np.arange(n), np.diff(speeds.first))
+    model_count = len(speeds.models)
+    owner = np.repeat(np.arange(model_count), np.diff(speeds.first))
     starts = np.concatenate([[0.0], speeds.seg_end[:-1]])
     starts[speeds.seg_first[:-1]] = 0.0
     ends = speeds.row + np.diff(speeds.seg_first)[owner]
     disorder = (np.diff(speeds.code) <= 0) & (owner[1:] == owner[:-1])
     beyond = (speeds.row < 0) | (ends > len(speeds.rate))
-    wrong = {
+    wrong_arrays = {
         "codes out of order; expected them to ascend within each model": disorder,
         "segments out of order; expected 0 < seg_end, ascending within a model": ~(speeds.seg_end > starts),
         "rows beyond the rates; expected row + segments <= len(rate)": beyond,
         "a rate <= 0 or no number; expected progress per second > 0": ~(speeds.rate > 0),
         "an infinite rate; expected progress per second": np.isinf(speeds.rate),
     }
-    for wrong_array, bad in wrong.items():
+    for wrong_array, bad in wrong_arrays.items():
         if np.any(bad):
             raise SpeedError(f"Speeds: found {wrong_array}.")
     check_pairs(speeds)
@@ -76,15 +76,20 @@ def check_arrays(speeds) -> None:
 
 def _check_shapes(speeds):
     """Raise SpeedError unless names are unique and the arrays have the sizes that go together."""
-    n = len(speeds.models)
+    model_count = len(speeds.models)
     entries = len(speeds.code)
-    shapes = {"first": (n + 1,), "seg_first": (n + 1,), "relative": (n,), "row": (entries,)}
+    shapes = {
+        "first": (model_count + 1,),
+        "seg_first": (model_count + 1,),
+        "relative": (model_count,),
+        "row": (entries,),
+    }
     for speed_array, shape in shapes.items():
         if getattr(speeds, speed_array).shape != shape:
             raise SpeedError(
                 f"Speeds: found {speed_array} of shape {getattr(speeds, speed_array).shape}; expected {shape}."
             )
-    if n == 0 or len(set(speeds.models)) < n or len(set(speeds.gpu_types)) < len(speeds.gpu_types):
+    if model_count == 0 or len(set(speeds.models)) < model_count or len(set(speeds.gpu_types)) < len(speeds.gpu_types):
         raise SpeedError(f"Speeds: found models {speeds.models} on {speeds.gpu_types}; expected each name once.")
     if _descends(speeds.first, entries) or _descends(speeds.seg_first, len(speeds.seg_end)):
         raise SpeedError("Speeds: found a model without entries or segments; expected one or more of each.")

@@ -91,10 +91,10 @@ def smallest_rotation(counts, k):
 def shape_code(gpu_type, counts, k):
     """Return the code (int) of a shape: 63 mixed bits of the type and of the smallest rotation of its counts, made negative."""
     rotation_start = smallest_rotation(counts, k)
-    h = _mix(np.uint64(gpu_type) + _GOLDEN)
+    shape_hash = _mix(np.uint64(gpu_type) + _GOLDEN)
     for i in range(k):
-        h = _mix((h ^ np.uint64(counts[(rotation_start + i) % k])) + _GOLDEN)
-    return -np.int64(h >> np.uint64(1)) - 1
+        shape_hash = _mix((shape_hash ^ np.uint64(counts[(rotation_start + i) % k])) + _GOLDEN)
+    return -np.int64(shape_hash >> np.uint64(1)) - 1
 
 
 @njit
@@ -162,12 +162,14 @@ def rates_of(table, model, progress, types, nodes, gpus):
     job_rates = np.full((model.shape[0], types.shape[0]), np.nan)
     unknown = np.empty(0, np.int64)
     for i in range(model.shape[0]):
-        m = model[i]
-        if m < 0:
+        job_model = model[i]
+        if job_model < 0:
             continue
-        segment = find_segment(table.seg_first, table.seg_end, m, progress[i])
+        segment = find_segment(table.seg_first, table.seg_end, job_model, progress[i])
         for configuration in range(types.shape[0]):
-            rate_row = find_row(table.rows, m, types[configuration], nodes[configuration], gpus[configuration], unknown)
+            rate_row = find_row(
+                table.rows, job_model, types[configuration], nodes[configuration], gpus[configuration], unknown
+            )
             if rate_row >= 0:
                 job_rates[i, configuration] = table.rate[rate_row + segment]
     return job_rates

@@ -167,8 +167,8 @@ class Curves:
             raise SpeedError(f"Curves: found {shapes}; expected (n,) of each.")
         for model_role, model_index in (("model", model), ("other", other)):
             if model_index.size and not -1 <= model_index.min() <= model_index.max() < len(self.models):
-                wrong = model_index.max() if model_index.max() >= len(self.models) else model_index.min()
-                raise SpeedError(f"Curves: found {model_role} {wrong}; expected -1 to {len(self.models) - 1}.")
+                wrong_index = model_index.max() if model_index.max() >= len(self.models) else model_index.min()
+                raise SpeedError(f"Curves: found {model_role} {wrong_index}; expected -1 to {len(self.models) - 1}.")
         shown_metric = np.full(model.shape, np.nan)
         for curve_jobs, span in self._found(mode, model, other):
             shown_metric[curve_jobs] = np.interp(
@@ -211,7 +211,11 @@ class Curves:
         return (mode * model_count + model) * (model_count + 1) + partner + 1
 
     def __repr__(self):
-        curves_by_mode = ", ".join(f"{n} {mode}" for mode, n in zip(MODES, np.bincount(self.mode, minlength=3)) if n)
+        curves_by_mode = ", ".join(
+            f"{curve_count} {mode}"
+            for mode, curve_count in zip(MODES, np.bincount(self.mode, minlength=3))
+            if curve_count
+        )
         return f"Curves({len(self.models)} models; {curves_by_mode or 'none'})"
 
 

@@ -24,18 +24,18 @@ def _seconds_to(table, model, progress, types, nodes, gpus):
     seconds_of_jobs = np.full(model.shape[0], np.nan)
     unknown = np.empty(0, np.int64)
     for i in range(model.shape[0]):
-        m = model[i]
-        if m < 0:
+        job_model = model[i]
+        if job_model < 0:
             continue
-        rate_row = find_row(table.rows, m, types[i], nodes[i], gpus[i], unknown)
+        rate_row = find_row(table.rows, job_model, types[i], nodes[i], gpus[i], unknown)
         if rate_row < 0:
             continue
         total_seconds = 0.0
         segment_begin = 0.0
-        for s in range(seg_first[m], seg_first[m + 1]):
-            segment_stop = min(table.seg_end[s], progress[i])
+        for segment in range(seg_first[job_model], seg_first[job_model + 1]):
+            segment_stop = min(table.seg_end[segment], progress[i])
             if segment_stop > segment_begin:
-                total_seconds += (segment_stop - segment_begin) / table.rate[rate_row + s - seg_first[m]]
+                total_seconds += (segment_stop - segment_begin) / table.rate[rate_row + segment - seg_first[job_model]]
                 segment_begin = segment_stop
         seconds_of_jobs[i] = total_seconds
     return seconds_of_jobs

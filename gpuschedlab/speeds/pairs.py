@@ -14,7 +14,7 @@ def pair_matrix(models: tuple[str, ...], pairs: Mapping[tuple[str, str], float] 
     """Return factors by pair of names as an array (M, M), nan if there is none; None without pairs."""
     if not pairs:
         return None
-    index_of_model = {model_name: i for i, model_name in enumerate(models)}
+    index_of_model = {model_name: model_number for model_number, model_name in enumerate(models)}
     pair_factors = np.full((len(models), len(models)), np.nan)
     for (first_model, second_model), factor in pairs.items():
         if first_model in index_of_model and second_model in index_of_model:
@@ -27,13 +27,16 @@ def join_pairs(a, b) -> dict[str, np.ndarray | None]:
 
     Pairs across the two are unknown.
     """
-    m = len(a.models)
-    n = len(b.models)
+    models_of_a = len(a.models)
+    models_of_b = len(b.models)
     joined: dict[str, np.ndarray | None] = dict.fromkeys(PAIRS)
     for pair_name in PAIRS:
-        pair_matrices = ((getattr(a, pair_name), slice(0, m)), (getattr(b, pair_name), slice(m, m + n)))
+        pair_matrices = (
+            (getattr(a, pair_name), slice(0, models_of_a)),
+            (getattr(b, pair_name), slice(models_of_a, models_of_a + models_of_b)),
+        )
         if any(matrix is not None for matrix, _ in pair_matrices):
-            joined[pair_name] = joined_matrix = np.full((m + n, m + n), np.nan)
+            joined[pair_name] = joined_matrix = np.full((models_of_a + models_of_b, models_of_a + models_of_b), np.nan)
             for matrix, model_span in pair_matrices:
                 joined_matrix[model_span, model_span] = np.nan if matrix is None else matrix
     return joined
@@ -51,12 +54,13 @@ def check_pairs(speeds) -> None:
                 f"Speeds: found {pair_name} of shape {matrix.shape}; expected {(len(models), len(models))}."
             )
         # Packed jobs always progress; a merged or transferred one may never reach its target.
-        wrong = np.isinf(matrix) | (matrix <= 0 if pair_name == "sharing" else matrix < 0)
-        if wrong.any():
-            i, j = np.argwhere(wrong)[0]
+        wrong_factors = np.isinf(matrix) | (matrix <= 0 if pair_name == "sharing" else matrix < 0)
+        if wrong_factors.any():
+            first_model, second_model = np.argwhere(wrong_factors)[0]
             least_factor = "> 0" if pair_name == "sharing" else ">= 0 (0: it never reaches its target)"
             raise SpeedError(
-                f"Speeds: found {pair_name}[{models[i]!r}, {models[j]!r}] = {matrix[i, j]}; expected a finite "
+                f"Speeds: found {pair_name}[{models[first_model]!r}, {models[second_model]!r}] = "
+                f"{matrix[first_model, second_model]}; expected a finite "
                 f"number {least_factor}, "
                 "or nan where the pair is unknown."
             )

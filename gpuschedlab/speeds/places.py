@@ -40,15 +40,15 @@ def find_places(speeds, types, nodes, gpus) -> np.ndarray:
     any_ = np.full(len(types), ANY)
     keys = [config_codes(types, n, g) for n, g in ((nodes, gpus), (any_, gpus), (any_, any_))]
     rate_places = np.full((len(speeds.models), len(types)), -1, np.int64)
-    for m in range(len(speeds.models)):
-        model_entries = slice(speeds.first[m], speeds.first[m + 1])
+    for model_number in range(len(speeds.models)):
+        model_entries = slice(speeds.first[model_number], speeds.first[model_number + 1])
         code = speeds.code[model_entries]
         rate_row = speeds.row[model_entries]
         for configuration_code in keys:
             code_index = np.minimum(np.searchsorted(code, configuration_code), len(code) - 1)
-            rate_places[m] = np.where(
-                (rate_places[m] < 0) & (code[code_index] == configuration_code) & (types >= 0),
+            rate_places[model_number] = np.where(
+                (rate_places[model_number] < 0) & (code[code_index] == configuration_code) & (types >= 0),
                 rate_row[code_index],
-                rate_places[m],
+                rate_places[model_number],
             )
     return rate_places

@@ -93,9 +93,9 @@ def default_speeds(cluster: Cluster) -> Speeds:
     [[1.0, 0.71]]
     """
     groups = {}
-    for g in cluster.groups:
-        width, nodes = groups.get(g.gpu_type, (0, 0))
-        groups[g.gpu_type] = (max(width, g.gpus_per_node), nodes + g.nodes)
+    for group in cluster.groups:
+        width, nodes = groups.get(group.gpu_type, (0, 0))
+        groups[group.gpu_type] = (max(width, group.gpus_per_node), nodes + group.nodes)
     return _default(
         tuple((gpu_type, *group_size) for gpu_type, group_size in groups.items()), int(cluster.capacity.max())
     )
@@ -137,7 +137,7 @@ def _spread_speed(measured, gpus, spread):
     """Return an array of relative speeds of one model for arrays of GPUs and spreads."""
     log_spread = np.log2(spread)
     speed_at_knots = np.array([np.interp(log_spread, xs, ys) for _, xs, ys in measured])
-    knots = np.log2([g for g, _, _ in measured])
+    knots = np.log2([measured_gpus for measured_gpus, _, _ in measured])
     knot_place = np.interp(np.log2(gpus), knots, np.arange(len(knots)))
     low = np.floor(knot_place).astype(int)
     high = np.minimum(low + 1, len(knots) - 1)
@@ -153,20 +153,20 @@ def _relative(spread, by_type, shapes, gpus, sharing):
     codes = []
     rates = [[] for _ in models]
     for type_number, (gpu_type, gpus_per_node, nodes) in enumerate(shapes):
-        n, g = _grid(gpus_per_node, min(nodes, gpus), gpus)
-        codes += [config_codes(type_number, n, g), [config_codes(type_number, ANY, ANY)]]
-        node_spread = n / -(-g // gpus_per_node)
-        for m, model in enumerate(models):
+        node_counts, gpu_counts = _grid(gpus_per_node, min(nodes, gpus), gpus)
+        codes += [config_codes(type_number, node_counts, gpu_counts), [config_codes(type_number, ANY, ANY)]]
+        node_spread = node_counts / -(-gpu_counts // gpus_per_node)
+        for model_number, model in enumerate(models):
             factor = by_type.get((model, gpu_type), 1.0)
-            rates[m] += [factor * _spread_speed(spread[model], g, node_spread), [factor]]
+            rates[model_number] += [factor * _spread_speed(spread[model], gpu_counts, node_spread), [factor]]
     code = np.concatenate(codes)
     return Speeds(
         models=models,
-        gpu_types=tuple(s[0] for s in shapes),
+        gpu_types=tuple(type_shape[0] for type_shape in shapes),
         first=np.arange(len(models) + 1) * len(code),
         code=np.tile(code, len(models)),
         row=np.arange(len(models) * len(code)),
-        rate=np.concatenate([np.concatenate(r) for r in rates]),
+        rate=np.concatenate([np.concatenate(rates_of_model) for rates_of_model in rates]),
         seg_first=np.arange(len(models) + 1),
         seg_end=np.full(len(models), np.inf),
         relative=np.full(len(models), True),
@@ -176,6 +176,6 @@ def _relative(spread, by_type, shapes, gpus, sharing):
 
 def _grid(gpus_per_node: int, nodes: int, gpus: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a tuple of two arrays: nodes and GPUs in use that alike nodes can give, in order of code: nodes first."""
-    n, g = (grid_axis.ravel() for grid_axis in np.mgrid[1 : nodes + 1, 1 : gpus + 1])
-    fits = (g >= n) & (g <= n * gpus_per_node)
-    return n[fits], g[fits]
+    node_counts, gpu_counts = (grid_axis.ravel() for grid_axis in np.mgrid[1 : nodes + 1, 1 : gpus + 1])
+    fits = (gpu_counts >= node_counts) & (gpu_counts <= node_counts * gpus_per_node)
+    return node_counts[fits], gpu_counts[fits]

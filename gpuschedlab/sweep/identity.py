@@ -129,7 +129,7 @@ def _held(value) -> dict:
         for attribute, learnt_value in getattr(value, "__dict__", {}).items()
         if attribute.endswith("_") and not attribute.startswith("_")
     }
-    return {f.name: getattr(value, f.name) for f in fields(value)} | learnt
+    return {value_field.name: getattr(value, value_field.name) for value_field in fields(value)} | learnt
 
 
 def _hash(raw: bytes) -> str:

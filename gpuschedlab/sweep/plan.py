@@ -80,11 +80,13 @@ def make_plan(scenario, policies, *, seeds, measure) -> Plan:
 
 def _seeds(seeds) -> list[int]:
     listed = list(range(seeds) if isinstance(seeds, int | np.integer) else seeds)
-    if not listed or not all(isinstance(s, int | np.integer) and not isinstance(s, bool) and s >= 0 for s in listed):
+    if not listed or not all(
+        isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0 for seed in listed
+    ):
         raise RunError(
             f"sweep: found seeds {seeds!r}; expected how many (5), or whole numbers, 0 or more (range(5, 10))."
         )
-    return list(dict.fromkeys(int(s) for s in listed))
+    return list(dict.fromkeys(int(seed) for seed in listed))
 
 
 def _policies(contenders) -> list[tuple]:
@@ -93,7 +95,10 @@ def _policies(contenders) -> list[tuple]:
     pairs = [(policy_label, *pair) for policy_label, contender in named for pair in _flat(contender)]
     if not pairs:
         raise PolicyError("sweep: found no policies; expected at least one, such as [Fifo(), *grid(Themis, f=5)].")
-    return [(policy_label or type(p).__name__.lower(), p, source, digest(p)) for policy_label, p, source in pairs]
+    return [
+        (policy_label or type(policy).__name__.lower(), policy, source, digest(policy))
+        for policy_label, policy, source in pairs
+    ]
 
 
 def _flat(contender):
@@ -132,7 +137,11 @@ def portable(plan: Plan):
     module_names = {cell.__module__ for pickled_object in pickled_objects for cell in type(pickled_object).__mro__} - {
         "__main__"
     }
-    own_modules = [sys.modules[n] for n in sorted(module_names) if is_own(n) and n in sys.modules]
+    own_modules = [
+        sys.modules[module_name]
+        for module_name in sorted(module_names)
+        if is_own(module_name) and module_name in sys.modules
+    ]
     added = [m for m in own_modules if m.__name__ not in pickler.list_registry_pickle_by_value()]
     for module in added:
         pickler.register_pickle_by_value(module)

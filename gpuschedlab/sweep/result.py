@@ -71,10 +71,12 @@ class Sweep:
         cell_entries = store.logged()
         done = [sweep_row for sweep_row in sweep_rows if sweep_row["cell"] in stored_metrics]
         books = [cell_entries.get(sweep_row["cell"], {}).get("books") or None for sweep_row in done]
-        wrong = {_word(sweep_row, knobs): problem for sweep_row, problem in zip(done, books, strict=True) if problem}
+        wrong_books = {
+            _word(sweep_row, knobs): problem for sweep_row, problem in zip(done, books, strict=True) if problem
+        }
         frame = _frame(sweep_rows, stored_metrics, knobs)
-        frame = frame.with_columns(books=pl.Series(books, dtype=pl.String)) if wrong else frame
-        return cls(frame, failed, missing, store.folder, knobs, wrong)
+        frame = frame.with_columns(books=pl.Series(books, dtype=pl.String)) if wrong_books else frame
+        return cls(frame, failed, missing, store.folder, knobs, wrong_books)
 
     def filter(self, *predicates, **constraints) -> "Sweep":
         """Return part of it, a `Sweep`: rows chosen as by `polars.DataFrame.filter`, such as ``filter(policy="themis")``."""
@@ -122,7 +124,10 @@ class Sweep:
         by_error: dict[str, list[str]] = {}
         for failed_cell, error in self.failed.items():
             by_error.setdefault(error, []).append(failed_cell)
-        kinds_of_errors = [f"{w[0]}{f' and {len(w) - 1} more' if w[1:] else ''}: {e}" for e, w in by_error.items()]
+        kinds_of_errors = [
+            f"{failed_cells[0]}{f' and {len(failed_cells) - 1} more' if failed_cells[1:] else ''}: {error_text}"
+            for error_text, failed_cells in by_error.items()
+        ]
         further_errors = f" There are {len(kinds_of_errors) - 3} more kinds of error." if kinds_of_errors[3:] else ""
         raise RunError(
             f"sweep: {len(self.failed)} of {sum(self.summary().values())} cells failed. "
@@ -171,16 +176,16 @@ def varied(plan) -> dict[str, dict]:
     for knob_name in filter(differ.__contains__, infos):
         infos_of_knob = infos[knob_name]
         name_is_taken = knob_name in NAMES or knob_name in SCHEMA or knob_name in METRICS
-        knob_kinds = {i.kind for i in infos_of_knob}
-        labels = {i.label for i in infos_of_knob}
-        knob_words = {i.words for i in infos_of_knob}
+        knob_kinds = {info_of_knob.kind for info_of_knob in infos_of_knob}
+        labels = {info_of_knob.label for info_of_knob in infos_of_knob}
+        knob_words = {info_of_knob.words for info_of_knob in infos_of_knob}
         # One name for different things in two policies: only its text fits in one column.
         varied_knobs[f"{knob_name}_knob" if name_is_taken else knob_name] = {
             "name": knob_name,
             "kind": knob_kinds.pop() if len(knob_kinds) == 1 else "words",
             "label": labels.pop() if len(labels) == 1 else knob_name,
             "words": knob_words.pop() if len(knob_words) == 1 else knob_name,
-            "log": all(i.knob.log for i in infos_of_knob),
+            "log": all(info_of_knob.knob.log for info_of_knob in infos_of_knob),
         }
     return varied_knobs
 

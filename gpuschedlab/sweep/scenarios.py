@@ -86,7 +86,11 @@ class OnCluster:
                 f"sweep: found {type(made_trace).__name__} as a trace; expected a frame, a pair (frame, history), or a function of "
                 "a seed that makes one, such as lambda seed: generate('venus', rng=seed)."
             )
-        scenario_parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "trace"}
+        scenario_parts = {
+            cluster_field.name: getattr(self, cluster_field.name)
+            for cluster_field in fields(self)
+            if cluster_field.name != "trace"
+        }
         return Scenario(trace, history=history, seed=seed, **scenario_parts)
 
 
@@ -96,8 +100,8 @@ def by_name(given, what: str, name_of: Callable) -> dict:
         many = given if isinstance(given, list) else [given]
         given_names = [name_of(thing_to_name) for thing_to_name in many]
         given = {
-            n if given_names.count(n) == 1 else f"{n} {i + 1}": thing_to_name
-            for i, (n, thing_to_name) in enumerate(zip(given_names, many))
+            given_name if given_names.count(given_name) == 1 else f"{given_name} {given_number + 1}": thing_to_name
+            for given_number, (given_name, thing_to_name) in enumerate(zip(given_names, many))
         }
     if not given:
         raise RunError(f"sweep: found no {what}; expected at least one.")
@@ -116,8 +120,8 @@ def at_seed(source, seed: int, name: str, content: str | None = None) -> tuple[S
     """
     seeded_scenario = source(seed) if callable(source) and not is_recipe(source) else source
     if is_recipe(seeded_scenario):
-        key = digest(["recipe", seeded_scenario, seed])
-        return partial(follow, seeded_scenario, seed, name), key, key
+        recipe_key = digest(["recipe", seeded_scenario, seed])
+        return partial(follow, seeded_scenario, seed, name), recipe_key, recipe_key
     if content is None:
         content = content_of(seeded_scenario, name)
     return follow(seeded_scenario, seed, name), content, digest([content, seed])

@@ -65,7 +65,9 @@ class Store:
 
     def metrics(self, keys: Iterable[str]) -> dict[str, dict]:
         """Return a dict by cell of dicts: metrics, cluster and estimator of the cells that are finished and have intact files."""
-        stored_columns = [n for n in ("cluster", "estimator", *METRICS) if n in SCHEMA]
+        stored_columns = [
+            stored_column for stored_column in ("cluster", "estimator", *METRICS) if stored_column in SCHEMA
+        ]
         intact = {}
         cell_files = {cell_path.name for cell_path in self.cells.iterdir()} if self.cells.is_dir() else set()
         for cell_key in keys:

@@ -33,8 +33,8 @@ def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=
     """Solve a multiple-choice knapsack over some of its cells, as `Closed`."""
     from gpuschedlab.optim.solvers.highs import CLOSED, Highs
 
-    n = problem.shape[0]
-    if (problem.mandatory & (np.bincount(job, minlength=n) == 0)).any():
+    job_count = problem.shape[0]
+    if (problem.mandatory & (np.bincount(job, minlength=job_count) == 0)).any():
         raise Infeasible(f"{problem.name}: infeasible; a mandatory job has no configuration that fits.")
     alike, first_of_class = _alike(problem, job, config)
     lead = first_of_class[alike[job]] == job  # one cell stands for those of all jobs that are alike
@@ -44,7 +44,7 @@ def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=
     slack = max(slack, CLOSED * largest)
     solver = Highs(time_limit, gap, work=work, mip_abs_gap=slack, **(WHOLE if problem.mandatory.any() else _known()))
     solution = solver.solve(_program(problem, alike, first_of_class, job, config))
-    choice = np.full(n, -1)
+    choice = np.full(job_count, -1)
     members = np.split(
         np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike, minlength=len(first_of_class)))[:-1]
     )
@@ -62,12 +62,12 @@ def _known() -> dict:
     """Return the dict `OPEN`, as far as the version of HiGHS at hand has its options."""
     import highspy
 
-    h = highspy.Highs()
-    h.setOptionValue("output_flag", False)
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
     return {
         option_name: option_value
         for option_name, option_value in OPEN.items()
-        if h.getOptionValue(option_name)[0] == highspy.HighsStatus.kOk
+        if highs.getOptionValue(option_name)[0] == highspy.HighsStatus.kOk
     }
 
 
@@ -78,7 +78,10 @@ def _alike(problem: MultipleChoice, job, config) -> tuple[np.ndarray, np.ndarray
     """
     worth = np.full(problem.shape, np.nan)
     worth[job, config] = problem.utility[job, config]
-    keys = [w.tobytes() + bytes([m]) for w, m in zip(worth, problem.mandatory.tolist(), strict=True)]
+    keys = [
+        job_worth.tobytes() + bytes([is_mandatory])
+        for job_worth, is_mandatory in zip(worth, problem.mandatory.tolist(), strict=True)
+    ]
     classes: dict[bytes, int] = {}
     alike = np.array([classes.setdefault(worth_key, len(classes)) for worth_key in keys])
     return alike, np.unique(alike, return_index=True)[1]

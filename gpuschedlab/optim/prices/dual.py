@@ -67,43 +67,43 @@ def search_prices(v, configs, hulls, warm, gap, most) -> PriceSearch:
 @njit
 def _build_hulls(v, configs):
     """Return a tuple of the fields of the `Hulls` of all jobs and types."""
-    n = v.shape[0]
+    job_count = v.shape[0]
     config_order = configs.order
     starts = configs.starts
     gpus = configs.gpus
     types = starts.shape[0] - 1
     hull = np.empty(v.shape, np.int32)
     slope = np.empty(v.shape)
-    hull_sizes = np.zeros((n, types), np.int32)
-    for i in range(n):
+    hull_sizes = np.zeros((job_count, types), np.int32)
+    for job in range(job_count):
         for gpu_type in range(types):
             base = starts[gpu_type]
             vertex = 0
             top = 0.0
             for config in range(base, starts[gpu_type + 1]):
-                config_value = v[i, config_order[config]]
+                config_value = v[job, config_order[config]]
                 if not config_value > top or gpus[config] > configs.capacity[gpu_type]:  # nan, too
                     continue
                 while True:
                     v0 = 0.0
                     g0 = 0.0
                     if vertex > 0:
-                        last_vertex = hull[i, base + vertex - 1]
-                        v0 = v[i, config_order[last_vertex]]
+                        last_vertex = hull[job, base + vertex - 1]
+                        v0 = v[job, config_order[last_vertex]]
                         g0 = gpus[last_vertex]
                     dg = gpus[config] - g0
-                    s = np.inf
+                    config_slope = np.inf
                     if dg > 0:
-                        s = (config_value - v0) / dg
-                    if vertex and s >= slope[i, base + vertex - 1]:
+                        config_slope = (config_value - v0) / dg
+                    if vertex and config_slope >= slope[job, base + vertex - 1]:
                         vertex -= 1
                         continue
                     break
-                hull[i, base + vertex] = config
-                slope[i, base + vertex] = s
+                hull[job, base + vertex] = config
+                slope[job, base + vertex] = config_slope
                 vertex = vertex + 1
                 top = config_value
-            hull_sizes[i, gpu_type] = vertex
+            hull_sizes[job, gpu_type] = vertex
     return hull, slope, hull_sizes
 
 
@@ -138,24 +138,24 @@ def evaluate(v, configs, hulls, prices, assignment):
     used[:] = 0.0
     types = hull_sizes.shape[1]
     bound = (prices * configs.capacity).sum()
-    for i in range(hull_sizes.shape[0]):
+    for job in range(hull_sizes.shape[0]):
         best_worth = 0.0
         pick = -1
         best_type = 0
         for gpu_type in range(types):
-            if hull_sizes[i, gpu_type] == 0 or slope[i, starts[gpu_type]] <= prices[gpu_type]:
+            if hull_sizes[job, gpu_type] == 0 or slope[job, starts[gpu_type]] <= prices[gpu_type]:
                 continue
-            above = vertices_above(slope, i, starts[gpu_type], hull_sizes[i, gpu_type], prices[gpu_type])
-            config = hulls.vertices[i, starts[gpu_type] + above - 1]
-            worth = v[i, config_order[config]] - prices[gpu_type] * gpus[config]
+            above = vertices_above(slope, job, starts[gpu_type], hull_sizes[job, gpu_type], prices[gpu_type])
+            config = hulls.vertices[job, starts[gpu_type] + above - 1]
+            worth = v[job, config_order[config]] - prices[gpu_type] * gpus[config]
             if worth > best_worth:
                 best_worth = worth
                 pick = config
                 best_type = gpu_type
-        assignment.choice[i] = pick
+        assignment.choice[job] = pick
         bound += best_worth
         if pick >= 0:
-            chosen_value += v[i, config_order[pick]]
+            chosen_value += v[job, config_order[pick]]
             used[best_type] += gpus[pick]
     return bound, chosen_value
 
@@ -163,26 +163,28 @@ def evaluate(v, configs, hulls, prices, assignment):
 @njit
 def _enter(B, rhs, basis, column, index):
     """Pivot a column into the basis (B its inverse, rhs its values) and return True; False if nothing limits it."""
-    m = rhs.shape[0]
+    basis_size = rhs.shape[0]
     step = B @ column
     leaving_row = -1
     smallest_ratio = np.inf
-    for r in range(m):
-        if step[r] > 1e-9:
-            ratio = rhs[r] / step[r]
-            if ratio < smallest_ratio - 1e-12 or (ratio < smallest_ratio + 1e-12 and step[r] > step[leaving_row]):
+    for basis_row in range(basis_size):
+        if step[basis_row] > 1e-9:
+            ratio = rhs[basis_row] / step[basis_row]
+            if ratio < smallest_ratio - 1e-12 or (
+                ratio < smallest_ratio + 1e-12 and step[basis_row] > step[leaving_row]
+            ):
                 smallest_ratio = ratio
-                leaving_row = r
+                leaving_row = basis_row
     if leaving_row < 0:
         return False
     pivot = step[leaving_row]
-    for r in range(m):
-        if r != leaving_row and step[r] != 0.0:
-            factor = step[r] / pivot
-            for basis_column in range(m):
-                B[r, basis_column] -= factor * B[leaving_row, basis_column]
-            rhs[r] = max(rhs[r] - factor * rhs[leaving_row], 0.0)
-    for basis_column in range(m):
+    for basis_row in range(basis_size):
+        if basis_row != leaving_row and step[basis_row] != 0.0:
+            factor = step[basis_row] / pivot
+            for basis_column in range(basis_size):
+                B[basis_row, basis_column] -= factor * B[leaving_row, basis_column]
+            rhs[basis_row] = max(rhs[basis_row] - factor * rhs[leaving_row], 0.0)
+    for basis_column in range(basis_size):
         B[leaving_row, basis_column] /= pivot
     rhs[leaving_row] /= pivot
     basis[leaving_row] = index
@@ -192,14 +194,16 @@ def _enter(B, rhs, basis, column, index):
 @njit
 def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
     """Let in known columns (a slack t, or types + k for answer k of the pool) until none gains; fills the duals."""
-    m = rhs.shape[0]
+    basis_size = rhs.shape[0]
     types = rhs.shape[0] - 1
     master_column = np.empty(rhs.shape[0])
-    for _ in range(20 * (m + count)):  # degenerate pivots could go round in a circle; any prices give a valid bound
+    for _ in range(
+        20 * (basis_size + count)
+    ):  # degenerate pivots could go round in a circle; any prices give a valid bound
         duals[:] = 0.0
-        for r in range(m):
-            if basis[r] >= types:
-                duals += pool[basis[r] - types, types] * B[r]
+        for basis_row in range(basis_size):
+            if basis[basis_row] >= types:
+                duals += pool[basis[basis_row] - types, types] * B[basis_row]
         best_gain = tolerance
         enter = -1
         for gpu_type in range(types):
@@ -235,13 +239,13 @@ def _search_prices(v, configs, hulls, warm, gap, most):
     # evaluations.
     capacity = configs.capacity
     types = capacity.shape[0]
-    m = types + 1
-    pool = np.zeros((most + 1, m))  # GPUs by type, then value; answer 0 gives nothing to anybody
+    basis_size = types + 1
+    pool = np.zeros((most + 1, basis_size))  # GPUs by type, then value; answer 0 gives nothing to anybody
     tried = np.full((most + 1, types), 1e300)
-    B = np.eye(m)
+    B = np.eye(basis_size)
     rhs = np.append(capacity, 1.0)
-    basis = np.arange(m)  # t: idle GPUs of type t; types + k: answer k of the pool
-    duals = np.empty(m)
+    basis = np.arange(basis_size)  # t: idle GPUs of type t; types + k: answer k of the pool
+    duals = np.empty(basis_size)
     choice = np.empty(v.shape[0], np.int64)
     best_prices = warm.copy()
     bound = np.inf

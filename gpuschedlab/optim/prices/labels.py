@@ -53,47 +53,47 @@ def _core_choices(v, configs, prices, limit):
     config_order = configs.order
     gpus = configs.gpus
     type_of = configs.type_of
-    n, C = v.shape
-    first_choice = np.zeros(n + 1, np.int64)
-    config = np.empty(16 * n + 64, np.int64)
-    loss = np.empty(16 * n + 64)
-    worth = np.zeros(C + 1)  # the last is none
-    for i in range(n):
+    job_count, config_count = v.shape
+    first_choice = np.zeros(job_count + 1, np.int64)
+    config = np.empty(16 * job_count + 64, np.int64)
+    loss = np.empty(16 * job_count + 64)
+    worth = np.zeros(config_count + 1)  # the last is none
+    for job in range(job_count):
         best_worth = 0.0
-        for choice_config in range(C):
-            config_value = v[i, config_order[choice_config]]
+        for choice_config in range(config_count):
+            config_value = v[job, config_order[choice_config]]
             fits = gpus[choice_config] <= configs.capacity[type_of[choice_config]] and config_value > 0
             worth[choice_config] = (
                 config_value - prices[type_of[choice_config]] * gpus[choice_config] if fits else -np.inf
             )
             best_worth = max(best_worth, worth[choice_config])
-        choice_place = first_choice[i]
-        if choice_place + C + 1 > config.shape[0]:
-            config = np.append(config, np.empty(config.shape[0] + C, np.int64))
-            loss = np.append(loss, np.empty(loss.shape[0] + C))
-        for choice_config in range(C + 1):
+        choice_place = first_choice[job]
+        if choice_place + config_count + 1 > config.shape[0]:
+            config = np.append(config, np.empty(config.shape[0] + config_count, np.int64))
+            loss = np.append(loss, np.empty(loss.shape[0] + config_count))
+        for choice_config in range(config_count + 1):
             if best_worth - worth[choice_config] < limit:
-                config[choice_place] = choice_config if choice_config < C else -1
+                config[choice_place] = choice_config if choice_config < config_count else -1
                 loss[choice_place] = best_worth - worth[choice_config]
                 choice_place += 1
-        rank = np.argsort(loss[first_choice[i] : choice_place], kind="mergesort")
-        config[first_choice[i] : choice_place] = config[first_choice[i] : choice_place][rank]
-        loss[first_choice[i] : choice_place] = loss[first_choice[i] : choice_place][rank]
-        first_choice[i + 1] = choice_place
-    return first_choice, config[: first_choice[n]], loss[: first_choice[n]]
+        rank = np.argsort(loss[first_choice[job] : choice_place], kind="mergesort")
+        config[first_choice[job] : choice_place] = config[first_choice[job] : choice_place][rank]
+        loss[first_choice[job] : choice_place] = loss[first_choice[job] : choice_place][rank]
+        first_choice[job + 1] = choice_place
+    return first_choice, config[: first_choice[job_count]], loss[: first_choice[job_count]]
 
 
 @njit
 def _find(table, stamp, mark, labels, used):
     """Return the place (int) in the hash table of the label with this use of GPUs, or of the empty place for it."""
     mask = np.uint64(table.shape[0] - 1)
-    h = np.uint64(1469598103934665603)
+    label_hash = np.uint64(1469598103934665603)
     for gpu_type in range(used.shape[0]):
-        h = (h ^ np.uint64(used[gpu_type])) * np.uint64(1099511628211)
-    p = np.int64((h ^ (h >> np.uint64(29))) & mask)
-    while stamp[p] == mark and (labels[table[p]] != used).any():
-        p = np.int64(np.uint64(p + 1) & mask)
-    return p
+        label_hash = (label_hash ^ np.uint64(used[gpu_type])) * np.uint64(1099511628211)
+    hash_place = np.int64((label_hash ^ (label_hash >> np.uint64(29))) & mask)
+    while stamp[hash_place] == mark and (labels[table[hash_place]] != used).any():
+        hash_place = np.int64(np.uint64(hash_place + 1) & mask)
+    return hash_place
 
 
 @njit
@@ -134,16 +134,16 @@ def _extend(labels, config, loss, configs, ahead):
                 fresh[configs.type_of[config[choice]]] += np.int64(configs.gpus[config[choice]])
             if label_loss + _idle_cost(fresh, ahead) >= ahead.limit:
                 continue
-            p = _find(label_table, stamp, 1, new_used, fresh)
+            hash_place = _find(label_table, stamp, 1, new_used, fresh)
             label = label_count
-            if stamp[p] == 1:
-                label = label_table[p]
+            if stamp[hash_place] == 1:
+                label = label_table[hash_place]
                 if label_loss >= new_loss[label]:
                     continue
             else:
                 label_count += 1
-            stamp[p] = 1
-            label_table[p] = label
+            stamp[hash_place] = 1
+            label_table[hash_place] = label
             new_loss[label] = label_loss
             parent_label[label] = old_label
             chosen[label] = config[choice]
@@ -154,21 +154,21 @@ def _extend(labels, config, loss, configs, ahead):
 def _ranges(core, configs, jobs):
     """Return two arrays (steps + 1, T): the least and most GPUs of each type that jobs from each step on may use together."""
     config = core.config
-    n = jobs.shape[0]
+    job_count = jobs.shape[0]
     types = configs.capacity.shape[0]
-    least_gpus = np.zeros((n + 1, types), np.int64)
-    most_gpus = np.zeros((n + 1, types), np.int64)
-    for step in range(n - 1, -1, -1):
-        i = jobs[step]
+    least_gpus = np.zeros((job_count + 1, types), np.int64)
+    most_gpus = np.zeros((job_count + 1, types), np.int64)
+    for step in range(job_count - 1, -1, -1):
+        job = jobs[step]
         for gpu_type in range(types):
             low = 1 << 40
             high = 0
-            for choice in range(core.first[i], core.first[i + 1]):
-                g = 0
+            for choice in range(core.first[job], core.first[job + 1]):
+                choice_gpus = 0
                 if config[choice] >= 0 and configs.type_of[config[choice]] == gpu_type:
-                    g = np.int64(configs.gpus[config[choice]])
-                low = min(low, g)
-                high = max(high, g)
+                    choice_gpus = np.int64(configs.gpus[config[choice]])
+                low = min(low, choice_gpus)
+                high = max(high, choice_gpus)
             least_gpus[step, gpu_type] = least_gpus[step + 1, gpu_type] + low
             most_gpus[step, gpu_type] = most_gpus[step + 1, gpu_type] + high
     return least_gpus, most_gpus
@@ -198,10 +198,10 @@ def close_gap(core, configs, prices, limit, width):
     choice_counts = core.first[1:] - core.first[:-1]
     picks = np.full(choice_counts.shape[0], -1, np.int64)
     used = np.zeros((1, capacity.shape[0]), np.int64)
-    for i in np.flatnonzero(choice_counts == 1):  # settled
-        picks[i] = core.config[core.first[i]]
-        if picks[i] >= 0:
-            used[0, configs.type_of[picks[i]]] += np.int64(configs.gpus[picks[i]])
+    for settled_job in np.flatnonzero(choice_counts == 1):  # settled
+        picks[settled_job] = core.config[core.first[settled_job]]
+        if picks[settled_job] >= 0:
+            used[0, configs.type_of[picks[settled_job]]] += np.int64(configs.gpus[picks[settled_job]])
     jobs = np.flatnonzero(choice_counts > 1)
     jobs = jobs[np.argsort(choice_counts[jobs], kind="mergesort")]
     labels = _Labels(used, np.zeros(1), jobs[:0], jobs[:0])  # a settled job's only choice is its best: no loss

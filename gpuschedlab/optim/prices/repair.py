@@ -18,36 +18,36 @@ def round_mix(v, configs, hulls, searched, assignment):
     choice = assignment.choice
     used = assignment.used
     answer_count = searched.tried.shape[0]
-    n = choice.shape[0]
+    job_count = choice.shape[0]
     types = prices.shape[0]
-    answers = np.empty((answer_count, n), np.int64)
+    answers = np.empty((answer_count, job_count), np.int64)
     for answer in range(answer_count):
         evaluate(v, configs, hulls, searched.tried[answer], Assignment(answers[answer], used))
-    largest = np.zeros(n)
+    largest = np.zeros(job_count)
     target = np.zeros(types)
     used[:] = 0.0
-    for i in range(n):
-        if (answers[:, i] != answers[0, i]).any():
-            for config in answers[:, i]:
-                largest[i] = max(largest[i], gpus[config] if config >= 0 else 0.0)
+    for job in range(job_count):
+        if (answers[:, job] != answers[0, job]).any():
+            for config in answers[:, job]:
+                largest[job] = max(largest[job], gpus[config] if config >= 0 else 0.0)
     least_price = 1e-12 * prices.max() if prices.max() > 0 else 1.0  # types that cost nothing follow the mix, too
-    for i in np.argsort(-largest, kind="mergesort"):
+    for job in np.argsort(-largest, kind="mergesort"):
         for answer in range(answer_count):
-            config = answers[answer, i]
+            config = answers[answer, job]
             if config >= 0:
                 target[type_of[config]] += searched.weights[answer] * gpus[config]
         least_apart = np.inf
         for answer in range(answer_count):
-            config = answers[answer, i]
+            config = answers[answer, job]
             apart = 0.0
             for gpu_type in range(types):
                 added_gpus = gpus[config] if config >= 0 and type_of[config] == gpu_type else 0.0
                 apart += (prices[gpu_type] + least_price) * abs(used[gpu_type] + added_gpus - target[gpu_type])
             if apart < least_apart:
                 least_apart = apart
-                choice[i] = config
-        if choice[i] >= 0:
-            used[type_of[choice[i]]] += gpus[choice[i]]
+                choice[job] = config
+        if choice[job] >= 0:
+            used[type_of[choice[job]]] += gpus[choice[job]]
 
 
 @njit
@@ -69,27 +69,29 @@ def _retreat(v, configs, hulls, prices, assignment, i):
     while vertex < hull_sizes[i, gpu_type] and gpus[hull[i, starts[gpu_type] + vertex]] < gpus[config]:
         vertex += 1
     if vertex > 0:  # one vertex down
-        d = hull[i, starts[gpu_type] + vertex - 1]
-        loss = worth - (v[i, config_order[d]] - prices[gpu_type] * gpus[d])
-        score = loss / min(gpus[config] - gpus[d], over)
+        other_config = hull[i, starts[gpu_type] + vertex - 1]
+        loss = worth - (v[i, config_order[other_config]] - prices[gpu_type] * gpus[other_config])
+        score = loss / min(gpus[config] - gpus[other_config], over)
         if score < best_score:
             best_score = score
-            pick = d
-    for s in range(starts.shape[0] - 1):  # to a type with room
-        if s == gpu_type or hull_sizes[i, s] == 0:
+            pick = other_config
+    for other_type in range(starts.shape[0] - 1):  # to a type with room
+        if other_type == gpu_type or hull_sizes[i, other_type] == 0:
             continue
-        room = configs.capacity[s] - used[s]
-        vertex = max(vertices_above(hulls.slopes, i, starts[s], hull_sizes[i, s], prices[s]), 1)
-        while vertex > 0 and gpus[hull[i, starts[s] + vertex - 1]] > room:
+        room = configs.capacity[other_type] - used[other_type]
+        vertex = max(
+            vertices_above(hulls.slopes, i, starts[other_type], hull_sizes[i, other_type], prices[other_type]), 1
+        )
+        while vertex > 0 and gpus[hull[i, starts[other_type] + vertex - 1]] > room:
             vertex -= 1
         if vertex == 0:
             continue
-        d = hull[i, starts[s] + vertex - 1]
-        loss = worth - (v[i, config_order[d]] - prices[s] * gpus[d])
+        other_config = hull[i, starts[other_type] + vertex - 1]
+        loss = worth - (v[i, config_order[other_config]] - prices[other_type] * gpus[other_config])
         score = loss / min(gpus[config], over)
         if score < best_score:
             best_score = score
-            pick = d
+            pick = other_config
     return best_score, pick
 
 
@@ -115,13 +117,16 @@ def _advance(v, configs, prices, assignment, i):
         room = configs.capacity[gpu_type] - assignment.used[gpu_type]
         if gpu_type == present_type:
             room += present_gpus
-        for d in range(starts[gpu_type], starts[gpu_type + 1]):
-            if gpus[d] > room:
+        for new_config in range(starts[gpu_type], starts[gpu_type + 1]):
+            if gpus[new_config] > room:
                 break
-            gain = v[i, config_order[d]] - present_value
-            if gain > 1e-12 * v[i, config_order[d]] and gain - prices[gpu_type] * gpus[d] + paid > best_gain:
-                best_gain = gain - prices[gpu_type] * gpus[d] + paid
-                pick = d
+            gain = v[i, config_order[new_config]] - present_value
+            if (
+                gain > 1e-12 * v[i, config_order[new_config]]
+                and gain - prices[gpu_type] * gpus[new_config] + paid > best_gain
+            ):
+                best_gain = gain - prices[gpu_type] * gpus[new_config] + paid
+                pick = new_config
     return best_gain, pick
 
 
@@ -151,43 +156,43 @@ def repair(v, configs, hulls, prices, assignment, passes):
     """Make choices fit, then use the GPUs that stay free, in place in the assignment; return the value of the choices."""
     # Each pass scores one move of every job concerned and makes them from the best on, looking again at each before it
     # is made.
-    n = v.shape[0]
-    score = np.empty(n)
+    job_count = v.shape[0]
+    score = np.empty(job_count)
     while (assignment.used > configs.capacity).any():
         score[:] = np.inf
-        for i in range(n):
-            if _too_many(configs, assignment, i):
-                score[i], _ = _retreat(v, configs, hulls, prices, assignment, i)
-        for i in np.argsort(score, kind="mergesort"):
-            if score[i] == np.inf or not (assignment.used > configs.capacity).any():
+        for job in range(job_count):
+            if _too_many(configs, assignment, job):
+                score[job], _ = _retreat(v, configs, hulls, prices, assignment, job)
+        for job in np.argsort(score, kind="mergesort"):
+            if score[job] == np.inf or not (assignment.used > configs.capacity).any():
                 break
-            if _too_many(configs, assignment, i):
-                _, pick = _retreat(v, configs, hulls, prices, assignment, i)
-                _move(configs, assignment, i, pick)
+            if _too_many(configs, assignment, job):
+                _, pick = _retreat(v, configs, hulls, prices, assignment, job)
+                _move(configs, assignment, job, pick)
     return advance(v, configs, prices, assignment, passes)
 
 
 @njit
 def advance(v, configs, prices, assignment, passes):
     """Let jobs whose choices fit use free GPUs, those first that gain most beyond the prices; return the value as `repair`."""
-    n = v.shape[0]
-    score = np.empty(n)
+    job_count = v.shape[0]
+    score = np.empty(job_count)
     for _ in range(passes):
         moved = False
-        for i in range(n):
-            score[i], _ = _advance(v, configs, prices, assignment, i)
-        for i in np.argsort(-score, kind="mergesort"):
-            if score[i] == -np.inf:
+        for job in range(job_count):
+            score[job], _ = _advance(v, configs, prices, assignment, job)
+        for job in np.argsort(-score, kind="mergesort"):
+            if score[job] == -np.inf:
                 break
-            _, pick = _advance(v, configs, prices, assignment, i)
+            _, pick = _advance(v, configs, prices, assignment, job)
             if pick >= 0:
-                _move(configs, assignment, i, pick)
+                _move(configs, assignment, job, pick)
                 moved = True
         if not moved:
             break
     choices_value = 0.0
-    for i in range(n):
-        config = assignment.choice[i]
+    for job in range(job_count):
+        config = assignment.choice[job]
         if config >= 0:
-            choices_value += v[i, configs.order[config]]
+            choices_value += v[job, configs.order[config]]
     return choices_value

@@ -17,10 +17,10 @@ FIELDS = ("c", "row_lower", "row_upper", "lower", "upper", "integrality", "maxim
 
 def write_program(program, path) -> None:
     """As `Program.write`."""
-    h = _highs(path)
+    highs = _highs(path)
     A = program.A
     with whole(Path(path)) as part_file, tempfile.TemporaryDirectory() as folder, part_file.open("wb") as program_file:
-        if h is None:
+        if highs is None:
             put = {field: getattr(program, field) for field in FIELDS} | {"shape": program.shape or ()}
             return np.savez_compressed(program_file, **put, data=A.data, indices=A.indices, indptr=A.indptr)
         bounds = program.lower, program.upper, program.row_lower, program.row_upper
@@ -30,8 +30,10 @@ def write_program(program, path) -> None:
             A.data,
             program.integrality.astype(np.int32),
         )
-        h.passModel(*A.shape[::-1], A.nnz, 1, -1 if program.maximize else 1, 0.0, program.c, *bounds, *matrix_arrays)
-        h.writeModel(str(plain := Path(folder, "program.mps")))  # plain text, whatever the ending
+        highs.passModel(
+            *A.shape[::-1], A.nnz, 1, -1 if program.maximize else 1, 0.0, program.c, *bounds, *matrix_arrays
+        )
+        highs.writeModel(str(plain := Path(folder, "program.mps")))  # plain text, whatever the ending
         program_file.write(
             gzip.compress(plain.read_bytes(), mtime=0) if str(path).endswith(".gz") else plain.read_bytes()
         )
@@ -39,16 +41,16 @@ def write_program(program, path) -> None:
 
 def read_program(path, kind):
     """Read a `Program` as `Program.read`; `kind` is that class."""
-    h = _highs(path)
+    highs = _highs(path)
     path = Path(path)
     try:
-        if h is None:
+        if highs is None:
             with np.load(path, allow_pickle=False) as archive:
                 put = {field: archive[field] if archive[field].ndim else archive[field].item() for field in FIELDS}
                 *A, shape = (archive[field] for field in ("data", "indices", "indptr", "shape"))
             put["shape"] = tuple(shape.tolist()) or None
         else:
-            put, A = _from_mps(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes(), h)
+            put, A = _from_mps(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes(), highs)
         program_size = (len(put["row_lower"]), len(put["c"]))
         return kind(A=sp.csc_array(tuple(A), shape=program_size), **put)
     except (*UNREADABLE, zipfile.BadZipFile, KeyError, TypeError) as error:
@@ -58,8 +60,8 @@ def read_program(path, kind):
 def _highs(path):
     if not str(path).endswith((".npz", ".mps", ".mps.gz")):
         raise SolverError(f"{path}: found another ending; expected .npz, .mps or .mps.gz.")
-    h = None if str(path).endswith(".npz") else need("highspy", "MPS files").Highs()
-    return h and (h.setOptionValue("output_flag", False), h)[1]
+    highs = None if str(path).endswith(".npz") else need("highspy", "MPS files").Highs()
+    return highs and (highs.setOptionValue("output_flag", False), highs)[1]
 
 
 def _from_mps(raw: bytes, h) -> tuple[dict, tuple]:

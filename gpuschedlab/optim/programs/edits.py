@@ -71,8 +71,10 @@ class EditedProgram:
         """
         unknown = set(uses) - set(self.amounts)
         if key in self or unknown:
-            wrong = f"{key!r} twice" if key in self else f"resources {sorted(unknown)}"
-            raise SolverError(f"add_request: found {wrong}; expected a new key, and of {', '.join(self.amounts)}.")
+            wrong_request = f"{key!r} twice" if key in self else f"resources {sorted(unknown)}"
+            raise SolverError(
+                f"add_request: found {wrong_request}; expected a new key, and of {', '.join(self.amounts)}."
+            )
         worth = np.array(worth, float, ndmin=1)
         try:
             coefficients = (np.asarray(uses.get(resource, 0.0), float) for resource in self.amounts)
@@ -166,29 +168,31 @@ class EditedProgram:
 
     def program(self) -> Program:
         """Return the `Program` as it is now: rows of requests in their order of arrival, then of resources."""
-        n = len(self._row)
+        request_count = len(self._row)
         column_count = len(self._worth)
         R = len(self.amounts)
-        row_of_column = np.repeat(np.arange(n, dtype=np.int32), np.diff(self._first))
-        row_indices = np.insert(n + self._at, self._ptr[:-1], row_of_column)
+        row_of_column = np.repeat(np.arange(request_count, dtype=np.int32), np.diff(self._first))
+        row_indices = np.insert(request_count + self._at, self._ptr[:-1], row_of_column)
         matrix_arrays = (
             np.insert(self._val, self._ptr[:-1], 1.0),
             row_indices,
             self._ptr + np.arange(column_count + 1),
         )
         lower = np.append(np.where(self._must, 1.0, -np.inf), np.full(R, -np.inf))
-        upper = np.append(np.ones(n), list(self.amounts.values()))
-        A = sp.csc_array(matrix_arrays, shape=(n + R, column_count))
+        upper = np.append(np.ones(request_count), list(self.amounts.values()))
+        A = sp.csc_array(matrix_arrays, shape=(request_count + R, column_count))
         return Program(self._worth, A, lower, upper, upper=1.0, maximize=True, name=self.name)
 
     def solved_by(self, worker) -> Solution:
         """Return a solver's `Solution`, from the last point and its prices if the solver starts from some (`warm`)."""
-        n = len(self._row)
+        request_count = len(self._row)
         program = self.program()
-        start_point = (self.x, np.append(np.zeros(n), self.prices)) if getattr(worker, "warm", False) else ()
+        start_point = (
+            (self.x, np.append(np.zeros(request_count), self.prices)) if getattr(worker, "warm", False) else ()
+        )
         solution = worker.solve(program, *start_point)
         self.x = solution.x
-        self.prices = self.prices if solution.duals is None else solution.duals[n:]
+        self.prices = self.prices if solution.duals is None else solution.duals[request_count:]
         return solution
 
 
@@ -212,16 +216,20 @@ class _Columns(NamedTuple):
 @njit
 def _carry(before, old, new):
     """Fill the values of columns that a request had before, by their uses; `before` (n,) is its old number, -1 for a new one."""
-    for i in range(before.shape[0]):
-        if before[i] < 0:
+    for request in range(before.shape[0]):
+        if before[request] < 0:
             continue
-        p = old.first[before[i]]
-        old_end = old.first[before[i] + 1]
-        for new_column in range(new.first[i], new.first[i + 1]):
-            while p < old_end and _precedes(old, p, new, new_column):
-                p += 1
-            if p < old_end and old.resource[p] == new.resource[new_column] and old.amount[p] == new.amount[new_column]:
-                new.x[new_column] = old.x[p]
+        old_column = old.first[before[request]]
+        old_end = old.first[before[request] + 1]
+        for new_column in range(new.first[request], new.first[request + 1]):
+            while old_column < old_end and _precedes(old, old_column, new, new_column):
+                old_column += 1
+            if (
+                old_column < old_end
+                and old.resource[old_column] == new.resource[new_column]
+                and old.amount[old_column] == new.amount[new_column]
+            ):
+                new.x[new_column] = old.x[old_column]
 
 
 @njit

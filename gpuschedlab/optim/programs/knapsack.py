@@ -110,10 +110,15 @@ class MultipleChoice(Program):
     @cached_property
     def A(self) -> sp.csc_array:
         """Sparse matrix (n + T, n C), a `csc_array`: rows of jobs, then of types."""
-        n, C = self.shape
+        job_count, config_count = self.shape
         columns_of_job = (self.kinds, self.gpus)
-        column_types, gpus = (np.tile(config_array, n) for config_array in columns_of_job)
-        return cell_rows(np.repeat(np.arange(n), C), n + column_types, gpus, n + len(self.capacity))
+        column_types, gpus = (np.tile(config_array, job_count) for config_array in columns_of_job)
+        return cell_rows(
+            np.repeat(np.arange(job_count), config_count),
+            job_count + column_types,
+            gpus,
+            job_count + len(self.capacity),
+        )
 
     @cached_property
     def row_lower(self) -> np.ndarray:
@@ -176,16 +181,16 @@ def _read(program: Program) -> MultipleChoice | None:
     program_rows = program.A.shape[0]
     if len(shape) != 2 or not 0 < shape[0] < program_rows or not shape[1]:
         return None
-    n, C = shape
-    use = program.A[n:, :C].toarray()  # what the first job's configurations take
+    job_count, config_count = shape
+    use = program.A[job_count:, :config_count].toarray()  # what the first job's configurations take
     possible = program.upper > 0
     utility = np.where(possible, program.c, np.nan).reshape(shape)
     try:
-        knapsack_parts = (use.argmax(axis=0), use.max(axis=0), program.row_upper[n:], 0.0, program.name)
-        knapsack = MultipleChoice(utility, *knapsack_parts, mandatory=program.row_lower[:n] == 1)
+        knapsack_parts = (use.argmax(axis=0), use.max(axis=0), program.row_upper[job_count:], 0.0, program.name)
+        knapsack = MultipleChoice(utility, *knapsack_parts, mandatory=program.row_lower[:job_count] == 1)
     except SolverError:
         return None
-    sides = (program.row_lower[:n], program.row_lower[n:], program.row_upper[:n])
+    sides = (program.row_lower[:job_count], program.row_lower[job_count:], program.row_upper[:job_count])
     same = program.maximize and program.integrality.all() and not program.lower.any()
     same &= (program.upper[possible] >= 1).all() and ((sides[0] <= 0) | (sides[0] == 1)).all()
     same &= (sides[1] <= 0).all() and (sides[2] == 1).all() and (knapsack.A != program.A).nnz == 0

@@ -61,11 +61,16 @@ class Program:
     def __post_init__(self):
         A = sp.csc_array(self.A)
         A.sum_duplicates()
-        m, n = A.shape
-        put = {"c": _vector(self, "c", n, float), "A": A}
-        for array_name, field_size in (("row_lower", m), ("row_upper", m), ("lower", n), ("upper", n)):
+        row_count, variable_count = A.shape
+        put = {"c": _vector(self, "c", variable_count, float), "A": A}
+        for array_name, field_size in (
+            ("row_lower", row_count),
+            ("row_upper", row_count),
+            ("lower", variable_count),
+            ("upper", variable_count),
+        ):
             put[array_name] = _vector(self, array_name, field_size, float)
-        put["integrality"] = _vector(self, "integrality", n, bool)
+        put["integrality"] = _vector(self, "integrality", variable_count, bool)
         for array_name, field_array in put.items():
             object.__setattr__(self, array_name, field_array)
         if not (np.isfinite(self.c).all() and np.isfinite(A.data).all()):
@@ -108,7 +113,7 @@ class Program:
         row_activity = self.A @ x
         violations = [row_activity - self.row_upper, self.row_lower - row_activity, x - self.upper, self.lower - x]
         violations.append(np.abs(x - np.round(x))[self.integrality])
-        return float(max(max(p.max(initial=0.0) for p in violations), 0.0))
+        return float(max(max(violation.max(initial=0.0) for violation in violations), 0.0))
 
     def write(self, path) -> None:
         """Write it: ``.npz`` (equal to the bit), ``.mps`` or ``.mps.gz`` (by HiGHS: 15 digits, and neither name nor shape)."""
@@ -124,10 +129,13 @@ class Program:
         return read_program(path, Program)
 
     def __repr__(self):
-        m, n = self.A.shape
+        row_count, variable_count = self.A.shape
         verb = "maximize" if self.maximize else "minimize"
-        rows_in_words = f"{m} row{'' if m == 1 else 's'}"
-        return f"{self.name}: {verb} {n} variables ({self.integrality.sum()} whole), {rows_in_words}, {self.A.nnz} nonzeros"
+        rows_in_words = f"{row_count} row{'' if row_count == 1 else 's'}"
+        return (
+            f"{self.name}: {verb} {variable_count} variables ({self.integrality.sum()} whole), {rows_in_words}, "
+            f"{self.A.nnz} nonzeros"
+        )
 
 
 def _vector(program: Program, key: str, size: int, dtype) -> np.ndarray:

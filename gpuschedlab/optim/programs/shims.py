@@ -34,8 +34,13 @@ def possible_cells(problem: MultipleChoice) -> Cells:
 
 def relaxed(problem: MultipleChoice, cells: Cells) -> Program:
     """Return the linear relaxation over some cells, a `Program`: n rows of jobs, then T of types; a variable a cell."""
-    n = len(problem.utility)
-    A = cell_rows(cells.job, n + problem.kinds[cells.config], problem.gpus[cells.config], n + len(problem.capacity))
+    job_count = len(problem.utility)
+    A = cell_rows(
+        cells.job,
+        job_count + problem.kinds[cells.config],
+        problem.gpus[cells.config],
+        job_count + len(problem.capacity),
+    )
     row_bounds = (problem.row_lower, problem.row_upper)
     worth = problem.utility[cells.job, cells.config]
     return Program(worth, A, *row_bounds, upper=1.0, maximize=True, name=problem.name)
@@ -47,10 +52,10 @@ def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> n
     Rule of Jayaram Subramanya, PhD thesis, CMU 2025, 4.4.1.
     """
     # Jobs take turns by their largest share, mandatory ones first; the thesis gives no order.
-    n = len(problem.utility)
-    largest = np.zeros(n)
+    job_count = len(problem.utility)
+    largest = np.zeros(job_count)
     np.maximum.at(largest, cells.job, share)
-    job_order = np.lexsort((np.arange(n), -largest, ~problem.mandatory))
+    job_order = np.lexsort((np.arange(job_count), -largest, ~problem.mandatory))
     ranked = np.lexsort((-share, cells.job))
     negligible = (share < LEAST) & ~problem.mandatory[cells.job]
     choice = _fit(job_order, ranked, negligible, cells, problem.kinds, problem.gpus, problem.capacity)
@@ -68,14 +73,14 @@ def _fit(order, ranked, negligible, cells, kinds, gpus, capacity):
     """Return an array, the choice (n,) of `largest_share`: each job's first cell, as ranked, that fits and is not negligible."""
     choice = np.full(order.shape[0], -1)
     room = capacity.copy()
-    for i in order:
-        for ranked_cell in range(cells.first[i], cells.first[i + 1]):
+    for job in order:
+        for ranked_cell in range(cells.first[job], cells.first[job + 1]):
             cell = ranked[ranked_cell]
             if negligible[cell]:
                 break
             config = cells.config[cell]
             if gpus[config] <= room[kinds[config]]:
-                choice[i] = config
+                choice[job] = config
                 room[kinds[config]] -= gpus[config]
                 break
     return choice

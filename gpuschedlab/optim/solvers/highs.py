@@ -69,30 +69,30 @@ class Highs(Limits):
             return no_variables(program, "highs")
         wall_start = time.perf_counter()
         method = self.method or ("choose" if program.whole else "ipm")
-        h = self._prepared(highspy, method, program)
+        highs = self._prepared(highspy, method, program)
         # pdlp does not know the optimum of what it maximises.
         factor = cost_factor(program) * (-1.0 if method == "pdlp" and program.maximize else 1.0)
         keeps = method == "simplex" and not program.whole
         last_basis = self.basis if keeps else None
-        _pass(highspy, h, program, factor)
+        _pass(highspy, highs, program, factor)
         if last_basis is not None and tuple(map(len, last_basis)) == program.A.shape[::-1]:
             basis = highspy.HighsBasis()
-            basis_status = [highspy.HighsBasisStatus(i) for i in range(5)]
+            basis_status = [highspy.HighsBasisStatus(status_number) for status_number in range(5)]
             basis.col_status, basis.row_status = (
-                [basis_status[i] for i in status_part.tolist()] for status_part in last_basis
+                [basis_status[status_number] for status_number in status_part.tolist()] for status_part in last_basis
             )
-            h.setBasis(basis)
+            highs.setBasis(basis)
         if x0 is not None:
-            h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
-        h.run()
+            highs.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
+        highs.run()
         further_methods = [("ipm", "on"), ("simplex", "on")][:: 1 if method == "simplex" else -1]
         for further_method, presolve in (*further_methods, ("simplex", "off")):  # its postsolve may lose a point
-            if _failed(highspy, h):
+            if _failed(highspy, highs):
                 method = further_method
-                _set(highspy, h, solver=method, presolve=presolve)
-                h.clearSolver()
-                h.run()
-        answer = self._answer(highspy, h, program, f"highs {method}", factor, wall_start)
+                _set(highspy, highs, solver=method, presolve=presolve)
+                highs.clearSolver()
+                highs.run()
+        answer = self._answer(highspy, highs, program, f"highs {method}", factor, wall_start)
         self._basis = None
         self._newer = keeps
         return answer
@@ -103,35 +103,35 @@ class Highs(Limits):
         `stays`: which of the old columns (bool) it has; `added` new ones come behind them.
         """
         wall_start = time.perf_counter()
-        h = self._handle
+        highs = self._handle
         highspy = need("highspy", "solver='highs'")
         new_columns = slice(-added, None)
         A = program.A[:, -added:]
         gone = np.flatnonzero(~stays).astype(np.int32)
-        h.deleteCols(len(gone), gone)
+        highs.deleteCols(len(gone), gone)
         entries = (A.nnz, A.indptr[:-1].astype(np.int32), A.indices, A.data)
         costs = program.c * cost_factor(program)
-        h.addCols(added, costs[new_columns], program.lower[new_columns], program.upper[new_columns], *entries)
-        h.run()
-        return self._answer(highspy, h, program, "highs simplex", cost_factor(program), wall_start)
+        highs.addCols(added, costs[new_columns], program.lower[new_columns], program.upper[new_columns], *entries)
+        highs.run()
+        return self._answer(highspy, highs, program, "highs simplex", cost_factor(program), wall_start)
 
     def _prepared(self, highspy, method: str, program: Program):
         """Return HiGHS' handle, with its options set."""
         if self._handle is None:
             self._handle = highspy.Highs()
             _set(highspy, self._handle, **self.settings)
-        h = self._handle
+        highs = self._handle
         if self.time_limit is not None:  # its clock counts all that the handle has solved
-            _set(highspy, h, time_limit=h.getRunTime() + self.time_limit)
+            _set(highspy, highs, time_limit=highs.getRunTime() + self.time_limit)
         usual = {"solver": method, "presolve": "choose" if self.crossover or program.whole else "off"}
         largest_cost = float(np.abs(program.c).max())
         gap = self.settings.get("mip_abs_gap", CLOSED * largest_cost)
-        _set(highspy, h, **(usual | self.settings | {"mip_abs_gap": gap * cost_factor(program)}))
+        _set(highspy, highs, **(usual | self.settings | {"mip_abs_gap": gap * cost_factor(program)}))
         if self.work is not None:
             for step, limit_option in (LINEAR | WHOLE).items():
                 step_limit = steps(self.work, step, program.A.nnz) if (step in WHOLE) == program.whole else MOST
-                _set(highspy, h, **{limit_option: int(min(step_limit, MOST))})
-        return h
+                _set(highspy, highs, **{limit_option: int(min(step_limit, MOST))})
+        return highs
 
     def _answer(self, highspy, h, program: Program, solver: str, factor: float, start: float) -> Solution:
         """Return HiGHS' answer as a `Solution`; raise if there is no point at all."""
@@ -172,11 +172,11 @@ def _set(highspy, h, **options):
 def _pass(highspy, h, program: Program, factor: float):
     """Give HiGHS the arrays, costs times a factor; those of what is maximised are minimised where it is below 0."""
     A = program.A
-    m, n = program.A.shape
+    row_count, column_count = program.A.shape
     sense = highspy.ObjSense.kMaximize if program.maximize and factor > 0 else highspy.ObjSense.kMinimize
     variable_kinds = program.integrality.astype(np.int32)
     status = h.passModel(
-        n, m, A.nnz, int(highspy.MatrixFormat.kColwise), int(sense), 0.0,
+        column_count, row_count, A.nnz, int(highspy.MatrixFormat.kColwise), int(sense), 0.0,
         program.c * factor, program.lower, program.upper, program.row_lower, program.row_upper,
         A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data.astype(float), variable_kinds,
     )  # fmt: skip
@@ -191,8 +191,8 @@ def _status(highspy, h, program: Program) -> str:
     S = highspy.HighsModelStatus
     status = h.getModelStatus()
     if status == S.kUnboundedOrInfeasible:  # all that presolve knows: it is unbounded where it has any point
-        n = len(program.c)
-        h.changeColsCost(n, np.arange(n, dtype=np.int32), np.zeros(n))
+        column_count = len(program.c)
+        h.changeColsCost(column_count, np.arange(column_count, dtype=np.int32), np.zeros(column_count))
         _set(highspy, h, solver="choose")
         h.run()
         status = {S.kOptimal: S.kUnbounded, S.kInfeasible: S.kInfeasible}.get(h.getModelStatus(), status)

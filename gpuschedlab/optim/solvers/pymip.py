@@ -55,32 +55,36 @@ class Pymip(Limits):
         wall_start = time.perf_counter()
         factor = cost_factor(program)
         rows_with_entries = _rows(program)
-        m, variables = _model(mip, program, rows_with_entries, self.engine, factor)
-        m.verbose = 0
-        m.threads = self.threads
-        m.max_mip_gap = self.gap
-        m.seed = 0
-        m.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
+        mip_model, variables = _model(mip, program, rows_with_entries, self.engine, factor)
+        mip_model.verbose = 0
+        mip_model.threads = self.threads
+        mip_model.max_mip_gap = self.gap
+        mip_model.seed = 0
+        mip_model.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
         if self.work is not None:
-            m.max_nodes = int(min(steps(self.work, self.engine, program.A.nnz), MOST))
+            mip_model.max_nodes = int(min(steps(self.work, self.engine, program.A.nnz), MOST))
         if x0 is not None and program.whole:
-            m.start = [(variable, float(start_value)) for variable, start_value in zip(variables, x0, strict=True)]
+            mip_model.start = [
+                (variable, float(start_value)) for variable, start_value in zip(variables, x0, strict=True)
+            ]
         with _quiet():
-            ended = m.optimize(max_seconds=self.time_limit if self.time_limit is not None else np.inf)
-        point = np.array([variable.x if m.num_solutions else np.nan for variable in variables], float)
+            ended = mip_model.optimize(max_seconds=self.time_limit if self.time_limit is not None else np.inf)
+        point = np.array([variable.x if mip_model.num_solutions else np.nan for variable in variables], float)
         ended = self._checked(mip, ended, program, point)
         late = self.time_limit is not None and (
             self.work is None or time.perf_counter() - wall_start >= self.time_limit
         )
-        status = _status(mip, ended, program, m.num_solutions, "time limit" if late else "stopped")
+        status = _status(mip, ended, program, mip_model.num_solutions, "time limit" if late else "stopped")
         point[program.integrality] = np.round(point[program.integrality]) + 0.0
         objective = program.value(point)
-        bound = objective if status == "optimal" and not program.whole else float(m.objective_bound) / factor
+        bound = objective if status == "optimal" and not program.whole else float(mip_model.objective_bound) / factor
         duals = None
-        if not program.whole and status == "optimal" and len(m.constrs) == len(rows_with_entries):
+        if not program.whole and status == "optimal" and len(mip_model.constrs) == len(rows_with_entries):
             duals = np.zeros(program.A.shape[0])  # a row without entries has no price
             duals[rows_with_entries] = (
-                np.array([np.nan if constraint.pi is None else constraint.pi for constraint in m.constrs], float)
+                np.array(
+                    [np.nan if constraint.pi is None else constraint.pi for constraint in mip_model.constrs], float
+                )
                 / factor
             )
         seconds = time.perf_counter() - wall_start
@@ -142,34 +146,34 @@ def _rows(program: Program) -> np.ndarray:
 
 def _model(mip, program: Program, rows: np.ndarray, engine: str, factor: float):
     sense = mip.MAXIMIZE if program.maximize else mip.MINIMIZE
-    m = mip.Model(sense=sense, solver_name=mip.CBC if engine == "cbc" else mip.HIGHS)
+    mip_model = mip.Model(sense=sense, solver_name=mip.CBC if engine == "cbc" else mip.HIGHS)
     if engine == "cbc":
         from mip.cbc import cbc_set_parameter
 
         # Strengthening of cliques ends the whole process for some small programs with free variables (cbcbox 2.935).
-        cbc_set_parameter(m.solver, "clqstr", "off")
+        cbc_set_parameter(mip_model.solver, "clqstr", "off")
     variable_kinds = np.where(program.integrality, mip.INTEGER, mip.CONTINUOUS)
     variables = [
-        m.add_var(lb=float(low), ub=float(high), obj=float(cost), var_type=str(variable_kind))
+        mip_model.add_var(lb=float(low), ub=float(high), obj=float(cost), var_type=str(variable_kind))
         for low, high, cost, variable_kind in zip(
             program.lower, program.upper, program.c * factor, variable_kinds, strict=True
         )
     ]
     A = program.A.tocsr()
-    for i, low, high in zip(rows, program.row_lower[rows], program.row_upper[rows], strict=True):
-        entries = slice(A.indptr[i], A.indptr[i + 1])
+    for row, low, high in zip(rows, program.row_lower[rows], program.row_upper[rows], strict=True):
+        entries = slice(A.indptr[row], A.indptr[row + 1])
         row_sum = mip.xsum(
-            float(coefficient) * variables[j]
-            for j, coefficient in zip(A.indices[entries], A.data[entries], strict=True)
+            float(coefficient) * variables[column]
+            for column, coefficient in zip(A.indices[entries], A.data[entries], strict=True)
         )
         if low == high:
-            m += row_sum == float(low)
+            mip_model += row_sum == float(low)
             continue
         if np.isfinite(high):
-            m += row_sum <= float(high)
+            mip_model += row_sum <= float(high)
         if np.isfinite(low):
-            m += row_sum >= float(low)
-    return m, variables
+            mip_model += row_sum >= float(low)
+    return mip_model, variables
 
 
 def _status(mip, ended, program: Program, solutions: int, limit: str) -> str:

@@ -73,7 +73,7 @@ def explain(run, job: str | int) -> Explanation:
     steps, borders = steps_of(run, job_row)
     context = Context(run, job_row)
     reason_rows = []
-    texts = [phrase(context.group(steps[i : i + 1])) for i in range(steps.height)]
+    texts = [phrase(context.group(steps[step : step + 1])) for step in range(steps.height)]
     steps = steps.with_columns(text=pl.Series(texts, dtype=pl.Utf8))
     for first_step, behind in pairwise(borders):
         group = steps[first_step:behind]
@@ -133,10 +133,10 @@ def steps_of(run, row: int) -> tuple[pl.DataFrame, list[int]]:
     )
     borders = []
     cause_before = None
-    for i, (reason, blocker, began) in enumerate(steps.select("reason", "blocker", "began").iter_rows()):
+    for step_number, (reason, blocker, began) in enumerate(steps.select("reason", "blocker", "began").iter_rows()):
         cause = (reason, blocker)
         if cause != cause_before or began is not None:
-            borders.append(i)
+            borders.append(step_number)
         cause_before = cause
     borders.append(steps.height)
     return steps, borders

@@ -15,14 +15,14 @@ NUMBERS = {
 def fault_of(simulation) -> SpeedError | PolicyError:
     """Return the error of the job that the engine blames: a `SpeedError` if the table lacks a speed, else a `PolicyError`."""
     scalar = simulation.state.scalar[0]
-    j = int(scalar["culprit"])
+    blamed_job = int(scalar["culprit"])
     fault = int(scalar["fault"])
-    body = simulation.state.body[j]
-    who = f"job {simulation.trace['job_id'][j]}"
+    body = simulation.state.body[blamed_job]
+    who = f"job {simulation.trace['job_id'][blamed_job]}"
     models = simulation.state.job["model"]
     model_words = "without a model"
-    if models[j] >= 0:
-        model_words = f"model {simulation.speeds.models[models[j]]}"
+    if models[blamed_job] >= 0:
+        model_words = f"model {simulation.speeds.models[models[blamed_job]]}"
     if fault == records.NO_SPEED:
         return SpeedError(
             f"{who} ({model_words}) was given {body['got'] / SLOTS:g} GPUs of "
@@ -30,9 +30,10 @@ def fault_of(simulation) -> SpeedError | PolicyError:
             "nodes, which its speed table lacks. Allow only configurations of speeds.configurations(), or extend the table."
         )
     if fault in NUMBERS:
-        function, (wrong, expected) = NUMBERS[fault]
+        function, (wrong_words, expected) = NUMBERS[fault]
         return PolicyError(
-            f"{simulation.policy.name}.{function} gave {who} at t={simulation.now:g} s a value that is {wrong}; expected {expected}. "
+            f"{simulation.policy.name}.{function} gave {who} at t={simulation.now:g} s a value that is "
+            f"{wrong_words}; expected {expected}. "
             "Mind divisions by zero (a job is just submitted, has no estimate) and logarithms."
         )
     if fault == records.BAD_STANDING:

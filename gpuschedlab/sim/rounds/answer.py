@@ -29,13 +29,13 @@ def usual(gpus, types, asked, capacity):
     gpus_given = np.zeros(len(capacity))
     answered_types = np.full(len(gpus), -1)
     slots = np.zeros(len(gpus))
-    for i in range(len(gpus)):
-        if gpus[i] != 0:
-            if gpus[i] != asked[i] or not 0 <= types[i] < len(capacity):
+    for job in range(len(gpus)):
+        if gpus[job] != 0:
+            if gpus[job] != asked[job] or not 0 <= types[job] < len(capacity):
                 return False, answered_types, slots
-            answered_types[i] = types[i]
-            slots[i] = np.ceil(gpus[i] * SLOTS - 1e-6)
-            gpus_given[types[i]] += gpus[i]
+            answered_types[job] = types[job]
+            slots[job] = np.ceil(gpus[job] * SLOTS - 1e-6)
+            gpus_given[types[job]] += gpus[job]
     return bool(np.all(gpus_given <= capacity + 1e-9)), answered_types, slots
 
 
@@ -91,11 +91,11 @@ class Check:
     def _types(self, out):
         """Check that jobs get none but the types and partitions that they asked for."""
         has_gpus = out["slots"] > 0
-        for i in np.flatnonzero(has_gpus & ~self.view.allowed[np.arange(self.n), out["type"]])[:1]:
+        for job in np.flatnonzero(has_gpus & ~self.view.allowed[np.arange(self.n), out["type"]])[:1]:
             type_names = np.array(self.view.cluster.gpu_types)
             raise self._error(
-                f"job {self.view.job_id(i)} is given GPUs of {type_names[out['type'][i]]}; expected "
-                f"{', '.join(type_names[self.view.allowed[i]])}, "
+                f"job {self.view.job_id(job)} is given GPUs of {type_names[out['type'][job]]}; expected "
+                f"{', '.join(type_names[self.view.allowed[job]])}, "
                 "which it asks for: view.allowed says it of all jobs."
             )
 
@@ -125,11 +125,11 @@ class Check:
         """Name the first job for which a field is wrong."""
         if good.all():
             return
-        wrong = np.flatnonzero(~good)
-        i = int(wrong[0])
-        further_jobs = f" ({len(wrong) - 1} more like it)" if len(wrong) > 1 else ""
+        wrong_jobs = np.flatnonzero(~good)
+        job = int(wrong_jobs[0])
+        further_jobs = f" ({len(wrong_jobs) - 1} more like it)" if len(wrong_jobs) > 1 else ""
         raise self._error(
-            f"{field} of job {self.view.job_id(i)} is {values[i]}{fault}{further_jobs}; expected {expected}."
+            f"{field} of job {self.view.job_id(job)} is {values[job]}{fault}{further_jobs}; expected {expected}."
         )
 
     def _array(self, field: str, field_values, kind=float) -> np.ndarray:
@@ -162,11 +162,14 @@ class Check:
     def _requests(self, gpus, out):
         """Rigid jobs get exactly the GPUs that they requested, unless they are profiled."""
         requested_slots = np.ceil(self.view.gpus * SLOTS - 1e-6)
-        wrong = (out["slots"] > 0) & (out["slots"] != requested_slots) & (out["idle"] == 0) & ~self.view.elastic
-        if wrong.any():
-            i = int(np.flatnonzero(wrong)[0])
+        wrong_requests = (
+            (out["slots"] > 0) & (out["slots"] != requested_slots) & (out["idle"] == 0) & ~self.view.elastic
+        )
+        if wrong_requests.any():
+            job = int(np.flatnonzero(wrong_requests)[0])
             raise self._error(
-                f"job {self.view.job_id(i)} has {gpus[i]:g} GPUs and requests {self.view.gpus[i]:g}; no table has its speed "
+                f"job {self.view.job_id(job)} has {gpus[job]:g} GPUs and requests {self.view.gpus[job]:g}; no "
+                "table has its speed "
                 "on another number. Give it what it requests or nothing, profile it, or pass speeds in which its model "
                 "is elastic."
             )
@@ -174,11 +177,17 @@ class Check:
     def _partners(self, gpus, types) -> np.ndarray:
         host = self._whole("partner", -1, self.n - 1)
         guests = np.flatnonzero((host >= 0) & (gpus > 0))
-        for i in guests:
-            h = host[i]
-            expected = f"a job with {gpus[i]:g} GPUs of the same type, of its own, shared with no third"
-            if h == i or host[h] >= 0 or gpus[h] != gpus[i] or types[h] != types[i] or (host[guests] == h).sum() > 1:
-                self._demand(np.arange(self.n) != i, "partner", host, expected)
+        for guest in guests:
+            host_of_guest = host[guest]
+            expected = f"a job with {gpus[guest]:g} GPUs of the same type, of its own, shared with no third"
+            if (
+                host_of_guest == guest
+                or host[host_of_guest] >= 0
+                or gpus[host_of_guest] != gpus[guest]
+                or types[host_of_guest] != types[guest]
+                or (host[guests] == host_of_guest).sum() > 1
+            ):
+                self._demand(np.arange(self.n) != guest, "partner", host, expected)
         return np.where(gpus > 0, host, -1)
 
     def _sources(self) -> np.ndarray:
@@ -275,9 +284,9 @@ class Check:
             _, which, rows_of_pair, _ = distinct_rows(job_and_node.astype(int))
             fits &= rows_of_pair[which] == 1
         if not fits.all():
-            i = int(np.flatnonzero(~fits)[0])
+            bad_row = int(np.flatnonzero(~fits)[0])
             raise self._error(
-                f"row {i} of nodes is {rows[i].tolist()}; expected a job of the view that has GPUs of its own, a "
+                f"row {bad_row} of nodes is {rows[bad_row].tolist()}; expected a job of the view that has GPUs of its own, a "
                 "node of its type that is up, once, and no more GPUs than the node has for all of them."
             )
 

@@ -55,8 +55,10 @@ def _give_nodes(state: State, rows: np.ndarray, node_type: np.ndarray):
     state.body["nodes"][job] = np.bincount(job, minlength=len(state.job))[job]
     state.body["type"][job] = node_type[node]
     state.nodes["free"] -= np.rint(np.bincount(node, rows[:, 2], len(state.nodes)) * SLOTS).astype(np.int32)
-    for e, node_row in enumerate(np.lexsort((-node, job))):  # the last node first: each entry points to the one before
-        state.entry["next"][e] = state.body["head"][job[node_row]]
-        state.entry["node"][e] = node[node_row]
-        state.entry["slots"][e] = np.rint(rows[node_row, 2] * SLOTS)
-        state.body["head"][job[node_row]] = e
+    for entry, node_row in enumerate(
+        np.lexsort((-node, job))
+    ):  # the last node first: each entry points to the one before
+        state.entry["next"][entry] = state.body["head"][job[node_row]]
+        state.entry["node"][entry] = node[node_row]
+        state.entry["slots"][entry] = np.rint(rows[node_row, 2] * SLOTS)
+        state.body["head"][job[node_row]] = entry

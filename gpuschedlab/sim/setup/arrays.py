@@ -88,9 +88,9 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
     job = filled(NEW_JOB, prepared.trace.frame.height, prepared.job)
     body = filled(NEW_BODY, len(job), prepared.body)
     ruled = arrange(prepared, job, body, policy, ready)
-    n = len(job)
+    job_count = len(job)
     capacity = int(ruled["nodes"]["size"].sum())
-    count, member, sizes = index_nodes(ruled["nodes"], len(ruled["pools"]))
+    nodes_by_level, member, sizes = index_nodes(ruled["nodes"], len(ruled["pools"]))
     node_count = len(ruled["nodes"])
     # Twice: within a decision, jobs that start already hold what preempted ones vacated.
     busy = 2 * (capacity // _smallest(prepared))
@@ -105,20 +105,20 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
     scalar["stand_at"] = np.inf
     if ruled["rule"]["period"][0] > 0:
         scalar["stand_at"] = scalar["now"]
-    work_length = max(n, node_count) + 2
+    work_length = max(job_count, node_count) + 2
     work_space = {array_name: np.zeros(work_length, np.int32) for array_name in WORK_SPACE}
     return State(
         job=job,
         body=body,
         entry=entry,
-        timers=np.zeros(n + 1, np.int32),
-        running=np.zeros(n + 1, np.int32),
-        rank=np.zeros(n + 1, np.int32),
-        ticks=new_log(3 * n + 1024, records.TICK),
-        stretches=new_log(2 * n + 8 * len(entry) + 64, records.STRETCH),
+        timers=np.zeros(job_count + 1, np.int32),
+        running=np.zeros(job_count + 1, np.int32),
+        rank=np.zeros(job_count + 1, np.int32),
+        ticks=new_log(3 * job_count + 1024, records.TICK),
+        stretches=new_log(2 * job_count + 8 * len(entry) + 64, records.STRETCH),
         scalar=scalar,
-        seconds_on=np.zeros((n, len(prepared.cluster.gpu_types))),
-        count=count,
+        seconds_on=np.zeros((job_count, len(prepared.cluster.gpu_types))),
+        count=nodes_by_level,
         member=member,
         sizes=sizes,
         **work_space,
@@ -178,11 +178,11 @@ def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
     if rule["backfill"] != records.PLAN:
         return 1, np.zeros(1, records.ENTRY), 1
     slots = prepared.body["slots"]
-    n = len(slots)
+    job_count = len(slots)
     whole_gpus = -(-slots // SLOTS)
     nodes_of_jobs = np.sort(np.minimum(whole_gpus, len(nodes)))
-    depth = int(min(n, rule["depth"] * pools))
-    promised_nodes = int(nodes_of_jobs[n - depth :].sum())
+    depth = int(min(job_count, rule["depth"] * pools))
+    promised_nodes = int(nodes_of_jobs[job_count - depth :].sum())
     promised = np.zeros(promised_nodes + 1, records.ENTRY)
     promised["next"] = np.arange(1, len(promised) + 1)
     # One a node, one for each part of a running job, two for each of a job that starts, is promised a start, or a window.
@@ -191,7 +191,7 @@ def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
     if rule["keep"]:
         plans = 2
     twice = busy + plans * promised_nodes + len(prepared.constant["window"])
-    return n + 1, promised, len(nodes) + busy + 2 * twice
+    return job_count + 1, promised, len(nodes) + busy + 2 * twice
 
 
 def _check_eligible(prepared: Prepared, placing: Placing, every: bool):

@@ -38,7 +38,7 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     else:
         early = int(np.searchsorted(s.job["submit"], start, "right"))
         initial_ids = initial["job_id"].to_list()
-    row_of_name = {job_id: i for i, job_id in enumerate(trace["job_id"][:early].to_list())}
+    row_of_name = {job_id: trace_row for trace_row, job_id in enumerate(trace["job_id"][:early].to_list())}
     if set(initial_ids) != set(row_of_name):
         odd = min(set(initial_ids) ^ set(row_of_name))
         raise RunError(

@@ -169,10 +169,10 @@ def able_to_run(empty: EmptyCluster, requests: Requests) -> np.ndarray:
     type_bits = requests.usable @ (1 << np.arange(T))
     codes, code_of_job = np.unique(demand << T | type_bits, return_inverse=True)
     able = np.empty(len(codes), bool)
-    for i, code in enumerate(codes.tolist()):
+    for demand_row, code in enumerate(codes.tolist()):
         types = tuple(gpu_type for type_number, gpu_type in enumerate(cluster.gpu_types) if code >> type_number & 1)
         slots, node_count = divmod(code >> T, most_nodes)
-        able[i] = can_ever(cluster.groups, empty.placing, types, slots / SLOTS, node_count)
+        able[demand_row] = can_ever(cluster.groups, empty.placing, types, slots / SLOTS, node_count)
     return able[code_of_job]
 
 
@@ -187,25 +187,25 @@ def _never(empty: EmptyCluster, requests: Requests, trace: Mapping, rows: np.nda
     """Return the `ClusterError` that names the largest of the jobs (rows) that could never run."""
     cluster = empty.cluster
     spared = empty.placing.spared
-    i = int(rows[np.argmax(requests.slots[rows])])
+    largest_job = int(rows[np.argmax(requests.slots[rows])])
     advice = ""
     beside = ""
     if spared:
         advice = " fewer profiler_nodes,"
         beside = f" beside the {_nodes(spared)} that profiler_nodes sets aside"
-    request = f"{trace['gpus'][i]:g} GPUs"
-    if requests.nodes[i]:
+    request = f"{trace['gpus'][largest_job]:g} GPUs"
+    if requests.nodes[largest_job]:
         advice += " null for its nodes,"
-        request += f" on just {_nodes(requests.nodes[i])}, evenly"
+        request += f" on just {_nodes(requests.nodes[largest_job])}, evenly"
     if len(rows) > 1:
         request += f", and {len(rows) - 1} more jobs ask too much"
     room = np.bincount(cluster.node_type[spared:], cluster.node_gpus[spared:], len(cluster.gpu_types))
-    most_slots = (room * requests.usable[i]).max()
+    most_slots = (room * requests.usable[largest_job]).max()
     pool = "the largest pool of one GPU type"
     if most_slots < room.max():
         pool += " on which its model is known"
     return ClusterError(
-        f"job {trace['job_id'][i]} asks for {request}; the rule {empty.placing.rule!r} could never place it on "
+        f"job {trace['job_id'][largest_job]} asks for {request}; the rule {empty.placing.rule!r} could never place it on "
         f"{cluster}, all nodes up and empty: {pool} has {most_slots:g}{beside}. "
         f"Use a larger cluster,{advice} or drop them: trace.filter(pl.col('gpus') <= ...)."
     )

@@ -321,9 +321,9 @@ def _work(trace: pl.DataFrame, speeds, model: np.ndarray) -> np.ndarray:
     rigid = (model < 0) | np.append(speeds.relative, True)[model]
     work = np.where(rigid, duration, target)
     if not np.isfinite(work).all():
-        i = int(np.flatnonzero(~np.isfinite(work))[0])
+        endless_job = int(np.flatnonzero(~np.isfinite(work))[0])
         raise SpeedError(
-            f"job {trace['job_id'][i]}: model {trace['model'][i]} has no end in the speed table; "
+            f"job {trace['job_id'][endless_job]}: model {trace['model'][endless_job]} has no end in the speed table; "
             "expected a value in column `target`."
         )
     return work

@@ -61,11 +61,12 @@ def check_models(trace: pl.DataFrame, speeds: "Speeds | None", cluster: Cluster)
             stacklevel=4,  # the caller of Scenario(...)
         )
     types = tuple(dict.fromkeys(map(bare, cluster.gpu_types)))
-    for m, model in enumerate(speeds.models):
-        if model not in used["model"] or speeds.types_of(m) & set(types):
+    for model_number, model in enumerate(speeds.models):
+        if model not in used["model"] or speeds.types_of(model_number) & set(types):
             continue
         jobs = trace.filter(model=model)["job_id"]
         raise SpeedError(
-            f"model {model!r} ({len(jobs)} jobs, such as {jobs[0]}) is known on {', '.join(sorted(speeds.types_of(m)))} "
+            f"model {model!r} ({len(jobs)} jobs, such as {jobs[0]}) is known on "
+            f"{', '.join(sorted(speeds.types_of(model_number)))} "
             f"only; the cluster has {', '.join(types)}. Add its speed on one of these, or leave its jobs out."
         )
