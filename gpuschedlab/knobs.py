@@ -33,7 +33,7 @@ def data_of(cls: type) -> Mapping[str, int]:
     )
 
 
-def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
+def _kind(cls: type, field_name: str, hint, knob: Knob) -> tuple[str, Knob]:
     """Return a tuple: the kind of a field from its type, and the `Knob`, completed from the type."""
     if hint is bool:
         return "bool", replace(knob, choices=(False, True))
@@ -48,17 +48,17 @@ def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
     elif knob.log and knob.low <= 0:
         problem = f"a log scale from {knob.low} is undefined; expected low > 0."
     if problem:
-        raise getattr(cls, "raises", PolicyError)(f"{cls.__name__}.{name}: {problem}")
+        raise getattr(cls, "raises", PolicyError)(f"{cls.__name__}.{field_name}: {problem}")
     return knob_kind, knob
 
 
-def _check_spelling(cls: type, f, hint):
+def _check_spelling(cls: type, declared_field, hint):
     """Raise PolicyError for a field that means to be a knob, and is not written as one."""
-    where = f"{cls.__name__}.{f.name}"
-    right = f"{f.name}: Annotated[float, Knob(low, high)] = default"
+    where = f"{cls.__name__}.{declared_field.name}"
+    right = f"{declared_field.name}: Annotated[float, Knob(low, high)] = default"
     if Knob in getattr(hint, "__metadata__", ()):
         raise PolicyError(f"{where}: found Knob, which is the class; expected its range: {right}.")
-    for knob_place, declared_knob in (("type", hint), ("default", f.default)):
+    for knob_place, declared_knob in (("type", hint), ("default", declared_field.default)):
         if isinstance(declared_knob, Knob) or declared_knob is Knob:
             raise PolicyError(f"{where}: found a Knob as its {knob_place}; expected {right}.")
 
@@ -107,14 +107,14 @@ def _declared(cls: type) -> tuple[dict[str, KnobInfo], dict]:
     return knob_infos, other_fields
 
 
-def _held(cls: type, f, held: Holds, other_knobs) -> dict[str, KnobInfo]:
+def _held(cls: type, held_field, holds: Holds, other_knobs) -> dict[str, KnobInfo]:
     """Return a dict of the knobs of the thing that a field holds, with the defaults that it has there."""
-    held_default = f.default_factory() if f.default is MISSING else f.default
+    held_default = held_field.default_factory() if held_field.default is MISSING else held_field.default
     inside = knobs_of(held_default)
-    held_names = held.names or tuple(inside)
+    held_names = holds.names or tuple(inside)
     if wrong := [knob_name for knob_name in held_names if knob_name not in inside or knob_name in other_knobs]:
         raise getattr(cls, "raises", PolicyError)(
-            f"{cls.__name__}.{f.name}: found the knob {wrong[0]!r}; expected one of {', '.join(inside)}, each name once."
+            f"{cls.__name__}.{held_field.name}: found the knob {wrong[0]!r}; expected one of {', '.join(inside)}, each name once."
         )
     held_knobs = {}
     for knob_name in held_names:
@@ -124,7 +124,7 @@ def _held(cls: type, f, held: Holds, other_knobs) -> dict[str, KnobInfo]:
         low, high = knob_info.knob.tuned or (None, None)
         narrow = low is not None and default is not None and low <= default <= high
         knob = replace(knob_info.knob, low=low, high=high) if narrow else knob_info.knob
-        held_knobs[knob_name] = replace(knob_info, knob=knob, default=default, holder=f.name)
+        held_knobs[knob_name] = replace(knob_info, knob=knob, default=default, holder=held_field.name)
     return held_knobs
 
 

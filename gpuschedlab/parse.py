@@ -178,24 +178,26 @@ def class_of(name: str, known: dict[str, type], base: type, what: str, error: ty
 
 
 @lru_cache(maxsize=32)
-def _load(path: Path, error: type[LabError]) -> ModuleType:
+def _load(class_file: Path, error: type[LabError]) -> ModuleType:
     """Import a Python file by its path and return the module; the same file gives the same module."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(class_file.stem, class_file)
     module = importlib.util.module_from_spec(spec)
     # Registered under its name so that its classes can be pickled.
     modules_before = {
-        module_name: loaded_module for module_name, loaded_module in sys.modules.items() if module_name == path.stem
+        module_name: loaded_module
+        for module_name, loaded_module in sys.modules.items()
+        if module_name == class_file.stem
     }
-    sys.modules[path.stem] = module
+    sys.modules[class_file.stem] = module
     try:
         with interrupts():
             spec.loader.exec_module(module)
     except BaseException as raised:  # a user's file: any exception is reported in one line
-        sys.modules.pop(path.stem)
+        sys.modules.pop(class_file.stem)
         sys.modules.update(modules_before)
         if not isinstance(raised, Exception):
             raise
-        raise error(f"{path.name} cannot be imported: {blame(raised, path.name)}.") from raised
+        raise error(f"{class_file.name} cannot be imported: {blame(raised, class_file.name)}.") from raised
     return module
 
 

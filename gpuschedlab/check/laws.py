@@ -217,13 +217,15 @@ def jobs_with(run, rows: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
     return jobs.join(rows_of_jobs, on="job", how="left", maintain_order="left")
 
 
-def _at_once(rows: pl.DataFrame, by: str) -> pl.DataFrame:
+def _at_once(gpu_stretches: pl.DataFrame, by: str) -> pl.DataFrame:
     """Return a frame of the GPUs `taken` from each `time` (s) on, by a column, in order of time.
 
     The given rows have `gpus` from `start` to `end`.
     """
-    changes = rows.select(by, time="end", more=-pl.col("gpus"))
-    changes = pl.concat([rows.select(by, time="start", more="gpus"), changes]).group_by(by, "time", maintain_order=True)
+    changes = gpu_stretches.select(by, time="end", more=-pl.col("gpus"))
+    changes = pl.concat([gpu_stretches.select(by, time="start", more="gpus"), changes]).group_by(
+        by, "time", maintain_order=True
+    )
     gpu_change = pl.col("more")
     changes = changes.agg(gpu_change.sum()).sort("time", by)
     return changes.with_columns(taken=gpu_change.cum_sum().over(by))

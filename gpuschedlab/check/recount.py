@@ -47,29 +47,35 @@ def progress_adds_up(run: Run, scenario: Scenario, policies: tuple, most: int | 
         return str(wrong)
 
 
-def _check_partner(s: Stretch, j: int, stretches_of_jobs: dict[int, list[Stretch]]):
+def _check_partner(stretch: Stretch, job_row: int, stretches_of_jobs: dict[int, list[Stretch]]):
     """Whoever shares GPUs does so with one other job, for the same time, in one stretch or in several."""
-    if s.partner is None:
-        if s.guest or s.merged:
-            raise Wrong(f"row {j} of .jobs shares GPUs from t={s.start:g} s; found no partner, expected one")
+    if stretch.partner is None:
+        if stretch.guest or stretch.merged:
+            raise Wrong(
+                f"row {job_row} of .jobs shares GPUs from t={stretch.start:g} s; found no partner, expected one"
+            )
         return
-    alike = s._replace(guest=not s.guest, partner=j, **OWN)
+    alike = stretch._replace(guest=not stretch.guest, partner=job_row, **OWN)
     overlapping_stretches = (
         partner_stretch
-        for partner_stretch in stretches_of_jobs.get(s.partner, ())
-        if partner_stretch.end > s.start and partner_stretch.start < s.end
+        for partner_stretch in stretches_of_jobs.get(stretch.partner, ())
+        if partner_stretch.end > stretch.start and partner_stretch.start < stretch.end
     )
     same = (
         partner_stretch
         for partner_stretch in overlapping_stretches
-        if partner_stretch._replace(start=s.start, end=s.end, **OWN) == alike
+        if partner_stretch._replace(start=stretch.start, end=stretch.end, **OWN) == alike
     )
     if (
-        sum(min(s.end, partner_stretch.end) - max(s.start, partner_stretch.start) for partner_stretch in same)
-        < s.end - s.start - TINY
+        sum(
+            min(stretch.end, partner_stretch.end) - max(stretch.start, partner_stretch.start)
+            for partner_stretch in same
+        )
+        < stretch.end - stretch.start - TINY
     ):
         raise Wrong(
-            f"rows {j} and {s.partner} of .jobs share GPUs from t={s.start:g} to {s.end:g} s by the first; "
+            f"rows {job_row} and {stretch.partner} of .jobs share GPUs from t={stretch.start:g} to "
+            f"{stretch.end:g} s by the first; "
             "expected the same cells and times, and one guest, by the second"
         )
 
@@ -135,29 +141,35 @@ class _Account:
                     f"{self.name}: {account_column} is {self.row[account_column]}; expected {expected}, by its allocations"
                 )
 
-    def _enter(self, before: Stretch | None, s: Stretch):
+    def _enter(self, stretch_before: Stretch | None, stretch: Stretch):
         """A start, with its delay and source, or the job goes on from the stretch before."""
-        if before is not None and s.start < before.end:
-            raise Wrong(f"{self.name} holds GPUs twice at t={s.start:g} s; expected one stretch at a time")
-        at_start = f"at t={s.start:g} s"
-        if s.delay is None:
-            if before is None or before.end != s.start:
+        if stretch_before is not None and stretch.start < stretch_before.end:
+            raise Wrong(f"{self.name} holds GPUs twice at t={stretch.start:g} s; expected one stretch at a time")
+        at_start = f"at t={stretch.start:g} s"
+        if stretch.delay is None:
+            if stretch_before is None or stretch_before.end != stretch.start:
                 raise Wrong(f"{self.name} goes on {at_start}; found no stretch that ends then, expected a start")
-            if s.source != before.source:
-                raise Wrong(f"{self.name} changes its source {at_start} without a start; expected {before.source}")
+            if stretch.source != stretch_before.source:
+                raise Wrong(
+                    f"{self.name} changes its source {at_start} without a start; expected {stretch_before.source}"
+                )
             return
-        if s.profiling and not any(isinstance(policy_in_force, Round) for policy_in_force in self._in_force(s.start)):
+        if stretch.profiling and not any(
+            isinstance(policy_in_force, Round) for policy_in_force in self._in_force(stretch.start)
+        ):
             raise Wrong(f"{self.name} is profiled {at_start} under a policy that orders jobs; expected that it runs")
-        allowed = self._delays(s.start)
-        if not any(abs(s.delay - seconds) <= TINY for seconds in allowed):
+        allowed = self._delays(stretch.start)
+        if not any(abs(stretch.delay - seconds) <= TINY for seconds in allowed):
             allowed_delays = " or ".join(f"{seconds:g}" for seconds in sorted(allowed))
-            raise Wrong(f"{self.name} started {at_start} with a delay of {s.delay:g} s; expected {allowed_delays} s")
-        if s.source != self.source:
+            raise Wrong(
+                f"{self.name} started {at_start} with a delay of {stretch.delay:g} s; expected {allowed_delays} s"
+            )
+        if stretch.source != self.source:
             self._undo(0.0, 0.0)
-            self.source = s.source
+            self.source = stretch.source
         self.starts += 1
-        self.pause = s.delay
-        self.since = s.start
+        self.pause = stretch.delay
+        self.since = stretch.start
         self.saved = (self.progress, self.useful)
 
     def _in_force(self, instant: float) -> list[Policy]:
@@ -187,48 +199,51 @@ class _Account:
         kinds = {delay_of_model.get(job_row.get("model"), delay_of_model.get("*")) for delay_of_model in named} - {None}
         return kinds | {switch + (restart if self.starts else 0.0)}
 
-    def _pass(self, s: Stretch):
+    def _pass(self, stretch: Stretch):
         """Let a stretch pass: delay first, then profiling or progress, segment by segment."""
-        length = s.end - s.start
-        delayed = min(self.pause, s.end - s.start)
+        length = stretch.end - stretch.start
+        delayed = min(self.pause, stretch.end - stretch.start)
         self.pause -= delayed
         self.finish = math.inf
         self.sums["executed"] += length
         self.sums["overhead"] += delayed
-        self.sums["shared"] += length * (s.partner is not None)
-        self.sums["profiled"] += (length - delayed) * s.profiling
-        self.sums["attained"] += s.gpus * length * (0.5 if s.partner is not None else 1.0)
-        recounted_until = s.start + delayed
-        self._checkpoint(s.start, recounted_until)
-        if s.profiling or self.pause > 0:
+        self.sums["shared"] += length * (stretch.partner is not None)
+        self.sums["profiled"] += (length - delayed) * stretch.profiling
+        self.sums["attained"] += stretch.gpus * length * (0.5 if stretch.partner is not None else 1.0)
+        recounted_until = stretch.start + delayed
+        self._checkpoint(stretch.start, recounted_until)
+        if stretch.profiling or self.pause > 0:
             return
         reached = self.progress
-        for rate, goal in self._segments(s):
+        for rate, goal in self._segments(stretch):
             seconds_left = self._rounded(max(0.0, goal - reached) / rate) if rate > 0 else math.inf
-            if recounted_until < s.end:
-                until = min(recounted_until + seconds_left, s.end)
+            if recounted_until < stretch.end:
+                until = min(recounted_until + seconds_left, stretch.end)
                 self._checkpoint(recounted_until, until, rate)
                 self.useful += until - recounted_until
-                ends = recounted_until + seconds_left <= s.end + self._slack()
+                ends = recounted_until + seconds_left <= stretch.end + self._slack()
                 self.progress = goal if ends else self.progress + rate * (until - recounted_until)
             recounted_until = recounted_until + seconds_left
             reached = goal
             self.rate = rate
         self.finish = recounted_until
 
-    def _segments(self, s: Stretch) -> list[tuple[float, float]]:
+    def _segments(self, stretch: Stretch) -> list[tuple[float, float]]:
         """Return a list of (rate, end): each segment from the present progress on, and the progress at which it ends."""
         factor = self._factor("transfer", self.source, self.j) if self.source not in (None, self.j) else 1.0
-        if s.partner is not None:
-            factor *= self._factor("merged" if s.merged else "sharing", self.j, s.partner)
+        if stretch.partner is not None:
+            factor *= self._factor("merged" if stretch.merged else "sharing", self.j, stretch.partner)
         if self.table is None:
-            if abs(s.gpus - self.row["gpus"]) > HUNDREDTH:
-                raise Wrong(f"{self.name} ran on {s.gpus:g} GPUs at t={s.start:g} s; it requested {self.row['gpus']:g}")
+            if abs(stretch.gpus - self.row["gpus"]) > HUNDREDTH:
+                raise Wrong(
+                    f"{self.name} ran on {stretch.gpus:g} GPUs at t={stretch.start:g} s; it requested {self.row['gpus']:g}"
+                )
             return [(factor, self.work)]
-        rates = self.table.rates(s, self.row.get("jobs") or 1.0)
+        rates = self.table.rates(stretch, self.row.get("jobs") or 1.0)
         if rates is None:
             raise Wrong(
-                f"{self.name} ran on {s.cells} of {' and '.join(s.gpu_types)} at t={s.start:g} s, which its speed table lacks"
+                f"{self.name} ran on {stretch.cells} of {' and '.join(stretch.gpu_types)} at t={stretch.start:g} "
+                "s, which its speed table lacks"
             )
         bounds = pairwise([-math.inf, *self.table.ends[:-1], math.inf])
         legs = zip(rates * factor, bounds, strict=True)
@@ -238,82 +253,88 @@ class _Account:
             if low < self.work and segment_end >= self.progress
         ]
 
-    def _factor(self, table: str, a: int, b: int) -> float:
+    def _factor(self, table: str, job_a: int, job_b: int) -> float:
         """Factor of a table for the models of two jobs."""
         speeds = self.scenario.speeds
         models = self.run.jobs["model"]
-        return float(getattr(speeds, table)[speeds.models.index(models[a]), speeds.models.index(models[b])])
+        return float(getattr(speeds, table)[speeds.models.index(models[job_a]), speeds.models.index(models[job_b])])
 
     def _rounded(self, seconds: float) -> float:
         unit = self.scenario.speeds.rounding if self.scenario.speeds is not None else 0.0
         return (round(seconds / unit) * unit if unit else 0.0) or seconds
 
-    def _checkpoint(self, begin: float, end: float, rate: float | None = None):
+    def _checkpoint(self, checked_from: float, checked_until: float, rate: float | None = None):
         """Save the progress at the last checkpoint between two instants: with one rate, or (None) within a delay."""
         period = self.scenario.delays.checkpoint
         if period is None:
             return
-        last_checkpoint = self.since + math.floor((end - self.since) / period) * period if period else end
-        if last_checkpoint > begin:
-            passed = 0.0 if rate is None else last_checkpoint - begin
+        last_checkpoint = (
+            self.since + math.floor((checked_until - self.since) / period) * period if period else checked_until
+        )
+        if last_checkpoint > checked_from:
+            passed = 0.0 if rate is None else last_checkpoint - checked_from
             self.saved = self.progress + (rate or 0.0) * passed, self.useful + passed
 
-    def _end(self, s: Stretch, after: Stretch | None):
+    def _end(self, stretch: Stretch, after: Stretch | None):
         """The job ends, fails with a node, is done with profiling, is preempted, or goes on."""
         slack = self._slack()
         reported_end = self.row["end"]
         most_seconds = self.row["limit"] + self.scenario.over if "timed_out" in self.row else math.inf
-        lasted = s.end - self.since
+        lasted = stretch.end - self.since
         if lasted > most_seconds + slack:
             raise Wrong(f"{self.name} held GPUs for {lasted:.9g} s; expected at most its limit, {most_seconds:.9g} s")
         if self.row.get("timed_out") and after is None:
-            if abs(lasted - most_seconds) > slack or self.finish < s.end - slack:
+            if abs(lasted - most_seconds) > slack or self.finish < stretch.end - slack:
                 raise Wrong(f"{self.name} was stopped {lasted:.9g} s after its start; expected {most_seconds:.9g} s")
             return
         done = reported_end is not None and after is None
-        if done and self.row["source"] != s.source:  # it started once more, from a result that left nothing to do
+        if done and self.row["source"] != stretch.source:  # it started once more, from a result that left nothing to do
             return
-        beyond = done and self.progress >= self.work and self.finish > s.end + slack  # its end was rounded up
+        beyond = done and self.progress >= self.work and self.finish > stretch.end + slack  # its end was rounded up
         done = done and not beyond
-        if self.finish < s.end - slack or (done and (abs(self.finish - s.end) > slack or reported_end != s.end)):
-            raise self._other_end(s, reported_end if done else None)
+        if self.finish < stretch.end - slack or (
+            done and (abs(self.finish - stretch.end) > slack or reported_end != stretch.end)
+        ):
+            raise self._other_end(stretch, reported_end if done else None)
         goes_on = after is not None and after.delay is None
-        running = reported_end is None and after is None and s.end == self.run.info["now"]
+        running = reported_end is None and after is None and stretch.end == self.run.info["now"]
         if done or goes_on or running:
             return
         # Where jobs were given GPUs twice at an instant, what the first gave has no row.
-        in_force = self._in_force(s.end)
-        at_end = self.run.columns("rounds")["time"] == s.end
+        in_force = self._in_force(stretch.end)
+        at_end = self.run.columns("rounds")["time"] == stretch.end
         two_rounds = at_end.sum() > 1 or len(in_force) > 1
-        if self._profiled(s, in_force):
+        if self._profiled(stretch, in_force):
             self._undo(0.0, 0.0)
-        elif any(event.node in dict(s.cells) and event.start == s.end for event in self.scenario.cluster.events):
+        elif any(
+            event.node in dict(stretch.cells) and event.start == stretch.end for event in self.scenario.cluster.events
+        ):
             self.sums["failures"] += 1
             self._undo(*self.saved)
-        elif two_rounds or (beyond and reported_end == s.end):  # one may stop it, and the other start or move it
+        elif two_rounds or (beyond and reported_end == stretch.end):  # one may stop it, and the other start or move it
             self.unsure += 1
-        elif not isinstance(in_force[0], Round) or after is None or after.start > s.end:
+        elif not isinstance(in_force[0], Round) or after is None or after.start > stretch.end:
             self.sums["preemptions"] += 1
         if beyond:  # done as soon as it starts again, without a row
             self.unseen = 1
             if self.progress < self.work:
-                raise self._other_end(s, reported_end)
+                raise self._other_end(stretch, reported_end)
 
-    def _profiled(self, s: Stretch, in_force: list[Policy]) -> bool:
+    def _profiled(self, stretch: Stretch, in_force: list[Policy]) -> bool:
         """Whether a stretch ends as a profiler is done with the job."""
         having = [profiler_policy for profiler_policy in in_force if getattr(profiler_policy, "profiler_nodes", 0)]
-        profiled_seconds = s.end - self.since
+        profiled_seconds = stretch.end - self.since
         if not having or len(self.policies) > 1:  # one that takes over has the nodes and jobs that were there before
             profile_times = [profiler_policy.profile_time for profiler_policy in having]
             return bool(profile_times) and min(profile_times) - TINY <= profiled_seconds <= max(profile_times) + TINY
-        return profiled_seconds >= having[0].profile_time - TINY and max(s.cells)[0] < having[0].profiler_nodes
+        return profiled_seconds >= having[0].profile_time - TINY and max(stretch.cells)[0] < having[0].profiler_nodes
 
-    def _other_end(self, s: Stretch, end: float | None) -> Wrong:
+    def _other_end(self, stretch: Stretch, reported_end: float | None) -> Wrong:
         """Return the problem, a `Wrong`, of a stretch that ends at another instant than the job's work."""
-        ended = f" and ended at {end:.9g} s" if end is not None else ""
+        ended = f" and ended at {reported_end:.9g} s" if reported_end is not None else ""
         return Wrong(
             f"{self.name} is done with its work at t={self.finish:.9g} s by its allocations; found that it held GPUs to "
-            f"{s.end:.9g} s{ended}"
+            f"{stretch.end:.9g} s{ended}"
         )
 
     def _undo(self, progress: float, useful: float):

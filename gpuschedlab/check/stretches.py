@@ -93,16 +93,16 @@ class Table:
         known_rates = [rates for rates in every if rates is not None]
         return min(known_rates, key=lambda rates: rates[0], default=None)
 
-    def _rates_on(self, gpu_type: str, s: Stretch, jobs: float) -> np.ndarray | None:
+    def _rates_on(self, gpu_type: str, stretch: Stretch, jobs: float) -> np.ndarray | None:
         """Return the same array as if all cells were of one type; None if the table has none."""
         type_code = self.speeds.type_codes([gpu_type])[0]
-        gpus_of_nodes = [int(gpus + TINY) for _, gpus in s.cells]
+        gpus_of_nodes = [int(gpus + TINY) for _, gpus in stretch.cells]
         if type_code < 0:
             return None
-        gpus = max(1, int(s.gpus + TINY))
+        gpus = max(1, int(stretch.gpus + TINY))
         nodes = len(gpus_of_nodes)
         if jobs > 1:
-            gpus_of_one = max(1, round(s.gpus / jobs))
+            gpus_of_one = max(1, round(stretch.gpus / jobs))
             gpus, nodes, gpus_of_nodes = gpus_of_one, math.ceil(gpus_of_one * nodes / gpus), []
         turned = [(type_code, tuple(gpus_of_nodes[turn:] + gpus_of_nodes[:turn])) for turn in range(len(gpus_of_nodes))]
         keys = (*turned, (type_code, nodes, gpus), (type_code, ANY, gpus), (type_code, ANY, ANY))

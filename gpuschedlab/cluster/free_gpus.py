@@ -103,13 +103,13 @@ def _take(P, slots, usable, rule, out_node, out_slots):
 
 
 @njit
-def _hold(P, rows):
-    slots = np.ceil(rows[:, 1] * SLOTS - 1e-6).astype(np.int64)
-    for i in range(rows.shape[0]):
-        node = int(rows[i, 0])
+def _hold(P, node_rows):
+    slots = np.ceil(node_rows[:, 1] * SLOTS - 1e-6).astype(np.int64)
+    for i in range(node_rows.shape[0]):
+        node = int(node_rows[i, 0])
         if P.nodes[node].down > 0 or P.nodes[node].free < slots[i]:
             for held_row in range(i):
-                hold(P.nodes, P.count, P.member, int(rows[held_row, 0]), -slots[held_row])
+                hold(P.nodes, P.count, P.member, int(node_rows[held_row, 0]), -slots[held_row])
             return False
         hold(P.nodes, P.count, P.member, node, slots[i])
     return True

@@ -100,10 +100,10 @@ def hold(nodes, count, member, n, slots):
 
 
 @njit
-def _count_nodes(nodes, count, member):
+def _count_nodes(nodes, nodes_by_level, member):
     for node in range(nodes.shape[0]):
         if nodes[node].down == 0:
-            count_node(nodes, count, member, node, 1)
+            count_node(nodes, nodes_by_level, member, node, 1)
 
 
 @njit(inline="never")

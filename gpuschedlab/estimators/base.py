@@ -194,7 +194,7 @@ class Estimator(Regressor, Parameters, Knobbed):
             object.__setattr__(self, fitted_name, fitted_value)
         return self
 
-    def _checked(self, estimate, jobs: int, name: Callable[[int], str]) -> np.ndarray:
+    def _checked(self, estimate, jobs: int, name_of_job: Callable[[int], str]) -> np.ndarray:
         """Return estimates (n,) as an array of numbers, or raise EstimatorError; `name(i)` says which job is meant."""
         estimate = np.asarray(estimate, dtype=float)
         who = type(self).__name__
@@ -205,7 +205,7 @@ class Estimator(Regressor, Parameters, Knobbed):
             )
         if len(bad := _not_positive(estimate)):
             raise EstimatorError(
-                f"{who} estimates {estimate[bad[0]]} s for {name(int(bad[0]))} "
+                f"{who} estimates {estimate[bad[0]]} s for {name_of_job(int(bad[0]))} "
                 f"({len(bad) - 1} more like it); expected finite seconds > 0. "
                 f"Clip the estimate from below, for example at 1 s."
             )

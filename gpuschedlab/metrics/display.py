@@ -49,18 +49,18 @@ def column(name: str, values: list) -> Column:
     return Column(metric.label, "", [_duration(metric_value) for metric_value in values])
 
 
-def _seconds(value: float | None) -> str:
+def _seconds(seconds: float | None) -> str:
     """Format a time in s; "-" for None."""
-    if value is None:
+    if seconds is None:
         return "-"
-    return f"{value:,.3f}"
+    return f"{seconds:,.3f}"
 
 
-def _duration(value: float | None) -> str:
+def _duration(seconds: float | None) -> str:
     """Format a time in its own unit; "-" for None."""
-    if value is None:
+    if seconds is None:
         return "-"
-    return duration(value)
+    return duration(seconds)
 
 
 def _percent(share: float | None) -> str:
@@ -73,13 +73,13 @@ def _percent(share: float | None) -> str:
     return f"{hundredths:,.1f}"
 
 
-def _formatted(value, factor: float = 1.0) -> str:
+def _formatted(metric_value, factor: float = 1.0) -> str:
     """Format a value: a count in full, any other number in three figures; "-" for None."""
-    if value is None:
+    if metric_value is None:
         return "-"
-    if isinstance(value, int) and factor == 1.0:
-        return f"{value:,}"
-    return number(value * factor)
+    if isinstance(metric_value, int) and factor == 1.0:
+        return f"{metric_value:,}"
+    return number(metric_value * factor)
 
 
 def _with_unit(cell: str, unit: str) -> str:

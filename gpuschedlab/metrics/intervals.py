@@ -140,14 +140,14 @@ def median_interval(values: np.ndarray, level: float = LEVEL) -> MedianInterval:
 
 
 @cache
-def _depth_of(count: int, level: float) -> tuple[int, float]:
+def _depth_of(draw_count: int, level: float) -> tuple[int, float]:
     """Return the depth of the narrowest pair of order statistics that reaches a level, and how far its ends go to the next."""
-    depths = np.arange(1, count // 2 + 2)
-    reached = 1 - 2 * bdtr(depths - 1, count, 0.5)
+    depths = np.arange(1, draw_count // 2 + 2)
+    reached = 1 - 2 * bdtr(depths - 1, draw_count, 0.5)
     last_reached = int(np.flatnonzero(reached >= level)[-1])
     depth = last_reached + 1
     surplus = (reached[last_reached] - level) / (reached[last_reached] - reached[last_reached + 1])
-    share = (count - depth) * surplus / (depth + (count - 2 * depth) * surplus)
+    share = (draw_count - depth) * surplus / (depth + (draw_count - 2 * depth) * surplus)
     return depth, float(share)
 
 
@@ -160,10 +160,10 @@ def autocorrelation_times(*series: np.ndarray) -> float:
     return float(min(times_of_series))
 
 
-def _autocorrelation_time(values: np.ndarray) -> float:
+def _autocorrelation_time(series: np.ndarray) -> float:
     """Autocorrelation time of values (n,), in values; 1 if all are equal."""
-    value_count = len(values)
-    away = values - values.mean()
+    value_count = len(series)
+    away = series - series.mean()
     if not away.any():
         return 1.0
     fft_size = 1 << (2 * value_count - 1).bit_length()
@@ -175,10 +175,10 @@ def _autocorrelation_time(values: np.ndarray) -> float:
     return max(1.0, time_by_lag[is_long.argmax()])
 
 
-def _sums(values: np.ndarray, blocks: int) -> np.ndarray:
+def _sums(series: np.ndarray, blocks: int) -> np.ndarray:
     """Return an array of sums of stretches of as many values each, one more or less."""
-    borders = np.linspace(0, len(values), min(blocks, len(values)) + 1).astype(int)
-    return np.add.reduceat(values, borders[:-1])
+    borders = np.linspace(0, len(series), min(blocks, len(series)) + 1).astype(int)
+    return np.add.reduceat(series, borders[:-1])
 
 
 def _times(*series: np.ndarray, carry: tuple[np.ndarray, ...]) -> float:
@@ -195,10 +195,10 @@ def _times(*series: np.ndarray, carry: tuple[np.ndarray, ...]) -> float:
     return np.nan
 
 
-def _half(without: np.ndarray, times: float, level: float = LEVEL) -> np.ndarray:
+def _half(without: np.ndarray, series_times: float, level: float = LEVEL) -> np.ndarray:
     """Return half a width from the values (5, ...) with each block left out (the jackknife), an array (...) or one number."""
     student = stdtrit(BLOCKS - 1, 1 - INNER * (1 - level) / 2)
-    return student * without.std(axis=0) * np.sqrt((BLOCKS - 1) * (1 + WIDER / times))
+    return student * without.std(axis=0) * np.sqrt((BLOCKS - 1) * (1 + WIDER / series_times))
 
 
 def ratio_interval(first: np.ndarray, second: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
@@ -212,15 +212,15 @@ def ratio_interval(first: np.ndarray, second: np.ndarray, level: float = LEVEL) 
     return _ratio(first, second, series_times, level)
 
 
-def _ratio(first: np.ndarray, second: np.ndarray, times: float, level: float) -> tuple[float, float]:
+def _ratio(first_series: np.ndarray, second: np.ndarray, series_times: float, level: float) -> tuple[float, float]:
     """Return the ends (low, high) of the ratio, whose interval is in logarithms, as a tuple."""
-    sums = _sums(first, BLOCKS)
+    sums = _sums(first_series, BLOCKS)
     sums_of_second = _sums(second, BLOCKS)
     total_of_first = sums.sum()
     total_of_second = sums_of_second.sum()
     with np.errstate(divide="ignore", invalid="ignore"):  # all of it in one block: no interval
         without = np.log((total_of_first - sums) / (total_of_second - sums_of_second))
-        half = _half(without, times, level)
+        half = _half(without, series_times, level)
         ratio = total_of_first / total_of_second
     return float(ratio * np.exp(-half)), float(ratio * np.exp(half))
 

@@ -173,7 +173,7 @@ class Weeks:
             for role, policy_name in zip(("now", "ref"), self.names, strict=True)
         ]
 
-    def _of_growth(self, start: str) -> str:
+    def _of_growth(self, beginning_words: str) -> str:
         """The sentence if a queue has no end."""
         clauses = []
         for policy_name, marked, queues in zip(self.names, self._marked, zip(*self.queues, strict=True), strict=True):
@@ -185,7 +185,10 @@ class Weeks:
                 f"under {marked} the queue grows without end: while it is long it keeps {busy} of the GPUs busy, "
                 f"and the jobs bring work for {load}"
             )
-        return f"{start} {'; '.join(clauses)}. How much later jobs end depends on how long one looks, so there is no ratio."
+        return (
+            f"{beginning_words} {'; '.join(clauses)}. How much later jobs end depends on how long one looks, so there "
+            "is no ratio."
+        )
 
     @property
     def source(self) -> str:
@@ -226,11 +229,11 @@ class Weeks:
         return self.html
 
 
-def _known(value: float) -> float | None:
+def _known(interval_end: float) -> float | None:
     """Return the value, or None if it is nan."""
-    if np.isnan(value):
+    if np.isnan(interval_end):
         return None
-    return value
+    return interval_end
 
 
 def enough(interval: MedianInterval) -> bool:

@@ -202,13 +202,13 @@ def plain(html: str) -> str:
     return unescape(re.sub("<[^>]*>", "", html))
 
 
-def _of_times(d: Difference) -> str:
+def _of_times(difference: Difference) -> str:
     """First sentence on the time to finish."""
-    policy_now, policy_before = d._marked
-    figure_now, figure_before = d._figures
-    under = d._beginning
-    job = _average(d)
-    direction = d._direction
+    policy_now, policy_before = difference._marked
+    figure_now, figure_before = difference._figures
+    under = difference._beginning
+    job = _average(difference)
+    direction = difference._direction
     if direction == "alone":
         return f"{under} the {job} is done after {figure_now}."
     if direction == "same":
@@ -223,10 +223,10 @@ def _of_times(d: Difference) -> str:
         return f"{under} the {job} is done after {figure_now}, under {policy_before} after {figure_before}: within 3 %."
     if direction in ("sooner", "less"):
         return (
-            f"{under} the {job} is done {times_of(d.value)} sooner than under {policy_before}: after {figure_now} "
+            f"{under} the {job} is done {times_of(difference.value)} sooner than under {policy_before}: after {figure_now} "
             f"instead of {figure_before}."
         )
-    longer = 1 / d.value
+    longer = 1 / difference.value
     if longer >= 1.95:
         much = f"{times_of(longer)} as long as"
     else:
@@ -234,97 +234,97 @@ def _of_times(d: Difference) -> str:
     return f"{under} the {job} takes {much} under {policy_before}: {figure_now} instead of {figure_before}."
 
 
-def _average(d: Difference) -> str:
+def _average(difference: Difference) -> str:
     """Say in words whose average it is."""
-    if d.of:
-        return f"average of the {count(d.jobs)} {d.of}"
+    if difference.of:
+        return f"average of the {count(difference.jobs)} {difference.of}"
     return AVERAGE
 
 
-def _of_amounts(d: Difference) -> str:
+def _of_amounts(difference: Difference) -> str:
     """First sentence on an amount."""
-    direction = d._direction
+    direction = difference._direction
     much = direction
-    if d.before:
-        ratio = d.now / d.before
+    if difference.before:
+        ratio = difference.now / difference.before
         much = f"{100 * abs(1 - ratio):.0f} % {direction}"
         if ratio >= 1.95:
             much = f"{times_of(ratio)} as much"
-    statement = f"{d.amount.words.replace(AVERAGE, _average(d))} {d._figures[0]}"
-    return _beside_before(d, d.amount.noun, statement, much)
+    statement = f"{difference.amount.words.replace(AVERAGE, _average(difference))} {difference._figures[0]}"
+    return _beside_before(difference, difference.amount.noun, statement, much)
 
 
-def _of_shares(d: Difference) -> str:
+def _of_shares(difference: Difference) -> str:
     """First sentence on a share of the jobs."""
-    jobs, state, noun = SHARES[d.measure]
-    if d.of:
-        jobs = f"{d.jobs:,} {jobs} {d.of}"
-    points = abs(100 * (d.now - d.before))
+    jobs, state, noun = SHARES[difference.measure]
+    if difference.of:
+        jobs = f"{difference.jobs:,} {jobs} {difference.of}"
+    points = abs(100 * (difference.now - difference.before))
     much = f"{points:.1f} points"
     if points >= 9.95:
         much = f"{points:.0f} points"
-    if d._direction == "less":
+    if difference._direction == "less":
         much += " fewer"
     else:
         much += " more"
-    return _beside_before(d, noun, f"{d._figures[0]} of the {jobs} are {state}", much)
+    return _beside_before(difference, noun, f"{difference._figures[0]} of the {jobs} are {state}", much)
 
 
-def _beside_before(d: Difference, noun: str, statement: str, much: str) -> str:
+def _beside_before(difference: Difference, noun: str, statement: str, much: str) -> str:
     """Write a statement of now beside the value of before, which differs by so `much`, as text."""
-    statement = f"{d._beginning} {statement}"
-    if d.kind == "alone":
+    statement = f"{difference._beginning} {statement}"
+    if difference.kind == "alone":
         return f"{statement}."
-    figure_now, figure_before = d._figures
-    both = f"{statement}, {d._preposition} {d._marked[1]} {figure_before}"
+    figure_now, figure_before = difference._figures
+    both = f"{statement}, {difference._preposition} {difference._marked[1]} {figure_before}"
     both_within = both[0].lower() + both[1:]
-    if d.kind == "same":
-        return f"No difference in {noun}: {figure_now} {d._preposition} both."
-    if d.kind == "none":
+    if difference.kind == "same":
+        return f"No difference in {noun}: {figure_now} {difference._preposition} both."
+    if difference.kind == "none":
         return f"No difference in {noun}: {both_within}."
-    if d.kind == "close":
+    if difference.kind == "close":
         return f"Too close to call: {both_within}."
-    if d.kind == "near":
+    if difference.kind == "near":
         return f"{both}."
     return f"{both}: {much}."
 
 
-def _ends(d: Difference) -> str:
+def _ends(difference: Difference) -> str:
     """Say in a text which jobs end sooner, and which later; or wait less, and longer."""
-    verb, _, later_words = TIMES[d.measure]
-    gain = _gain(d)
-    over = _over(d.later)
-    if not len(d.later.rows):
+    verb, _, later_words = TIMES[difference.measure]
+    gain = _gain(difference)
+    over = _over(difference.later)
+    if not len(difference.later.rows):
         return f'{gain} <b class="pay">Nobody pays</b>: no job {verb}s {over}{later_words}.'
-    falls = _fall(d.later, "; {} of the lost time falls on jobs that ", "; no kind of job stands out")
-    how = f"{span(d.later.mean)} {later_words}"
+    falls = _fall(difference.later, "; {} of the lost time falls on jobs that ", "; no kind of job stands out")
+    how = f"{span(difference.later.mean)} {later_words}"
     if over:
-        how = f"{over}{later_words}, by {span(d.later.mean)}"
-    return f"{gain} {_payers(d)}, {verb}ing {how} on average{falls}."
+        how = f"{over}{later_words}, by {span(difference.later.mean)}"
+    return f"{gain} {_payers(difference)}, {verb}ing {how} on average{falls}."
 
 
-def _gain(d: Difference) -> str:
+def _gain(difference: Difference) -> str:
     """Say in a sentence which jobs end sooner, or wait less."""
-    verb, less, _ = TIMES[d.measure]
-    moved = d.sooner
+    verb, less, _ = TIMES[difference.measure]
+    moved = difference.sooner
     over = _over(moved)
     if not len(moved.rows):
         return f"No job {verb}s {over}{less}."
     falls = _fall(moved, "; {} of it goes to jobs that ", "")
-    return f"{_gainers(d, verb)} {over}{less}, by {span(moved.mean)} on average{falls}."
+    return f"{_gainers(difference, verb)} {over}{less}, by {span(moved.mean)} on average{falls}."
 
 
-def _gainers(d: Difference, verb: str) -> str:
+def _gainers(difference: Difference, verb: str) -> str:
     """Say in words how many jobs end, or wait."""
-    gaining_jobs = len(d.sooner.rows)
-    if gaining_jobs == d.jobs == 1:
+    gaining_jobs = len(difference.sooner.rows)
+    if gaining_jobs == difference.jobs == 1:
         return f"The only job {verb}s"
-    if gaining_jobs == d.jobs:
+    if gaining_jobs == difference.jobs:
         return f"All jobs {verb}"
-    if d.sooner.share > NEARLY_EVERY:
+    if difference.sooner.share > NEARLY_EVERY:
         return f"Nearly all jobs {verb}"
-    if d.jobs <= 1000 or gaining_jobs >= 100:
-        return f"{percent(d.sooner.share)} of the jobs {verb}"
+    if difference.jobs <= 1000 or gaining_jobs >= 100:
+        return f"{percent(difference.sooner.share)} of the jobs {verb}"
     if gaining_jobs == 1:
         return f"1 job {verb}s"
     return f"{count(gaining_jobs)} {verb}"
@@ -337,29 +337,29 @@ def _over(moved: Moved) -> str:
     return ""
 
 
-def _becomes(d: Difference) -> str:
+def _becomes(difference: Difference) -> str:
     """Say in a text which jobs are late, or treated unfairly, under one of the two only."""
-    _, state, _ = SHARES[d.measure]
-    policy_now, policy_before = d._marked
-    gaining_jobs = len(d.sooner.rows)
+    _, state, _ = SHARES[difference.measure]
+    policy_now, policy_before = difference._marked
+    gaining_jobs = len(difference.sooner.rows)
     gain = ""
     if gaining_jobs == 1:
         gain = f"1 job is {state} only under {policy_before}. "
     elif gaining_jobs:
         gain = f"{count(gaining_jobs)} are {state} only under {policy_before}. "
-    if not len(d.later.rows):
+    if not len(difference.later.rows):
         return f'{gain}<b class="pay">Nobody pays</b>: no job is {state} only under {policy_now}.'
-    falls = _fall(d.later, "; {} of them ", "; no kind of job stands out")
-    return f"{gain}{_payers(d)}: {state} only under {policy_now}{falls}."
+    falls = _fall(difference.later, "; {} of them ", "; no kind of job stands out")
+    return f"{gain}{_payers(difference)}: {state} only under {policy_now}{falls}."
 
 
-def _payers(d: Difference) -> str:
+def _payers(difference: Difference) -> str:
     """Say in words how many jobs pay, as HTML."""
-    paying_jobs = len(d.later.rows)
+    paying_jobs = len(difference.later.rows)
     pay = "pay"
     if paying_jobs == 1:
         pay = "pays"
-    return f'<b class="pay">{count(paying_jobs)} {pay}</b> ({percent(d.later.share)})'
+    return f'<b class="pay">{count(paying_jobs)} {pay}</b> ({percent(difference.later.share)})'
 
 
 def _fall(moved: Moved, words: str, none: str) -> str:

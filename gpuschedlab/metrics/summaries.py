@@ -169,11 +169,11 @@ def _of_use(run) -> dict:
     }
 
 
-def _unless_nan(value):
+def _unless_nan(metric_value):
     """Return the value, or None if it is nan."""
-    if value != value:
+    if metric_value != metric_value:
         return None
-    return value
+    return metric_value
 
 
 def _check(source: str, censored, prices, speeds):

@@ -52,9 +52,9 @@ def time_mean(timeline, column: str) -> float:
     return _dot(np.asarray(timeline[column])[:-1], weights) / total_time
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
+def _dot(first_factor: np.ndarray, second_factor: np.ndarray) -> float:
     """Sum of products, by one thread: those of BLAS cost milliseconds to wake beside other work."""
-    return float((a * b).sum())
+    return float((first_factor * second_factor).sum())
 
 
 def makespan(run) -> float:

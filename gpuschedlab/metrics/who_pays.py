@@ -271,18 +271,18 @@ def counted(amount: Amount, now: float, before: float, names: tuple[str, str], w
     return Difference(verdict, amount, names, now, before, 0, ratio, low, high, NO_JOBS, NO_JOBS)
 
 
-def _ratio(before: float, now: float) -> float:
+def _ratio(total_before: float, total_now: float) -> float:
     """How many times a total of now that before is; inf if that of now is 0."""
-    if not now:
+    if not total_now:
         return np.inf
-    return before / now
+    return total_before / total_now
 
 
-def _jct(run, censored: bool, column: str = "") -> np.ndarray:
+def _jct(run, censored: bool, time_column: str = "") -> np.ndarray:
     """Return an array of the JCT (s) of each job, or of another time of it; nan if it is not known."""
     jobs = jobs_of(run)
-    if column:
-        seconds = jobs[column]
+    if time_column:
+        seconds = jobs[time_column]
     else:
         seconds = jobs["end"] - jobs["submit"]
     return np.where(known(jobs, censored), seconds, np.nan)

@@ -23,10 +23,10 @@ def _ascends(thresholds: tuple) -> bool:
     return all(lower < upper for lower, upper in itertools.pairwise(thresholds))
 
 
-def _ascending(k: dict) -> dict:
+def _ascending(knobs: dict) -> dict:
     """Return a dict of the sorted thresholds; too many are dropped, missing ones added tenfold apart, or in the widest gap."""
-    thresholds = sorted(set(k["thresholds"]))[: k["queues"] - 1] or [3250.0][: k["queues"] - 1]
-    while len(thresholds) < k["queues"] - 1:
+    thresholds = sorted(set(knobs["thresholds"]))[: knobs["queues"] - 1] or [3250.0][: knobs["queues"] - 1]
+    while len(thresholds) < knobs["queues"] - 1:
         if thresholds[-1] <= 1e7:
             added_threshold = thresholds[-1] * 10
         elif thresholds[0] >= 10:

@@ -33,26 +33,26 @@ def written(name: str, value) -> str:
     return f"{value:,.0f}"
 
 
-def _unit(name: str) -> str:
+def _unit(metric: str) -> str:
     """Return a text: the unit that is not in the cells, and an arrow to where better is."""
-    arrow = {"lower": "\u2193", "higher": "\u2191"}.get(METRICS[name].better, "")
-    if name == "seconds":
+    arrow = {"lower": "\u2193", "higher": "\u2191"}.get(METRICS[metric].better, "")
+    if metric == "seconds":
         arrow = ""
-    unit = METRICS[name].unit
-    if unit == "s" or name in SHARES:
+    unit = METRICS[metric].unit
+    if unit == "s" or metric in SHARES:
         unit = ""
     return f"{unit} {arrow}".strip()
 
 
-def _best(name: str, values: list) -> float | None:
+def _best(metric: str, metric_values: list) -> float | None:
     """Value to mark, when there is a better and a worse, and fewer than half share the best; otherwise None."""
-    metric_numbers = [metric_number for metric_number in values if metric_number is not None]
-    if not METRICS[name].better or name == "seconds" or len(metric_numbers) < 2:
+    metric_numbers = [metric_number for metric_number in metric_values if metric_number is not None]
+    if not METRICS[metric].better or metric == "seconds" or len(metric_numbers) < 2:
         return None
     best_number = max(metric_numbers)
-    if METRICS[name].better == "lower":
+    if METRICS[metric].better == "lower":
         best_number = min(metric_numbers)
-    sharing = sum(written(name, metric_number) == written(name, best_number) for metric_number in metric_numbers)
+    sharing = sum(written(metric, metric_number) == written(metric, best_number) for metric_number in metric_numbers)
     if sharing > len(metric_numbers) / 2:
         return None
     return best_number
@@ -136,32 +136,32 @@ def versions_sentence(runs: dict) -> str:
     return f"The numbers depend on the versions of {escape('; '.join(lists))}. "
 
 
-def _words(value) -> str:
+def _words(setting) -> str:
     """Write a knob or setting in a few words."""
-    if isinstance(value, dict):
+    if isinstance(setting, dict):
         return (
             ", ".join(
                 f"{escape(str(setting_name))} = {_words(setting_value)}"
-                for setting_name, setting_value in value.items()
+                for setting_name, setting_value in setting.items()
             )
             or "none"
         )
-    if isinstance(value, tuple | list):
-        return ", ".join(_words(setting_value) for setting_value in value)
-    if isinstance(value, float):
-        return f"{value:,.6g}"
-    setting_text = str(value)
+    if isinstance(setting, tuple | list):
+        return ", ".join(_words(setting_value) for setting_value in setting)
+    if isinstance(setting, float):
+        return f"{setting:,.6g}"
+    setting_text = str(setting)
     if len(setting_text) > 300:
         setting_text = setting_text[:297] + "..."
     return escape(setting_text)
 
 
-def _words_table(caption: str, heads: list[str], rows: list[list]) -> str:
+def _words_table(caption: str, column_heads: list[str], named_rows: list[list]) -> str:
     """Table of words; the first cell of a row is its name."""
-    head_html = "".join(f'<th scope="col">{escape(column_head)}</th>' for column_head in heads)
+    head_html = "".join(f'<th scope="col">{escape(column_head)}</th>' for column_head in column_heads)
     body_html = "".join(
         f'<tr><th scope="row">{escape(row_name)}</th>{"".join(f"<td>{_words(setting_value)}</td>" for setting_value in settings)}</tr>'
-        for row_name, *settings in rows
+        for row_name, *settings in named_rows
     )
     return f'<table class="words"><caption>{caption}</caption><thead><tr>{head_html}</tr></thead><tbody>{body_html}</tbody></table>'
 

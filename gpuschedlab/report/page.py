@@ -58,11 +58,11 @@ def _with_logarithmic_queues(drawing: Drawing) -> Drawing:
     return drawing._replace(data=queue_traces, layout=drawing.layout | {"yaxis": axis})
 
 
-def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
+def _html(anchor: str, drawings: list[Drawing], policy_names: list[str]) -> str:
     """Return HTML of the figure of a section of the page, with a choice of the run if it has one for each."""
     choice = ""
     if len(drawings) > 1:
-        options = "".join(f"<option>{escape(policy_name)}</option>" for policy_name in names)
+        options = "".join(f"<option>{escape(policy_name)}</option>" for policy_name in policy_names)
         choose = f'<label for="{anchor}-choice">Policy</label><select id="{anchor}-choice">{options}</select>'
         choice = f'<p class="screen">{choose}</p>'
     # JSON that may stand in a script element.

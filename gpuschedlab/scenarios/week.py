@@ -160,7 +160,7 @@ class Week(Played, Recipe):
             return week_of(alone, seed), None
         return with_past(self._generated(seed, days_in(self.before) or 0.0), 0.0, self.before)
 
-    def _generated(self, seed: int, before: float) -> pl.DataFrame:
+    def _generated(self, seed: int, days_before: float) -> pl.DataFrame:
         """Generate a trace (frame), some days more of it; if it is exact, the others have just the load requested."""
         measured = bend(self.calibration or load_preset(self.preset), self.shape)
         amount = self.amount.knobs
@@ -168,13 +168,13 @@ class Week(Played, Recipe):
         wanted = amount["jobs"]
         load = amount["load"]
         gpus = self.conditions.gpus or self.machines.total_gpus
-        amount |= {"days": span + before} | ({} if load is None else {"cluster_gpus": gpus})
+        amount |= {"days": span + days_before} | ({} if load is None else {"cluster_gpus": gpus})
         exact = self.exact and wanted and load
-        jobs = wanted and wanted * (span + before) / span
+        jobs = wanted and wanted * (span + days_before) / span
         # Weeks differ, so how many jobs the last days get is known only once they are made.
-        for _ in range(2 if before and exact else 1):
+        for _ in range(2 if days_before and exact else 1):
             trace = generate(measured, **amount | {"jobs": jobs and round(jobs)}, rng=seed % SEEDS)
-            played = trace.filter(pl.col("submit") >= before * DAY)
+            played = trace.filter(pl.col("submit") >= days_before * DAY)
             jobs = jobs and jobs * wanted / max(played.height, 1)
         work = float((played["gpus"] * played["duration"]).sum())
         return trace.with_columns(pl.col("duration") * (load * gpus * span * DAY / work)) if exact and work else trace
@@ -225,8 +225,8 @@ def bend(calibration: Calibration, shape: Shape) -> Calibration:
     return replace(calibration, arrivals=arrivals, marks=marks)
 
 
-def _tuple(values: np.ndarray) -> tuple:
-    return tuple(float(calibrated_value) for calibrated_value in values)
+def _tuple(calibrated_values: np.ndarray) -> tuple:
+    return tuple(float(calibrated_value) for calibrated_value in calibrated_values)
 
 
 @dataclass(frozen=True)

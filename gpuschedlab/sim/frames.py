@@ -228,9 +228,9 @@ def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Clust
     return pl.concat(limited_pools).sort("time", maintain_order=True)
 
 
-def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.DataFrame:
+def _limited(pools, gpus, start, end, cluster, type_number: int, now: float) -> pl.DataFrame:
     """Return a frame of the reservations of one type, anew at each of their rows and of the outages."""
-    outages = [outage for outage in cluster.events if cluster.node_type[outage.node] == kind]
+    outages = [outage for outage in cluster.events if cluster.node_type[outage.node] == type_number]
     pool_instants = {
         *pools["time"].to_list(),
         *(outage_time for outage in outages for outage_time in (outage.start, outage.end) if outage_time <= now),
@@ -245,20 +245,20 @@ def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.Data
             asked_gpus[pool_changes[next_change][1]] = pool_changes[next_change][2]
             next_change += 1
         down = {outage.node for outage in outages if outage.start <= pool_instant < outage.end}
-        up = cluster.capacity[kind] - sum(int(cluster.node_gpus[down_node]) for down_node in down)
+        up = cluster.capacity[type_number] - sum(int(cluster.node_gpus[down_node]) for down_node in down)
         over = sum(asked_gpus.values()) - (up - float(gpus[(start <= pool_instant) & (pool_instant < end)].sum()))
         for pool_name in sorted(asked_gpus):
             lost = min(asked_gpus[pool_name], over) if over > NOTHING else 0.0
             over -= lost
             if logged_gpus.get(pool_name, 0.0) != asked_gpus[pool_name] - lost:
                 logged_gpus[pool_name] = asked_gpus[pool_name] - lost
-                pool_rows.append((pool_instant, pool_name, cluster.gpu_types[kind], logged_gpus[pool_name]))
+                pool_rows.append((pool_instant, pool_name, cluster.gpu_types[type_number], logged_gpus[pool_name]))
     return pl.DataFrame(pool_rows, schema=POOLS, orient="row").select(pools.columns)
 
 
-def _null(values: np.ndarray) -> pl.Series:
+def _null(numbers: np.ndarray) -> pl.Series:
     """Return numbers as a polars Series, null if they are negative."""
-    return pl.Series(np.maximum(values, 0)).set(pl.Series(values < 0), None)
+    return pl.Series(np.maximum(numbers, 0)).set(pl.Series(numbers < 0), None)
 
 
 class Made:

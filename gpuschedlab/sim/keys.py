@@ -55,13 +55,13 @@ def _check_class(cls: type):
         _check_key(cls, "standing", ("now", "usage", "tree", "knobs"))
 
 
-def _check_key(cls: type, name: str, arguments: tuple[str, ...]):
+def _check_key(cls: type, key_name: str, arguments: tuple[str, ...]):
     """Check the visible parts of a key before it is compiled: how it is called, and which fields it reads."""
-    where = f"{cls.__name__}.{name}"
-    static_key = inspect.getattr_static(cls, name)
+    where = f"{cls.__name__}.{key_name}"
+    static_key = inspect.getattr_static(cls, key_name)
     if not isinstance(static_key, staticmethod):
         raise PolicyError(
-            f"{where} is no static method; expected @staticmethod above `def {name}({', '.join(arguments)})`, without self."
+            f"{where} is no static method; expected @staticmethod above `def {key_name}({', '.join(arguments)})`, without self."
         )
     code = getattr(getattr(static_key.__func__, "py_func", static_key.__func__), "__code__", None)
     if code is None:

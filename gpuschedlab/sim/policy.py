@@ -70,19 +70,19 @@ class Policy(Knobbed):
         """Name in tables, a string."""
         return type(self).__name__
 
-    def _number(self, name: str) -> float:
+    def _number(self, rule_name: str) -> float:
         """Return an attribute that is a number (float), checked against LIMITS."""
-        rule_value = getattr(self, name)
-        low, high, expected = LIMITS[name]
+        rule_value = getattr(self, rule_name)
+        low, high, expected = LIMITS[rule_name]
         if not isinstance(rule_value, int | float | np.number) or not low <= rule_value <= high:
-            raise PolicyError(f"{self.name}.{name}: found {rule_value!r}; expected {expected}.")
+            raise PolicyError(f"{self.name}.{rule_name}: found {rule_value!r}; expected {expected}.")
         return float(rule_value)
 
-    def _flag(self, name: str) -> bool:
+    def _flag(self, rule_name: str) -> bool:
         """Return an attribute that is true or false, a bool."""
-        rule_flag = getattr(self, name)
+        rule_flag = getattr(self, rule_name)
         if not isinstance(rule_flag, bool | np.bool_):
-            raise PolicyError(f"{self.name}.{name}: found {rule_flag!r}; expected True or False.")
+            raise PolicyError(f"{self.name}.{rule_name}: found {rule_flag!r}; expected True or False.")
         return bool(rule_flag)
 
     def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:

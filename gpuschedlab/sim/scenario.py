@@ -195,11 +195,11 @@ class Scenario:
 
         return part_of(self, first, count, pace)
 
-    def _once(self, name: str, make: Callable):
+    def _once(self, part_name: str, make: Callable):
         """Return something that follows from all parts but `ENDS`, made once for this scenario and its twins."""
-        if name not in self._common:
-            self._common[name] = make()
-        return self._common[name]
+        if part_name not in self._common:
+            self._common[part_name] = make()
+        return self._common[part_name]
 
     def _settle(self):
         """Check all parts again if the trace was changed in place since they were checked; values that followed from them are forgotten."""

@@ -190,20 +190,20 @@ def _checked(frame):
     return frame
 
 
-def _codes(frame, kind):
+def _codes(frame, type_of_row):
     """Return an array (rows,) of the codes of the frame's configurations, and a dict of the shapes among them."""
     nodes, gpus = (frame[column_name].fill_null(ANY).to_numpy() for column_name in ("n_nodes", "n_gpus"))
-    code = config_codes(kind, nodes, gpus)
+    code = config_codes(type_of_row, nodes, gpus)
     placed = frame["placement"].is_not_null().to_numpy()
     if not placed.any():
         return code, {}
-    code[placed], shapes = _shape_codes(kind[placed], frame["placement"].filter(placed))
+    code[placed], shapes = _shape_codes(type_of_row[placed], frame["placement"].filter(placed))
     return code, shapes
 
 
-def _shape_codes(kind, placement):
+def _shape_codes(type_of_row, placement):
     """Return an array of codes of placements such as 431 or 16,8 on types, and a dict {code: (type, placement)}."""
-    placements = pl.DataFrame({"kind": kind, "text": placement})
+    placements = pl.DataFrame({"kind": type_of_row, "text": placement})
     unique = placements.unique(maintain_order=True)
     if len(wrong_placements := unique.filter(~pl.col("text").str.contains(r"^([1-9]+|[1-9]\d*(,[1-9]\d*)+)$"))):
         raise SpeedError(
@@ -231,19 +231,19 @@ def _shape_codes(kind, placement):
     return joined["code"].to_numpy(), shapes
 
 
-def _check_segments(models, owner, row, lengths, progress, seg_first, seg_end):
+def _check_segments(models, owner, rate_row, lengths, progress, seg_first, seg_end):
     """Raise SpeedError unless all configurations of a model have the same progress segments."""
     wanted = np.diff(seg_first)[owner]
     bad = lengths != wanted
     if not bad.any():
-        offset = np.arange(len(progress)) - np.repeat(row, lengths)
+        offset = np.arange(len(progress)) - np.repeat(rate_row, lengths)
         same = progress == seg_end[np.repeat(seg_first[owner], lengths) + offset]
         # A configuration given twice looks like one with twice the segments, none of them longer than the last.
         same[1:] &= (offset[1:] == 0) | (progress[1:] > progress[:-1])
-        bad = ~np.logical_and.reduceat(same, row)
+        bad = ~np.logical_and.reduceat(same, rate_row)
     if bad.any():
         bad_entry = np.flatnonzero(bad)[0]
-        ends = progress[row[bad_entry] : row[bad_entry] + lengths[bad_entry]]
+        ends = progress[rate_row[bad_entry] : rate_row[bad_entry] + lengths[bad_entry]]
         raise SpeedError(
             f"Speeds: model {models[owner[bad_entry]]!r} has a configuration with {lengths[bad_entry]} progress rows up to "
             f"{ends[-1]:g}; expected the {wanted[bad_entry]} of its first configuration. Give all of a model's "

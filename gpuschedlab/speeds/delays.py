@@ -134,9 +134,9 @@ def _named(pairs, of_kind: str = "") -> dict:
         ) from error
 
 
-def _check_kinds(kinds: dict[str, dict[str, float]]) -> None:
+def _check_kinds(seconds_by_kind: dict[str, dict[str, float]]) -> None:
     """Raise SpeedError unless all names are texts and all times finite seconds."""
-    for start_kind, seconds_of_models in kinds.items():
+    for start_kind, seconds_of_models in seconds_by_kind.items():
         if not isinstance(start_kind, str) or not start_kind:
             raise SpeedError(f"Delays.kinds: found kind {start_kind!r}; expected a name, such as 'warm'.")
         if not seconds_of_models:

@@ -23,12 +23,12 @@ class Places(dict):
             self._keep(configurations_key, find_places(speeds, *configurations))
         return self[configurations_key]
 
-    def _keep(self, key: bytes, places: np.ndarray | None):
+    def _keep(self, configurations_key: bytes, places: np.ndarray | None):
         """Keep an entry; the oldest are dropped."""
-        self.pop(key, None)
+        self.pop(configurations_key, None)
         while len(self) >= TEMPLATES:
             self.pop(next(iter(self)))
-        self[key] = places
+        self[configurations_key] = places
 
 
 def _key(arrays) -> bytes:

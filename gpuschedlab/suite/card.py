@@ -116,13 +116,13 @@ def _page(standing: Standing) -> str:
     )
 
 
-def _section(standing: Standing, policy: str, about: dict) -> str:
+def _section(standing: Standing, policy: str, task_of_name: dict) -> str:
     """HTML of a policy: its sentences, and a table with a row for each task."""
     beside = (f"from {rival_name}" for rival_name in (*BESIDE, "the specialist"))
     column_heads = ("task", "what is special", "what counts", "value", *beside, "above the bound")
     task_rows = []
     for task_row in standing.rows(policy):
-        task = about[task_row["task"]]
+        task = task_of_name[task_row["task"]]
         differences = task_row["others"]
         metric = task_row["metric"]
         behind = [difference(metric, differences.get(rival_name)) for rival_name in (*BESIDE, task.specialist, "bound")]

@@ -85,9 +85,9 @@ def _why_no_helios() -> str:
 
 
 @cache
-def _helios(name: str) -> pl.DataFrame:
+def _helios(cluster_name: str) -> pl.DataFrame:
     """Return a frame of the jobs of a cluster of Helios with at most 64 GPUs."""
-    trace = read("helios", helios_folder() / name)
+    trace = read("helios", helios_folder() / cluster_name)
     return trace.filter(pl.col("gpus") <= 64).drop(
         [column_name for column_name in ("model", "gpu_type") if column_name in trace.columns]
     )

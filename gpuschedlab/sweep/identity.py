@@ -84,52 +84,52 @@ def _digest_of(frame: pl.DataFrame) -> str:
     return validated.derived["digest"]
 
 
-def _plain(value):
+def _plain(hashed):
     """Return a value as JSON holds it (dict, list, text, number); nothing in it depends on the process."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, list | tuple):
-        return [_plain(hashed_value) for hashed_value in value]
-    if isinstance(value, dict):
+    if hashed is None or isinstance(hashed, bool | int | float | str):
+        return hashed
+    if isinstance(hashed, np.generic):
+        return hashed.item()
+    if isinstance(hashed, list | tuple):
+        return [_plain(hashed_value) for hashed_value in hashed]
+    if isinstance(hashed, dict):
         return {
             "map": sorted(
-                ([str(mapped_key), _plain(hashed_value)] for mapped_key, hashed_value in value.items()),
+                ([str(mapped_key), _plain(hashed_value)] for mapped_key, hashed_value in hashed.items()),
                 key=lambda pair: pair[0],
             )
         }
-    if isinstance(value, set | frozenset):
-        return {"set": sorted(json.dumps(_plain(hashed_value)) for hashed_value in value)}
-    if isinstance(value, pl.DataFrame):
-        return {"frame": _digest_of(value)}
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return {"array": [str(value.dtype), list(value.shape), _hash(np.ascontiguousarray(value).tobytes())]}
-    if isinstance(value, type):
-        return {"class": f"{value.__module__}.{value.__qualname__}", "code": _code(value)}
-    if is_dataclass(value):
-        return {"of": _plain(type(value)), "holds": _plain(_held(value))}
-    if hasattr(value, "__code__"):
-        closure_values = [closure_cell.cell_contents for closure_cell in value.__closure__ or ()]
+    if isinstance(hashed, set | frozenset):
+        return {"set": sorted(json.dumps(_plain(hashed_value)) for hashed_value in hashed)}
+    if isinstance(hashed, pl.DataFrame):
+        return {"frame": _digest_of(hashed)}
+    if isinstance(hashed, np.ndarray) and hashed.dtype != object:
+        return {"array": [str(hashed.dtype), list(hashed.shape), _hash(np.ascontiguousarray(hashed).tobytes())]}
+    if isinstance(hashed, type):
+        return {"class": f"{hashed.__module__}.{hashed.__qualname__}", "code": _code(hashed)}
+    if is_dataclass(hashed):
+        return {"of": _plain(type(hashed)), "holds": _plain(_held(hashed))}
+    if hasattr(hashed, "__code__"):
+        closure_values = [closure_cell.cell_contents for closure_cell in hashed.__closure__ or ()]
         return {
-            "function": _bytecode(value.__code__),
-            "holds": _plain([list(value.__defaults__ or ()), closure_values]),
+            "function": _bytecode(hashed.__code__),
+            "holds": _plain([list(hashed.__defaults__ or ()), closure_values]),
         }
-    if hasattr(value, "save_raw"):  # a trained booster, by its trees
-        return {"booster": _hash(bytes(value.save_raw("ubj")))}
-    if isinstance(value, PurePath):
-        return {"path": str(value)}
-    return {"pickle": _hash(pickle.dumps(value, protocol=5))}
+    if hasattr(hashed, "save_raw"):  # a trained booster, by its trees
+        return {"booster": _hash(bytes(hashed.save_raw("ubj")))}
+    if isinstance(hashed, PurePath):
+        return {"path": str(hashed)}
+    return {"pickle": _hash(pickle.dumps(hashed, protocol=5))}
 
 
-def _held(value) -> dict:
+def _held(instance) -> dict:
     """Return a dict of the fields of a dataclass, and of its learnt state (attributes that end in an underscore)."""
     learnt = {
         attribute: learnt_value
-        for attribute, learnt_value in getattr(value, "__dict__", {}).items()
+        for attribute, learnt_value in getattr(instance, "__dict__", {}).items()
         if attribute.endswith("_") and not attribute.startswith("_")
     }
-    return {value_field.name: getattr(value, value_field.name) for value_field in fields(value)} | learnt
+    return {value_field.name: getattr(instance, value_field.name) for value_field in fields(instance)} | learnt
 
 
 def _hash(raw: bytes) -> str:

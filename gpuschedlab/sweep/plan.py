@@ -203,43 +203,45 @@ def grid(policy, **values) -> list:
     return [base.with_knobs(**full) for full in allowed.values()]
 
 
-def _values(who: str, info: KnobInfo, knob_values) -> list:
+def _values(who: str, knob_info: KnobInfo, knob_values) -> list:
     """Return a list of the values of one knob, checked."""
-    where = f"grid: {who}.{info.name}"
-    if isinstance(knob_values, str) and knob_values == "all" and info.knob.choices:
-        return list(info.knob.choices)
+    where = f"grid: {who}.{knob_info.name}"
+    if isinstance(knob_values, str) and knob_values == "all" and knob_info.knob.choices:
+        return list(knob_info.knob.choices)
     if isinstance(knob_values, int) and not isinstance(knob_values, bool):
-        return _steps(where, info, knob_values)
+        return _steps(where, knob_info, knob_values)
     if not isinstance(knob_values, list | tuple | range | np.ndarray) or not len(knob_values):
-        way_to_give_values = '"all"' if info.knob.choices else "a number of steps"
+        way_to_give_values = '"all"' if knob_info.knob.choices else "a number of steps"
         raise PolicyError(
-            f"{where}: found {knob_values!r}; expected {way_to_give_values}, or a list of values ({info.describe()})."
+            f"{where}: found {knob_values!r}; expected {way_to_give_values}, or a list of values ({knob_info.describe()})."
         )
     checked_values = []
     for knob_value in knob_values.tolist() if isinstance(knob_values, np.ndarray) else knob_values:
-        if info.kind == "floats":
+        if knob_info.kind == "floats":
             knob_value = (
                 tuple(float(number) for number in knob_value)
                 if isinstance(knob_value, list | tuple)
                 else (float(knob_value),)
             )
-        if problem := info.problem(knob_value):
-            raise info.raises(f"{where}: found {knob_value!r}; {problem}.")
-        number_type = {"int": int, "float": float}.get(info.kind)
+        if problem := knob_info.problem(knob_value):
+            raise knob_info.raises(f"{where}: found {knob_value!r}; {problem}.")
+        number_type = {"int": int, "float": float}.get(knob_info.kind)
         checked_values.append(knob_value if number_type is None or knob_value is None else number_type(knob_value))
     return checked_values
 
 
-def _steps(where: str, info: KnobInfo, count: int) -> list:
+def _steps(where: str, knob_info: KnobInfo, step_count: int) -> list:
     """Return a list of values from lowest to highest on the knob's own scale."""
-    if info.knob.choices:
+    if knob_info.knob.choices:
         raise PolicyError(
-            f'{where}: found {count} steps of a choice; expected "all", or a list of {info.knob.choices}.'
+            f'{where}: found {step_count} steps of a choice; expected "all", or a list of {knob_info.knob.choices}.'
         )
-    if count < 2:
-        raise PolicyError(f"{where}: found {count} steps; expected 2 or more, or a list such as [{info.default!r}].")
-    space = np.geomspace if info.knob.log else np.linspace
-    knob_steps = [float(knob_step) for knob_step in space(info.knob.low, info.knob.high, count)]
-    if info.kind == "floats":
-        return [info.clip((knob_step,)) for knob_step in knob_steps]
-    return list(dict.fromkeys(info.clip(knob_step) for knob_step in knob_steps))
+    if step_count < 2:
+        raise PolicyError(
+            f"{where}: found {step_count} steps; expected 2 or more, or a list such as [{knob_info.default!r}]."
+        )
+    space = np.geomspace if knob_info.knob.log else np.linspace
+    knob_steps = [float(knob_step) for knob_step in space(knob_info.knob.low, knob_info.knob.high, step_count)]
+    if knob_info.kind == "floats":
+        return [knob_info.clip((knob_step,)) for knob_step in knob_steps]
+    return list(dict.fromkeys(knob_info.clip(knob_step) for knob_step in knob_steps))

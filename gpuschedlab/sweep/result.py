@@ -193,7 +193,7 @@ def varied(plan) -> dict[str, dict]:
 _TYPES = {"float": pl.Float64, "int": pl.Int64, "bool": pl.Boolean}
 
 
-def _frame(rows: list[dict], stored_metrics: dict[str, dict], knobs: dict) -> pl.DataFrame:
+def _frame(sweep_rows: list[dict], stored_metrics: dict[str, dict], knobs: dict) -> pl.DataFrame:
     """Return a frame with one row for each finished cell; knobs that are tuples or choices are text."""
 
     def value_of(about_knob: dict, sweep_row: dict):
@@ -207,18 +207,22 @@ def _frame(rows: list[dict], stored_metrics: dict[str, dict], knobs: dict) -> pl
         stored_metrics[sweep_row["cell"]]
         | {column_name: sweep_row[column_name] for column_name in NAMES if sweep_row.get(column_name) is not None}
         | {knob_column: value_of(about_knob, sweep_row) for knob_column, about_knob in knobs.items()}
-        for sweep_row in rows
+        for sweep_row in sweep_rows
         if sweep_row["cell"] in stored_metrics
     ]
     return pl.DataFrame(finished_cells, schema=schema, orient="row")
 
 
-def _word(row: dict, knobs: dict) -> str:
+def _word(sweep_row: dict, knobs: dict) -> str:
     """Label of a row."""
     knob_settings = [
-        f"{knob_column}={knob_word(row['knobs'][about_knob['name']])}"
+        f"{knob_column}={knob_word(sweep_row['knobs'][about_knob['name']])}"
         for knob_column, about_knob in knobs.items()
-        if about_knob["name"] in row["knobs"]
+        if about_knob["name"] in sweep_row["knobs"]
     ]
-    where = [row["scenario"], *([row["cluster"]] if row["cluster"] else []), f"seed {row['seed']}"]
-    return " ".join([row["policy"], *knob_settings, "on", ", ".join(where)])
+    where = [
+        sweep_row["scenario"],
+        *([sweep_row["cluster"]] if sweep_row["cluster"] else []),
+        f"seed {sweep_row['seed']}",
+    ]
+    return " ".join([sweep_row["policy"], *knob_settings, "on", ", ".join(where)])

@@ -54,7 +54,7 @@ def cross(traces, clusters, *, speeds=None, estimator=None, delays=None, until: 
     return crossed_scenarios
 
 
-def _pair(trace, cluster, cluster_name: str, speeds, parts: dict, seed: int):
+def _pair(trace, cluster, cluster_name: str, speeds, scenario_parts: dict, seed: int):
     """Return the `Scenario` of a seed; if the trace is made by the workers, the recipe of one."""
     cluster = cluster(seed) if callable(cluster) else cluster
     if not isinstance(cluster, Cluster):
@@ -62,7 +62,7 @@ def _pair(trace, cluster, cluster_name: str, speeds, parts: dict, seed: int):
             f"sweep, cluster {cluster_name!r}: found {type(cluster).__name__}; expected a Cluster, or a function of a "
             "seed that makes one."
         )
-    pair = OnCluster(trace, cluster, speeds=speeds(cluster) if callable(speeds) else speeds, **parts)
+    pair = OnCluster(trace, cluster, speeds=speeds(cluster) if callable(speeds) else speeds, **scenario_parts)
     return pair if is_recipe(trace) else pair(seed)
 
 

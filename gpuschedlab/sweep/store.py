@@ -165,17 +165,17 @@ class Store:
         }
 
 
-def _as_declared(value, dtype):
+def _as_declared(cell_value, dtype):
     """Return the value of a cell's field, an int or a float, in the type of JSON that stands for its column's type."""
-    if value is None or dtype == pl.String:
-        return value
-    return int(value) if dtype == pl.Int64 else float(value)
+    if cell_value is None or dtype == pl.String:
+        return cell_value
+    return int(cell_value) if dtype == pl.Int64 else float(cell_value)
 
 
-def _asked(row: dict) -> str:
+def _asked(sweep_row: dict) -> str:
     """Return a text of a row of a sweep without its cell's key: policy, scenario, seed and knobs."""
     return json.dumps(
-        {row_field: row_value for row_field, row_value in row.items() if row_field != "cell"}, sort_keys=True
+        {row_field: row_value for row_field, row_value in sweep_row.items() if row_field != "cell"}, sort_keys=True
     )
 
 

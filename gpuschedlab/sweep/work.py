@@ -76,7 +76,7 @@ def _scenario_of(cell_inputs: Given, source) -> Scenario:
     return scenario if scenario.seed == cell_inputs.seed else scenario.replace(seed=cell_inputs.seed)
 
 
-def _computed(key: str, cell_inputs: Given, scenario: Scenario, keep_runs: bool, add_up: bool) -> Outcome:
+def _computed(cell_key: str, cell_inputs: Given, scenario: Scenario, keep_runs: bool, add_up: bool) -> Outcome:
     """Run a cell's policy in its scenario, measure, and return the `Outcome`."""
     from gpuschedlab.metrics import summary
 
@@ -93,12 +93,14 @@ def _computed(key: str, cell_inputs: Given, scenario: Scenario, keep_runs: bool,
 
         books = books_add_up(run, scenario, simulation.policy, most=200) or ""
     if not keep_runs:
-        return Outcome(key, metrics, seconds=seconds, labels=labels, books=books)
+        return Outcome(cell_key, metrics, seconds=seconds, labels=labels, books=books)
     # Two runs of a cell must be the same bytes: the time that they took is kept apart.
     untimed = run.rounds.with_columns(pl.lit(None, pl.Float64).alias(info_name) for info_name in ("seconds", "solving"))
     info = {info_name: info_value for info_name, info_value in run.info.items() if info_name != "seconds"}
     rounds = tuple(run.rounds["seconds"].to_list())
-    return Outcome(key, metrics, replace(run, rounds=untimed, info=info), seconds, rounds, labels=labels, books=books)
+    return Outcome(
+        cell_key, metrics, replace(run, rounds=untimed, info=info), seconds, rounds, labels=labels, books=books
+    )
 
 
 def _opened(source) -> Scenario:
@@ -107,13 +109,13 @@ def _opened(source) -> Scenario:
     return worker_scenario() if callable(worker_scenario) else copy.copy(worker_scenario)
 
 
-def _once(key: tuple, make):
+def _once(memory_key: tuple, make):
     """Return the result of `make`, any object, from the last time if that is not long ago."""
-    if key not in _held:
-        _held[key] = make()
+    if memory_key not in _held:
+        _held[memory_key] = make()
         while len(_held) > 2 * HELD:
             _held.popitem(last=False)
-    return _held[key]
+    return _held[memory_key]
 
 
 def forget():

@@ -87,15 +87,15 @@ def _alike(problem: MultipleChoice, job, config) -> tuple[np.ndarray, np.ndarray
     return alike, np.unique(alike, return_index=True)[1]
 
 
-def _program(problem: MultipleChoice, alike, first, job, config) -> Program:
+def _program(problem: MultipleChoice, alike, first_of_class, job, config) -> Program:
     """Return the `Program` of how many jobs of each class get each of its cells."""
-    classes = len(first)
+    classes = len(first_of_class)
     types = len(problem.capacity)
     members = np.bincount(alike, minlength=classes).astype(float)
     return Program(
         problem.utility[job, config],
         cell_rows(alike[job], classes + problem.kinds[config], problem.gpus[config], classes + types),
-        np.concatenate([np.where(problem.mandatory[first], members, -np.inf), np.full(types, -np.inf)]),
+        np.concatenate([np.where(problem.mandatory[first_of_class], members, -np.inf), np.full(types, -np.inf)]),
         np.concatenate([members, problem.capacity]),
         upper=members[alike[job]],
         integrality=True,

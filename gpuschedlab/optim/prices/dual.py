@@ -65,15 +65,15 @@ def search_prices(v, configs, hulls, warm, gap, most) -> PriceSearch:
 
 
 @njit
-def _build_hulls(v, configs):
+def _build_hulls(utility, configs):
     """Return a tuple of the fields of the `Hulls` of all jobs and types."""
-    job_count = v.shape[0]
+    job_count = utility.shape[0]
     config_order = configs.order
     starts = configs.starts
     gpus = configs.gpus
     types = starts.shape[0] - 1
-    hull = np.empty(v.shape, np.int32)
-    slope = np.empty(v.shape)
+    hull = np.empty(utility.shape, np.int32)
+    slope = np.empty(utility.shape)
     hull_sizes = np.zeros((job_count, types), np.int32)
     for job in range(job_count):
         for gpu_type in range(types):
@@ -81,7 +81,7 @@ def _build_hulls(v, configs):
             vertex = 0
             top = 0.0
             for config in range(base, starts[gpu_type + 1]):
-                config_value = v[job, config_order[config]]
+                config_value = utility[job, config_order[config]]
                 if not config_value > top or gpus[config] > configs.capacity[gpu_type]:  # nan, too
                     continue
                 while True:
@@ -89,7 +89,7 @@ def _build_hulls(v, configs):
                     g0 = 0.0
                     if vertex > 0:
                         last_vertex = hull[job, base + vertex - 1]
-                        v0 = v[job, config_order[last_vertex]]
+                        v0 = utility[job, config_order[last_vertex]]
                         g0 = gpus[last_vertex]
                     dg = gpus[config] - g0
                     config_slope = np.inf
@@ -161,10 +161,10 @@ def evaluate(v, configs, hulls, prices, assignment):
 
 
 @njit
-def _enter(B, rhs, basis, column, index):
+def _enter(B, rhs, basis, entering_column, entering_index):
     """Pivot a column into the basis (B its inverse, rhs its values) and return True; False if nothing limits it."""
     basis_size = rhs.shape[0]
-    step = B @ column
+    step = B @ entering_column
     leaving_row = -1
     smallest_ratio = np.inf
     for basis_row in range(basis_size):
@@ -187,18 +187,18 @@ def _enter(B, rhs, basis, column, index):
     for basis_column in range(basis_size):
         B[leaving_row, basis_column] /= pivot
     rhs[leaving_row] /= pivot
-    basis[leaving_row] = index
+    basis[leaving_row] = entering_index
     return True
 
 
 @njit
-def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
+def _solve_master(B, rhs, basis, pool, pool_count, tolerance, duals):
     """Let in known columns (a slack t, or types + k for answer k of the pool) until none gains; fills the duals."""
     basis_size = rhs.shape[0]
     types = rhs.shape[0] - 1
     master_column = np.empty(rhs.shape[0])
     for _ in range(
-        20 * (basis_size + count)
+        20 * (basis_size + pool_count)
     ):  # degenerate pivots could go round in a circle; any prices give a valid bound
         duals[:] = 0.0
         for basis_row in range(basis_size):
@@ -210,7 +210,7 @@ def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
             if -duals[gpu_type] > best_gain:
                 best_gain = -duals[gpu_type]
                 enter = gpu_type
-        for pool_column in range(count):
+        for pool_column in range(pool_count):
             paid = (duals[:types] * pool[pool_column, :types]).sum()
             gain = pool[pool_column, types] - duals[types] - paid
             if gain > best_gain:
@@ -229,7 +229,7 @@ def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
 
 
 @njit
-def _search_prices(v, configs, hulls, warm, gap, most):
+def _search_prices(utility, configs, hulls, warm, gap, most_evaluations):
     """Return a tuple of the fields of the `PriceSearch` of some jobs."""
     # The master has a row a type and one for convexity; its columns are the answers of `evaluate`. New columns are
     # asked for half-way between the best prices so far and the master's (Wentges, 1997), which makes warm prices worth
@@ -240,19 +240,19 @@ def _search_prices(v, configs, hulls, warm, gap, most):
     capacity = configs.capacity
     types = capacity.shape[0]
     basis_size = types + 1
-    pool = np.zeros((most + 1, basis_size))  # GPUs by type, then value; answer 0 gives nothing to anybody
-    tried = np.full((most + 1, types), 1e300)
+    pool = np.zeros((most_evaluations + 1, basis_size))  # GPUs by type, then value; answer 0 gives nothing to anybody
+    tried = np.full((most_evaluations + 1, types), 1e300)
     B = np.eye(basis_size)
     rhs = np.append(capacity, 1.0)
     basis = np.arange(basis_size)  # t: idle GPUs of type t; types + k: answer k of the pool
     duals = np.empty(basis_size)
-    choice = np.empty(v.shape[0], np.int64)
+    choice = np.empty(utility.shape[0], np.int64)
     best_prices = warm.copy()
     bound = np.inf
     relaxed = 0.0
     pool_count = 1
     weight = 1.0  # of the best prices; the first evaluation is at the warm ones
-    while pool_count <= most:
+    while pool_count <= most_evaluations:
         scale = abs(bound) if 0 < abs(bound) < np.inf else 1.0
         _solve_master(B, rhs, basis, pool, pool_count, EPS * scale, duals)
         relaxed = duals[types] + (duals[:types] * capacity).sum()
@@ -261,7 +261,7 @@ def _search_prices(v, configs, hulls, warm, gap, most):
         trial_prices = tried[pool_count]
         trial_prices[:] = np.maximum(weight * best_prices + (1.0 - weight) * duals[:types], 0.0)
         used = pool[pool_count, :types]
-        here, pool[pool_count, types] = evaluate(v, configs, hulls, trial_prices, Assignment(choice, used))
+        here, pool[pool_count, types] = evaluate(utility, configs, hulls, trial_prices, Assignment(choice, used))
         paid = (duals[:types] * used).sum()
         gain = pool[pool_count, types] - duals[types] - paid
         pool_count += 1

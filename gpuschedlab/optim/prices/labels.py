@@ -48,12 +48,12 @@ def core_choices(v, configs, prices, limit) -> Core:
 
 
 @njit
-def _core_choices(v, configs, prices, limit):
+def _core_choices(utility, configs, prices, limit):
     """Return a tuple of the fields of the `Core` of all jobs."""
     config_order = configs.order
     gpus = configs.gpus
     type_of = configs.type_of
-    job_count, config_count = v.shape
+    job_count, config_count = utility.shape
     first_choice = np.zeros(job_count + 1, np.int64)
     config = np.empty(16 * job_count + 64, np.int64)
     loss = np.empty(16 * job_count + 64)
@@ -61,7 +61,7 @@ def _core_choices(v, configs, prices, limit):
     for job in range(job_count):
         best_worth = 0.0
         for choice_config in range(config_count):
-            config_value = v[job, config_order[choice_config]]
+            config_value = utility[job, config_order[choice_config]]
             fits = gpus[choice_config] <= configs.capacity[type_of[choice_config]] and config_value > 0
             worth[choice_config] = (
                 config_value - prices[type_of[choice_config]] * gpus[choice_config] if fits else -np.inf

@@ -57,18 +57,18 @@ def read_program(path, kind):
         raise SolverError(f"{path}: found {reason(error)}; expected what Program.write made.") from error
 
 
-def _highs(path):
-    if not str(path).endswith((".npz", ".mps", ".mps.gz")):
-        raise SolverError(f"{path}: found another ending; expected .npz, .mps or .mps.gz.")
-    highs = None if str(path).endswith(".npz") else need("highspy", "MPS files").Highs()
+def _highs(program_path):
+    if not str(program_path).endswith((".npz", ".mps", ".mps.gz")):
+        raise SolverError(f"{program_path}: found another ending; expected .npz, .mps or .mps.gz.")
+    highs = None if str(program_path).endswith(".npz") else need("highspy", "MPS files").Highs()
     return highs and (highs.setOptionValue("output_flag", False), highs)[1]
 
 
-def _from_mps(raw: bytes, h) -> tuple[dict, tuple]:
+def _from_mps(raw: bytes, highs) -> tuple[dict, tuple]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "program.mps").write_bytes(raw)
-        failed = int(h.readModel(str(Path(folder, "program.mps")))) < 0
-        lp = h.getLp()
+        failed = int(highs.readModel(str(Path(folder, "program.mps")))) < 0
+        lp = highs.getLp()
     variable_kinds = [int(variable_kind) for variable_kind in lp.integrality_] or np.zeros(lp.num_col_)
     if failed or lp.offset_ or np.max(variable_kinds, initial=0) > 1:
         raise ValueError("what HiGHS does not read as a linear or mixed-integer program")

@@ -153,11 +153,11 @@ class EditedProgram:
         one_each = _Uses(np.arange(len(worth) + 1), at, val)
         self._put(keys, must, first, np.array(worth, float), point, one_each)
 
-    def _found(self, who: str, key) -> tuple[int, slice]:
+    def _found(self, who: str, request_key) -> tuple[int, slice]:
         """Return the row (int) and the columns (a slice) of a request."""
-        if key not in self:
-            raise SolverError(f"{who}: found {key!r}; expected one of {len(self)} requests present.")
-        request_row = self._row[key]
+        if request_key not in self:
+            raise SolverError(f"{who}: found {request_key!r}; expected one of {len(self)} requests present.")
+        request_row = self._row[request_key]
         return request_row, slice(*self._first[request_row : request_row + 2])
 
     def __contains__(self, key) -> bool:
@@ -214,27 +214,27 @@ class _Columns(NamedTuple):
 
 
 @njit
-def _carry(before, old, new):
+def _carry(before, old_uses, new_uses):
     """Fill the values of columns that a request had before, by their uses; `before` (n,) is its old number, -1 for a new one."""
     for request in range(before.shape[0]):
         if before[request] < 0:
             continue
-        old_column = old.first[before[request]]
-        old_end = old.first[before[request] + 1]
-        for new_column in range(new.first[request], new.first[request + 1]):
-            while old_column < old_end and _precedes(old, old_column, new, new_column):
+        old_column = old_uses.first[before[request]]
+        old_end = old_uses.first[before[request] + 1]
+        for new_column in range(new_uses.first[request], new_uses.first[request + 1]):
+            while old_column < old_end and _precedes(old_uses, old_column, new_uses, new_column):
                 old_column += 1
             if (
                 old_column < old_end
-                and old.resource[old_column] == new.resource[new_column]
-                and old.amount[old_column] == new.amount[new_column]
+                and old_uses.resource[old_column] == new_uses.resource[new_column]
+                and old_uses.amount[old_column] == new_uses.amount[new_column]
             ):
-                new.x[new_column] = old.x[old_column]
+                new_uses.x[new_column] = old_uses.x[old_column]
 
 
 @njit
-def _precedes(old, p, new, k):
+def _precedes(old_uses, old_column, new_uses, new_column):
     """Whether an old column comes before a new one, by resource and then by amount."""
-    if old.resource[p] == new.resource[k]:
-        return old.amount[p] < new.amount[k]
-    return old.resource[p] < new.resource[k]
+    if old_uses.resource[old_column] == new_uses.resource[new_column]:
+        return old_uses.amount[old_column] < new_uses.amount[new_column]
+    return old_uses.resource[old_column] < new_uses.resource[new_column]

@@ -160,19 +160,27 @@ def cell_rows(job, kind, gpus, rows: int) -> sp.csc_array:
     return sp.csc_array((coefficients.ravel(), matrix_rows.ravel(), starts), shape=(rows, len(job)))
 
 
-def _check(name, utility, kinds, gpus, room):
-    if utility.ndim != 2 or kinds.shape != (utility.shape[1],) or gpus.shape != kinds.shape or room.ndim != 1:
+def _check(knapsack_name, utility, config_types, gpus, room):
+    if (
+        utility.ndim != 2
+        or config_types.shape != (utility.shape[1],)
+        or gpus.shape != config_types.shape
+        or room.ndim != 1
+    ):
         raise SolverError(
-            f"{name}: found utility {utility.shape}, types {kinds.shape}, GPUs {gpus.shape}, capacity {room.shape}; "
+            f"{knapsack_name}: found utility {utility.shape}, types {config_types.shape}, GPUs {gpus.shape}, "
+            f"capacity {room.shape}; "
             "expected (n, C), (C,), (C,), (T,)."
         )
-    if kinds.size and not 0 <= kinds.min() <= kinds.max() < room.size:
-        raise SolverError(f"{name}: found type {kinds.max()}; expected 0 to {room.size - 1}, as capacity says.")
+    if config_types.size and not 0 <= config_types.min() <= config_types.max() < room.size:
+        raise SolverError(
+            f"{knapsack_name}: found type {config_types.max()}; expected 0 to {room.size - 1}, as capacity says."
+        )
     whole_numbers = np.concatenate([gpus - 1, room]).astype(float)
     if not (np.isfinite(whole_numbers) & (whole_numbers >= 0) & (whole_numbers == np.floor(whole_numbers))).all():
-        raise SolverError(f"{name}: found GPUs that are not whole or below 1; count in a smaller unit.")
+        raise SolverError(f"{knapsack_name}: found GPUs that are not whole or below 1; count in a smaller unit.")
     if np.isinf(utility).any():
-        raise SolverError(f"{name}: found an infinite utility; expected numbers, or nan where impossible.")
+        raise SolverError(f"{knapsack_name}: found an infinite utility; expected numbers, or nan where impossible.")
 
 
 def _read(program: Program) -> MultipleChoice | None:

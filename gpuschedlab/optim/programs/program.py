@@ -138,16 +138,18 @@ class Program:
         )
 
 
-def _vector(program: Program, key: str, size: int, dtype) -> np.ndarray:
+def _vector(program: Program, field: str, field_size: int, dtype) -> np.ndarray:
     """Return a field as an array of its length; a scalar is repeated."""
-    program_array = np.asarray(getattr(program, key), dtype)
+    program_array = np.asarray(getattr(program, field), dtype)
     if program_array.ndim == 0:
-        program_array = np.full(size, program_array)
-    if program_array.shape != (size,):
-        raise SolverError(f"{program.name}.{key}: found shape {program_array.shape}; expected ({size},), as A says.")
+        program_array = np.full(field_size, program_array)
+    if program_array.shape != (field_size,):
+        raise SolverError(
+            f"{program.name}.{field}: found shape {program_array.shape}; expected ({field_size},), as A says."
+        )
     if dtype is float and np.isnan(program_array).any():
         first_nan = np.flatnonzero(np.isnan(program_array))[0]
-        raise SolverError(f"{program.name}.{key}: found nan at {first_nan}; expected numbers.")
+        raise SolverError(f"{program.name}.{field}: found nan at {first_nan}; expected numbers.")
     return np.ascontiguousarray(program_array)
 
 

@@ -69,19 +69,19 @@ def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> n
 
 
 @njit
-def _fit(order, ranked, negligible, cells, kinds, gpus, capacity):
+def _fit(job_order, ranked, negligible, cells, config_types, gpus, capacity):
     """Return an array, the choice (n,) of `largest_share`: each job's first cell, as ranked, that fits and is not negligible."""
-    choice = np.full(order.shape[0], -1)
+    choice = np.full(job_order.shape[0], -1)
     room = capacity.copy()
-    for job in order:
+    for job in job_order:
         for ranked_cell in range(cells.first[job], cells.first[job + 1]):
             cell = ranked[ranked_cell]
             if negligible[cell]:
                 break
             config = cells.config[cell]
-            if gpus[config] <= room[kinds[config]]:
+            if gpus[config] <= room[config_types[config]]:
                 choice[job] = config
-                room[kinds[config]] -= gpus[config]
+                room[config_types[config]] -= gpus[config]
                 break
     return choice
 

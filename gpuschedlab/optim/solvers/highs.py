@@ -133,11 +133,11 @@ class Highs(Limits):
                 _set(highspy, highs, **{limit_option: int(min(step_limit, MOST))})
         return highs
 
-    def _answer(self, highspy, h, program: Program, solver: str, factor: float, start: float) -> Solution:
+    def _answer(self, highspy, highs, program: Program, solver: str, factor: float, wall_start: float) -> Solution:
         """Return HiGHS' answer as a `Solution`; raise if there is no point at all."""
-        status = _status(highspy, h, program)
-        highs_info = h.getInfo()
-        highs_point = h.getSolution()
+        status = _status(highspy, highs, program)
+        highs_info = highs.getInfo()
+        highs_point = highs.getSolution()
         point = np.array(highs_point.col_value) + 0.0  # no negative zeros
         if not np.isfinite(program.value(point)) or highs_info.primal_solution_status != 2:
             message = f"{program.name}: HiGHS found no point ({status}); give more than work={self.work}, "
@@ -150,32 +150,32 @@ class Highs(Limits):
         bound = highs_info.mip_dual_bound / factor if program.whole else proved
         duals = None if program.whole else np.array(highs_point.row_dual) / factor
         return Solution(
-            point, status, objective, float(bound), time.perf_counter() - start, solver, duals, program.shape
+            point, status, objective, float(bound), time.perf_counter() - wall_start, solver, duals, program.shape
         )
 
 
-def _failed(highspy, h) -> bool:
+def _failed(highspy, highs) -> bool:
     """Whether a method gave up without a point, as they do on some infeasible programs that another one settles."""
     S = highspy.HighsModelStatus
-    status = h.getModelStatus()
-    return status == S.kSolveError or (status == S.kUnknown and h.getInfo().primal_solution_status != 2)
+    status = highs.getModelStatus()
+    return status == S.kSolveError or (status == S.kUnknown and highs.getInfo().primal_solution_status != 2)
 
 
-def _set(highspy, h, **options):
+def _set(highspy, highs, **options):
     for option, option_value in options.items():
-        if h.setOptionValue(option, option_value) == highspy.HighsStatus.kError:
+        if highs.setOptionValue(option, option_value) == highspy.HighsStatus.kError:
             raise SolverError(
                 f"highs: found option {option}={option_value!r}; expected a name and value that HiGHS knows."
             )
 
 
-def _pass(highspy, h, program: Program, factor: float):
+def _pass(highspy, highs, program: Program, factor: float):
     """Give HiGHS the arrays, costs times a factor; those of what is maximised are minimised where it is below 0."""
     A = program.A
     row_count, column_count = program.A.shape
     sense = highspy.ObjSense.kMaximize if program.maximize and factor > 0 else highspy.ObjSense.kMinimize
     variable_kinds = program.integrality.astype(np.int32)
-    status = h.passModel(
+    status = highs.passModel(
         column_count, row_count, A.nnz, int(highspy.MatrixFormat.kColwise), int(sense), 0.0,
         program.c * factor, program.lower, program.upper, program.row_lower, program.row_upper,
         A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data.astype(float), variable_kinds,
@@ -186,16 +186,16 @@ def _pass(highspy, h, program: Program, factor: float):
         )
 
 
-def _status(highspy, h, program: Program) -> str:
+def _status(highspy, highs, program: Program) -> str:
     """Word for how HiGHS ended; infeasible and unbounded are errors."""
     S = highspy.HighsModelStatus
-    status = h.getModelStatus()
+    status = highs.getModelStatus()
     if status == S.kUnboundedOrInfeasible:  # all that presolve knows: it is unbounded where it has any point
         column_count = len(program.c)
-        h.changeColsCost(column_count, np.arange(column_count, dtype=np.int32), np.zeros(column_count))
-        _set(highspy, h, solver="choose")
-        h.run()
-        status = {S.kOptimal: S.kUnbounded, S.kInfeasible: S.kInfeasible}.get(h.getModelStatus(), status)
+        highs.changeColsCost(column_count, np.arange(column_count, dtype=np.int32), np.zeros(column_count))
+        _set(highspy, highs, solver="choose")
+        highs.run()
+        status = {S.kOptimal: S.kUnbounded, S.kInfeasible: S.kInfeasible}.get(highs.getModelStatus(), status)
     if status in (S.kInfeasible, S.kUnbounded, S.kUnboundedOrInfeasible):
         failure_word = {S.kInfeasible: "infeasible", S.kUnbounded: "unbounded"}.get(status, "unbounded or infeasible")
         raise unsolvable(program, failure_word)
@@ -204,5 +204,5 @@ def _status(highspy, h, program: Program) -> str:
     if status not in (S.kModelError, S.kPresolveError, S.kSolveError, S.kPostsolveError, S.kLoadError, S.kNotset):
         return "stopped"
     raise SolverError(
-        f"{program.name}: HiGHS ended with {h.modelStatusToString(status)!r}; expected a solution or a proof of none."
+        f"{program.name}: HiGHS ended with {highs.modelStatusToString(status)!r}; expected a solution or a proof of none."
     )

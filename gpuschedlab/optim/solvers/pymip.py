@@ -144,7 +144,7 @@ def _rows(program: Program) -> np.ndarray:
     return np.flatnonzero(has_entries)
 
 
-def _model(mip, program: Program, rows: np.ndarray, engine: str, factor: float):
+def _model(mip, program: Program, rows_with_entries: np.ndarray, engine: str, factor: float):
     sense = mip.MAXIMIZE if program.maximize else mip.MINIMIZE
     mip_model = mip.Model(sense=sense, solver_name=mip.CBC if engine == "cbc" else mip.HIGHS)
     if engine == "cbc":
@@ -160,7 +160,9 @@ def _model(mip, program: Program, rows: np.ndarray, engine: str, factor: float):
         )
     ]
     A = program.A.tocsr()
-    for row, low, high in zip(rows, program.row_lower[rows], program.row_upper[rows], strict=True):
+    for row, low, high in zip(
+        rows_with_entries, program.row_lower[rows_with_entries], program.row_upper[rows_with_entries], strict=True
+    ):
         entries = slice(A.indptr[row], A.indptr[row + 1])
         row_sum = mip.xsum(
             float(coefficient) * variables[column]

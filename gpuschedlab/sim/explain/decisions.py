@@ -195,7 +195,7 @@ class Decisions:
         if len(began):
             self.parts.append(started_rows)
 
-    def _keep(self, state, jobs, rows):
+    def _keep(self, state, jobs, decision_rows):
         """Append the rows that say something new, each with how the wait began if it is the first of one."""
         wait_begins = self.last["reason"][jobs] == STARTED
         if wait_begins.any():
@@ -207,27 +207,27 @@ class Decisions:
             began[preemptions > self.seen["preemptions"][jobs]] = PREEMPTED
             began[failures > self.seen["failures"][jobs]] = FAILED
             began[state.job["starts"][jobs] == 0] = SUBMITTED
-            rows["began"] = np.where(wait_begins, began, 0)
+            decision_rows["began"] = np.where(wait_begins, began, 0)
             self.seen["preemptions"][jobs] = preemptions
             self.seen["failures"][jobs] = failures
         rows_before = self.last[jobs]
         news = wait_begins.copy()
         for kept_field in KEPT:
-            news |= rows_before[kept_field] != rows[kept_field]
-        self.last[jobs[news]] = rows[news]
+            news |= rows_before[kept_field] != decision_rows[kept_field]
+        self.last[jobs[news]] = decision_rows[news]
         if news.any():
-            self.parts.append(rows[news])
+            self.parts.append(decision_rows[news])
 
-    def _of_round(self, simulation, jobs, rows):
+    def _of_round(self, simulation, jobs, decision_rows):
         """Decision of the round on each waiting job, and its own words on it."""
         _, answer, why = simulation.answered
         has_gpus = np.zeros(len(simulation.state.job), bool)
         has_gpus[answer["job"][answer["slots"] > 0]] = True
-        rows["reason"] = np.where(has_gpus[jobs], UNPLACED, LEFT)
-        rows["place"] = -1
+        decision_rows["reason"] = np.where(has_gpus[jobs], UNPLACED, LEFT)
+        decision_rows["place"] = -1
         if why is not None:
             note_of_job = dict(zip(answer["job"].tolist(), why(), strict=True))
-            rows["note"] = [self.notes.setdefault(note_of_job[job], len(self.notes)) for job in jobs.tolist()]
+            decision_rows["note"] = [self.notes.setdefault(note_of_job[job], len(self.notes)) for job in jobs.tolist()]
 
     def frame(self) -> pl.DataFrame:
         """Return the log as a frame (`Run.decisions`)."""
@@ -255,31 +255,31 @@ def _blank(instant: float, jobs: np.ndarray) -> np.ndarray:
     return blank_rows
 
 
-def _measure(state, jobs, rows):
+def _measure(state, jobs, decision_rows):
     """Free GPUs for each waiting job, and how many more it needs by the placement rule: too few, or on wrong nodes."""
     slots = state.body["slots"][jobs]
     room, placeable_slots = room_for(state, jobs)
-    rows["free"] = room / SLOTS
-    rows["missing"] = (slots - placeable_slots) / SLOTS
-    rows["reason"] = np.where(room < slots, ROOM, NODES)
+    decision_rows["free"] = room / SLOTS
+    decision_rows["missing"] = (slots - placeable_slots) / SLOTS
+    decision_rows["reason"] = np.where(room < slots, ROOM, NODES)
 
 
-def _order(simulation, jobs, rows):
+def _order(simulation, jobs, decision_rows):
     """Keys, places in the order, and which job each one waits behind; of running jobs, which go before it."""
     state = simulation.state
     rule = simulation.state.rule[0]
     job_bodies = state.body
-    rows["gated"] = job_bodies["gated"][jobs] == 1
+    decision_rows["gated"] = job_bodies["gated"][jobs] == 1
     job_keys = _keys(simulation, jobs, rule["moving"] == ALL)
-    rows["key"] = job_keys - BEHIND * rows["gated"]
+    decision_rows["key"] = job_keys - BEHIND * decision_rows["gated"]
     waiting_order = np.lexsort((jobs, job_bodies["since"][jobs], job_keys))
-    rows["place"][waiting_order] = np.arange(len(jobs))
+    decision_rows["place"][waiting_order] = np.arange(len(jobs))
     if rule["preemptive"] == 1:
-        _running(simulation, jobs, job_keys, rows)
+        _running(simulation, jobs, job_keys, decision_rows)
     if rule["backfill"] == GREEDY:
         return
     if rule["backfill"] == PLAN:
-        _planned(state, jobs, rows)
+        _planned(state, jobs, decision_rows)
         return
     stage = state.job["stage"][jobs]
     stages_in_order = stage[waiting_order]
@@ -287,27 +287,27 @@ def _order(simulation, jobs, rows):
         queue = waiting_order[stages_in_order == stage_number]
         head_of_queue = queue[0]
         followers = queue[1:]
-        rows["reason"][followers] = BEHIND_HEAD
-        rows["blocker"][followers] = jobs[head_of_queue]
-        rows["missing"][followers] = rows["missing"][head_of_queue]
-        rows["free"][followers] = rows["free"][head_of_queue]
+        decision_rows["reason"][followers] = BEHIND_HEAD
+        decision_rows["blocker"][followers] = jobs[head_of_queue]
+        decision_rows["missing"][followers] = decision_rows["missing"][head_of_queue]
+        decision_rows["free"][followers] = decision_rows["free"][head_of_queue]
 
 
-def _planned(state, jobs, rows):
+def _planned(state, jobs, decision_rows):
     """Which promise holds each job that would fit."""
-    fits = np.flatnonzero(rows["missing"] <= 0)
+    fits = np.flatnonzero(decision_rows["missing"] <= 0)
     promise = held_by(state, jobs[fits])
-    rows["reason"][fits] = UNDECIDED
-    rows["until"][fits] = state.scalar["decide_at"][0]
-    rows["reason"][fits[promise == -2]] = AT_WINDOW
+    decision_rows["reason"][fits] = UNDECIDED
+    decision_rows["until"][fits] = state.scalar["decide_at"][0]
+    decision_rows["reason"][fits[promise == -2]] = AT_WINDOW
     reserved = fits[promise >= 0]
     promised = state.reservation[promise[promise >= 0]]
-    rows["reason"][reserved] = RESERVED
-    rows["blocker"][reserved] = promised["job"]
-    rows["until"][reserved] = promised["start"]
+    decision_rows["reason"][reserved] = RESERVED
+    decision_rows["blocker"][reserved] = promised["job"]
+    decision_rows["until"][reserved] = promised["start"]
     blockers = np.searchsorted(jobs, promised["job"])
     for decision_field in ("missing", "free"):
-        rows[decision_field][reserved] = rows[decision_field][blockers]
+        decision_rows[decision_field][reserved] = decision_rows[decision_field][blockers]
 
 
 def _keys(simulation, jobs, drift: bool) -> np.ndarray:
@@ -319,14 +319,14 @@ def _keys(simulation, jobs, drift: bool) -> np.ndarray:
     return keys_now(simulation.state, jobs) + np.where(gated, BEHIND, 0.0)
 
 
-def _running(simulation, jobs, key, rows):
+def _running(simulation, jobs, key, decision_rows):
     """GPUs held by running jobs that go before each waiting one, by later ones, and by later ones under a lease, until when."""
     state = simulation.state
     running = state.running[: state.scalar["running"][0]].astype(np.int64)
     running = running[state.body["guest"][running] == 0]
     theirs = _keys(simulation, running, state.rule["moving"][0] != STILL)
     _, _, ahead, later, leased, until = standing(state, jobs, key, running, theirs)
-    rows["ahead"] = ahead / SLOTS
-    rows["later"] = later / SLOTS
-    rows["leased"] = leased / SLOTS
-    rows["until"] = until
+    decision_rows["ahead"] = ahead / SLOTS
+    decision_rows["later"] = later / SLOTS
+    decision_rows["leased"] = leased / SLOTS
+    decision_rows["until"] = until

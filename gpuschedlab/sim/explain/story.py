@@ -83,12 +83,12 @@ def _stops(preemptions: int) -> str:
     return f", stopped {preemptions} times"
 
 
-def _free(least: float, most: float, noun: str = "") -> str:
+def _free(least_free: float, most_free: float, noun: str = "") -> str:
     """Write a range of free GPUs, with the verb that follows, as text."""
     verb = "are"
-    if least == most == 1:
+    if least_free == most_free == 1:
         verb = "is"
-    return f"{extent((least, most), noun)} {verb}"
+    return f"{extent((least_free, most_free), noun)} {verb}"
 
 
 def _behind(run, reasons: pl.DataFrame, main: dict, free: str) -> str:

@@ -66,11 +66,11 @@ def _beside(facts: dict) -> str:
     return "".join(f"; {other_fact}" for other_fact in other_facts)
 
 
-def _instant(before: str, seconds: float | None) -> str:
+def _instant(words_before: str, seconds: float | None) -> str:
     """Write an instant after some words, such as "until"; "" if there is none."""
     if seconds is None:
         return ""
-    return f"{before} {hours(seconds)}"
+    return f"{words_before} {hours(seconds)}"
 
 
 def _before(facts: dict) -> str:

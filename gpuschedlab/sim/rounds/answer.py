@@ -268,25 +268,32 @@ class Check:
         )
         return answer_cells
 
-    def _rows(self, rows, out, host):
+    def _rows(self, node_rows, out, host):
         """Each row names a job and a node that are there, once, with GPUs that the node has."""
         cluster = self.view.cluster
-        job_and_node = rows[:, : NODE + 1]
+        job_and_node = node_rows[:, : NODE + 1]
         fits = (
-            np.isfinite(rows).all(axis=1) & (job_and_node == np.floor(job_and_node)).all(axis=1) & (rows[:, GPUS] > 0)
+            np.isfinite(node_rows).all(axis=1)
+            & (job_and_node == np.floor(job_and_node)).all(axis=1)
+            & (node_rows[:, GPUS] > 0)
         )
-        fits &= (job_and_node >= 0).all(axis=1) & (rows[:, POSITION] < self.n) & (rows[:, NODE] < cluster.total_nodes)
+        fits &= (
+            (job_and_node >= 0).all(axis=1)
+            & (node_rows[:, POSITION] < self.n)
+            & (node_rows[:, NODE] < cluster.total_nodes)
+        )
         if fits.all():
             job, node = job_and_node.astype(int).T
             fits = (out["type"][job] == cluster.node_type[node]) & (host[job] < 0) & self.view.up[node]
-            gpus_of_node = np.bincount(node, rows[:, GPUS], cluster.total_nodes)
+            gpus_of_node = np.bincount(node, node_rows[:, GPUS], cluster.total_nodes)
             fits &= gpus_of_node[node] <= cluster.node_gpus[node] + 1e-9
             _, which, rows_of_pair, _ = distinct_rows(job_and_node.astype(int))
             fits &= rows_of_pair[which] == 1
         if not fits.all():
             bad_row = int(np.flatnonzero(~fits)[0])
             raise self._error(
-                f"row {bad_row} of nodes is {rows[bad_row].tolist()}; expected a job of the view that has GPUs of its own, a "
+                f"row {bad_row} of nodes is {node_rows[bad_row].tolist()}; expected a job of the view that has "
+                "GPUs of its own, a "
                 "node of its type that is up, once, and no more GPUs than the node has for all of them."
             )
 

@@ -44,21 +44,21 @@ def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple
     return state, submitted_jobs
 
 
-def _give_nodes(state: State, rows: np.ndarray, node_type: np.ndarray):
+def _give_nodes(state: State, node_rows: np.ndarray, node_type: np.ndarray):
     """Let jobs hold the GPUs of rows (job, node, GPUs), as linked entries in order of node."""
-    if not len(rows):
+    if not len(node_rows):
         return
-    job = rows[:, 0].astype(int)
-    node = rows[:, 1].astype(int)
-    gpus_of_job = np.bincount(job, rows[:, 2], len(state.job)) / state.body["jobs"]
+    job = node_rows[:, 0].astype(int)
+    node = node_rows[:, 1].astype(int)
+    gpus_of_job = np.bincount(job, node_rows[:, 2], len(state.job)) / state.body["jobs"]
     state.job["held"] = np.where(gpus_of_job > 0, gpus_of_job, state.job["held"])
     state.body["nodes"][job] = np.bincount(job, minlength=len(state.job))[job]
     state.body["type"][job] = node_type[node]
-    state.nodes["free"] -= np.rint(np.bincount(node, rows[:, 2], len(state.nodes)) * SLOTS).astype(np.int32)
+    state.nodes["free"] -= np.rint(np.bincount(node, node_rows[:, 2], len(state.nodes)) * SLOTS).astype(np.int32)
     for entry, node_row in enumerate(
         np.lexsort((-node, job))
     ):  # the last node first: each entry points to the one before
         state.entry["next"][entry] = state.body["head"][job[node_row]]
         state.entry["node"][entry] = node[node_row]
-        state.entry["slots"][entry] = np.rint(rows[node_row, 2] * SLOTS)
+        state.entry["slots"][entry] = np.rint(node_rows[node_row, 2] * SLOTS)
         state.body["head"][job[node_row]] = entry

@@ -274,15 +274,15 @@ def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str
     return {"ledger": np.zeros(1 + max(of_row, default=-1), LEDGER), "tree": tree}
 
 
-def _charged_accounts(trace: pl.DataFrame, columns) -> tuple:
+def _charged_accounts(trace: pl.DataFrame, charged_columns) -> tuple:
     """Return a pair: the account (n,) of each job, an array, and their tree as `Ordered.accounts` returns it.
 
     Jobs that are alike in all columns that are charged have an account, and each account one share. Without such columns no job has one.
     """
     account = constant(-1, trace.height)
-    if columns and not set(columns) - set(trace.columns):
-        complete = pl.all_horizontal(pl.col(columns).is_not_null())
-        ranks = trace.select(pl.when(complete).then(pl.struct(columns).rank("dense"))).to_series()
+    if charged_columns and not set(charged_columns) - set(trace.columns):
+        complete = pl.all_horizontal(pl.col(charged_columns).is_not_null())
+        ranks = trace.select(pl.when(complete).then(pl.struct(charged_columns).rank("dense"))).to_series()
         account = ranks.rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
     account_numbers = np.arange(account.max(initial=-1) + 1)
     parent = np.append(-1, np.zeros_like(account_numbers))

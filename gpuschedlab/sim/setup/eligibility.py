@@ -211,8 +211,8 @@ def _never(empty: EmptyCluster, requests: Requests, trace: Mapping, rows: np.nda
     )
 
 
-def _nodes(count: int) -> str:
+def _nodes(node_count: int) -> str:
     """Write a number of nodes in words."""
-    if count == 1:
+    if node_count == 1:
         return "1 node"
-    return f"{count} nodes"
+    return f"{node_count} nodes"

@@ -231,10 +231,10 @@ def estimates_of(scenario, trace: pl.DataFrame) -> np.ndarray:
     return np.asarray(scenario.knowledge.predict(known_columns), float)
 
 
-def _column(trace: pl.DataFrame, name: str, default) -> np.ndarray:
+def _column(trace: pl.DataFrame, column_name: str, default) -> np.ndarray:
     """Return a column, an array (n,), with a default for nulls; if it is not there, an array that cannot be written to."""
-    if name in trace.columns:
-        return trace[name].fill_null(default).to_numpy()
+    if column_name in trace.columns:
+        return trace[column_name].fill_null(default).to_numpy()
     return constant(default, trace.height)
 
 
