@@ -100,9 +100,9 @@ def _settle(S, j):
     set_rate(S, j)
     wake(S, j)
     if b.partner >= 0:
-        o = S.body[b.partner]
-        o.row = -1
-        o.nodes = b.nodes
+        partner = S.body[b.partner]
+        partner.row = -1
+        partner.nodes = b.nodes
         set_rate(S, b.partner)
         wake(S, b.partner)
 
@@ -142,12 +142,12 @@ def _room_on(S, a, node, slots):
 def _take_cells(S, a, cells):
     """Give a job the nodes that the answer names and return True; False, and it is blamed, if others hold the GPUs."""
     for i in range(a.cells):
-        row = cells[a.first + i]
-        if not _room_on(S, a, row.node, row.slots):
+        answered_cell = cells[a.first + i]
+        if not _room_on(S, a, answered_cell.node, answered_cell.slots):
             blame(S, a.job, TAKEN)
             return False
-        S.place_node[i] = row.node
-        S.place_slots[i] = row.slots
+        S.place_node[i] = answered_cell.node
+        S.place_slots[i] = answered_cell.slots
     hold(S, a.job, a.cells, S.place_node, S.place_slots)
     return True
 
@@ -159,10 +159,10 @@ def _place_named(S, answer, cells):
     for i in range(answer.shape[0]):
         if S.body[answer[i].job].moving == 1:
             _let_move(S, answer[i].job)
-    row = 0
-    while row < cells.shape[0]:
-        a = answer[cells[row].answer]
-        row += a.cells
+    cell_row = 0
+    while cell_row < cells.shape[0]:
+        a = answer[cells[cell_row].answer]
+        cell_row += a.cells
         waits = S.job[a.job].state == WAITING and a.slots > 0
         if a.host < 0 and (waits or S.body[a.job].moving == 1) and _take_cells(S, a, cells):
             if waits:
@@ -184,19 +184,19 @@ def _place_new(S, answer, order, pool):
             break
         hold(S, a.job, k, S.place_node, S.place_slots)
         placed_jobs += 1
-    new = 0
+    new_jobs = 0
     for i in order:
-        new += S.job[answer[i].job].state == WAITING
-    fits = placed_jobs == new
+        new_jobs += S.job[answer[i].job].state == WAITING
+    all_placed = placed_jobs == new_jobs
     for i in order:
         a = answer[i]
         if placed_jobs > 0 and S.job[a.job].state == WAITING:
             placed_jobs -= 1
-            if fits:
+            if all_placed:
                 _begin(S, a)
             else:
                 let_go(S, a.job)
-    return fits
+    return all_placed
 
 
 @njit
@@ -230,7 +230,7 @@ def _repack(S, answer, order, pool):
     for i in order:
         if S.job[answer[i].job].state == RUNNING:
             vacate(S, answer[i].job)
-    short = 0
+    not_placed = 0
     for i in order:
         a = answer[i]
         if S.job[a.job].state == RUNNING and (reclaim(S, a.job) or _give_way(S, a, pool)):
@@ -240,14 +240,14 @@ def _repack(S, answer, order, pool):
             hold(S, a.job, k, S.place_node, S.place_slots)
             _begin(S, a)
         else:
-            short += 1
-    return short
+            not_placed += 1
+    return not_placed
 
 
 @njit
 def _place_by_rule(S, answer):
     """Start the jobs whose nodes the placement rule chooses, type by type; return how many found no place."""
-    short = 0
+    not_placed = 0
     for p in range(S.pools.shape[0]):
         n = 0
         mine = np.empty(answer.shape[0], np.int64)
@@ -257,28 +257,28 @@ def _place_by_rule(S, answer):
                 mine[n] = i
                 n += 1
         # Largest first, since small jobs fit into what large ones leave; a stable sort, so that equal ones keep their order.
-        order = mine[:n].copy()
-        ranks = order_of(-answer["slots"][order])
+        answer_order = mine[:n].copy()
+        ranks = order_of(-answer["slots"][answer_order])
         for i in range(n):
-            order[i] = mine[ranks[i]]
+            answer_order[i] = mine[ranks[i]]
         # Those that run stay where they are if all others fit beside them: only then does nothing move without need.
-        if not _place_new(S, answer, order, p):
-            short += _repack(S, answer, order, p)
-    return short
+        if not _place_new(S, answer, answer_order, p):
+            not_placed += _repack(S, answer, answer_order, p)
+    return not_placed
 
 
 @njit
 def _seat_guests(S, answer):
     """Let guests that wait join their hosts; return how many hosts do not run."""
-    short = 0
+    hosts_missing = 0
     for i in range(answer.shape[0]):
         a = answer[i]
         if a.host >= 0 and a.slots > 0 and S.job[a.job].state == WAITING:
             if S.job[a.host].state == RUNNING and S.body[a.host].partner < 0:
                 _begin(S, a)
             else:
-                short += 1
-    return short
+                hosts_missing += 1
+    return hosts_missing
 
 
 @njit(types.int64(STATE, ANSWERS, CELLS, types.float64))
@@ -291,8 +291,8 @@ def apply_answer(S, answer, cells, wake_at):
         ran[i] = S.job[answer[i].job].state == RUNNING and S.body[answer[i].job].fresh == 0
     _stop_misfits(S, answer, cells)
     _place_named(S, answer, cells)
-    short = _place_by_rule(S, answer)
-    short += _seat_guests(S, answer)
+    not_placed = _place_by_rule(S, answer)
+    not_placed += _seat_guests(S, answer)
     for i in range(answer.shape[0]):
         if ran[i] and S.job[answer[i].job].state == WAITING:
             S.job[answer[i].job].preemptions += 1
@@ -301,4 +301,4 @@ def apply_answer(S, answer, cells, wake_at):
     if not np.isnan(wake_at):
         sleep_until(S, wake_at)
     log_tick(S)
-    return short
+    return not_placed

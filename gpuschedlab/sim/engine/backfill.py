@@ -34,23 +34,23 @@ def open_classes(S):
 @njit
 def most_free(S):
     """Return the number of free slots of the pool that has most."""
-    most = 0
+    most_slots = 0
     for p in range(S.pools.shape[0]):
-        most = max(most, S.pools[p].free)
-    return most
+        most_slots = max(most_slots, S.pools[p].free)
+    return most_slots
 
 
 @njit(inline="never")
 def first_waiting(S):
     """Return the index of the first job in order among the heads of the open classes, or -1."""
-    best = -1
+    first_head = -1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         if k.open == 1 and k.count > 0:
             j = S.heap[k.first]
-            if best < 0 or ahead(S.body, j, best):
-                best = j
-    return best
+            if first_head < 0 or ahead(S.body, j, first_head):
+                first_head = j
+    return first_head
 
 
 @njit(inline="never")
@@ -90,10 +90,14 @@ def first_host(S, j, c):
     """Return the index of the first running job of class c, in order, that could take j as a guest, or -1."""
     host = -1
     for i in range(S.scalar[0].running):
-        h = S.running[i]
-        fits = S.body[h].cls == c and can_host(S, h) and S.known[S.body[j].knows, S.body[h].type] > 0
-        if fits and (host < 0 or ahead(S.body, h, host)):
-            host = h
+        running_job = S.running[i]
+        may_host = (
+            S.body[running_job].cls == c
+            and can_host(S, running_job)
+            and S.known[S.body[j].knows, S.body[running_job].type] > 0
+        )
+        if may_host and (host < 0 or ahead(S.body, running_job, host)):
+            host = running_job
     return host
 
 
@@ -102,29 +106,29 @@ def find_host(S, j):
     """Return the index of the running job of the same demand with which j would go best (sum of relative speeds), or -1."""
     m = S.job[j].model
     host = -1
-    most = S.rule[0].share_limit
+    best_sharing = S.rule[0].share_limit
     if m < 0 or S.job[j].stage == 1:
         return -1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         if k.hosts > 0 and k.slots == S.body[j].slots:
-            total = factor_of(S.sharing, m, k.model) + factor_of(S.sharing, k.model, m)
-            if total > most or (total == most and host < 0):
-                h = first_host(S, j, c)
-                if h >= 0:
-                    host = h
-                    most = total
+            sharing_speed = factor_of(S.sharing, m, k.model) + factor_of(S.sharing, k.model, m)
+            if sharing_speed > best_sharing or (sharing_speed == best_sharing and host < 0):
+                class_host = first_host(S, j, c)
+                if class_host >= 0:
+                    host = class_host
+                    best_sharing = sharing_speed
     return host
 
 
 @njit(inline="never")
 def try_share(S, j):
     """Start waiting job j as the guest of a running one, if a good enough host runs; return whether one does."""
-    h = find_host(S, j)
-    if h < 0:
+    host = find_host(S, j)
+    if host < 0:
         return False
     drop_waiting(S, j)
-    join(S, j, h, 0)
+    join(S, j, host, 0)
     return True
 
 
@@ -134,8 +138,8 @@ def close_behind(S, j):
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         if k.open == 1 and k.count > 0 and k.stage == S.job[j].stage:
-            for t in range(S.known.shape[1]):
-                if S.known[S.body[j].knows, t] > 0 and S.known[S.body[S.heap[k.first]].knows, t] > 0:
+            for gpu_type in range(S.known.shape[1]):
+                if S.known[S.body[j].knows, gpu_type] > 0 and S.known[S.body[S.heap[k.first]].knows, gpu_type] > 0:
                     k.open = 0
 
 
@@ -239,13 +243,13 @@ def slowest_type(S, j, k, slots):
         several |= S.nodes[S.place_node[i]].type != slowest
     if not several or S.job[j].model < 0:
         return slowest
-    least = np.inf
+    least_rate = np.inf
     S.body[j].got = slots
     for i in range(k):
         S.body[j].type = S.nodes[S.place_node[i]].type
-        row = find_speed(S, j)
-        if row >= 0 and S.rate[row] < least:
-            least = S.rate[row]
+        speed_row = find_speed(S, j)
+        if speed_row >= 0 and S.rate[speed_row] < least_rate:
+            least_rate = S.rate[speed_row]
             slowest = S.body[j].type
     return slowest
 
@@ -269,16 +273,21 @@ def obey(S):
     )
     i = 0
     while i < len(cells):
-        row = cells[i].answer
+        queue_row = cells[i].answer
         k = 0
-        while i < len(cells) and cells[i].answer == row:
+        while i < len(cells) and cells[i].answer == queue_row:
             S.place_node[k] = cells[i].node
             S.place_slots[k] = cells[i].slots
             i = i + 1
             k = k + 1
-        drop_waiting(S, S.chosen[row])
-        hold(S, S.chosen[row], k, S.place_node, S.place_slots)
-        start(S, S.chosen[row], slowest_type(S, S.chosen[row], k, queue[row].slots), queue[row].slots)
+        drop_waiting(S, S.chosen[queue_row])
+        hold(S, S.chosen[queue_row], k, S.place_node, S.place_slots)
+        start(
+            S,
+            S.chosen[queue_row],
+            slowest_type(S, S.chosen[queue_row], k, queue[queue_row].slots),
+            queue[queue_row].slots,
+        )
     S.scalar[0].rests_until = wake[0]
 
 

@@ -20,8 +20,10 @@ def round_time(S, time):
 def round_is_over(S):
     """Whether no job of the round runs any more, others wait, and rounds end so: one without jobs lasts for its interval."""
     sc = S.scalar[0]
-    first = sc.decide_at > 1e300
-    return S.rule[0].ends_with_jobs == 1 and sc.running == 0 and sc.waiting > 0 and (first or sc.started_round > 0)
+    no_round_yet = sc.decide_at > 1e300
+    return (
+        S.rule[0].ends_with_jobs == 1 and sc.running == 0 and sc.waiting > 0 and (no_round_yet or sc.started_round > 0)
+    )
 
 
 @njit(inline="never")

@@ -35,8 +35,8 @@ def gate_values(S, values):
         values[n] = gate(clock, job[j], knobs)
         n += 1
     for c in range(S.cls.shape[0]):
-        first = S.cls[c].first
-        for i in range(first, first + S.cls[c].count):
+        first_in_heap = S.cls[c].first
+        for i in range(first_in_heap, first_in_heap + S.cls[c].count):
             j = heap[i]
             refresh_waiting(job[j], body[j], clock, integral)
             marked[n] = j
@@ -47,10 +47,10 @@ def gate_values(S, values):
     for i in range(n):
         wrong += np.isnan(values[i])
     if wrong > 0:
-        first = 0
-        while not np.isnan(values[first]):
-            first += 1
-        blame(S, marked[first], BAD_GATE)
+        first_in_heap = 0
+        while not np.isnan(values[first_in_heap]):
+            first_in_heap += 1
+        blame(S, marked[first_in_heap], BAD_GATE)
     return wrong == 0
 
 
@@ -128,15 +128,15 @@ def select(a, k):
 @njit(inline="never")
 def smallest(values, k, guess):
     """Return the k-th smallest of n values: a few steps from a guess that is near, such as that of the last decision."""
-    first = below(values, guess)  # the guess, were it one of them, would be at place first + 1
-    if abs(first + 1 - k) > STEPS:
+    values_below = below(values, guess)  # the guess, were it one of them, would be at place first + 1
+    if abs(values_below + 1 - k) > STEPS:
         return select(values.copy(), k - 1)
-    if first >= k:
-        while first >= k:
+    if values_below >= k:
+        while values_below >= k:
             guess = next_below(values, guess)
-            first = below(values, guess)
+            values_below = below(values, guess)
         return guess
-    upto = first + equal_to(values, guess)
+    upto = values_below + equal_to(values, guess)
     while upto < k:
         guess = next_above(values, guess)
         upto += equal_to(values, guess)

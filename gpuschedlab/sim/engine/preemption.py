@@ -110,13 +110,13 @@ def choose(S, at, room, chosen, keep):
 @njit(inline="never")
 def none_fits(S):
     """Whether no pool has as many free slots as any waiting job wants, or all pools together if jobs may hold several types."""
-    least = ANY
+    least_slots = ANY
     for c in range(S.cls.shape[0]):
         if S.cls[c].count > 0:
-            least = min(least, S.cls[c].slots)
+            least_slots = min(least_slots, S.cls[c].slots)
     if S.rule[0].across == 1:
-        return least > S.pools["free"].sum()
-    return least > most_free(S)
+        return least_slots > S.pools["free"].sum()
+    return least_slots > most_free(S)
 
 
 @njit
@@ -176,10 +176,10 @@ def reorder(S):
     if settled(S):
         return
     rank_place = place_in_rank(S, first_waiting(S), 0, S.scalar[0].ranked)  # all before the first waiting job stay
-    room = S.pools["free"].copy()
+    free_slots = S.pools["free"].copy()
     chosen = S.chosen
     keep = S.marked
-    picked = choose(S, rank_place, room, chosen, keep)
+    picked = choose(S, rank_place, free_slots, chosen, keep)
     victims = S.victims
     n = 0
     for i in range(rank_place, S.scalar[0].ranked):

@@ -39,7 +39,7 @@ def admit(S):
 @njit(types.int64(STATE, INDEX))
 def seat(S, running):
     """Start jobs that ran again, without delay, and give profilers the nodes left empty; return how many did not fit."""
-    short = 0
+    not_seated = 0
     for i in range(running.shape[0]):
         j = running[i]
         if S.job[j].state == RUNNING:
@@ -47,9 +47,9 @@ def seat(S, running):
         if try_start(S, j):
             _resume(S, j)
         else:
-            short += 1
+            not_seated += 1
     enlarge_profilers(S)
-    return short
+    return not_seated
 
 
 @njit
@@ -67,28 +67,28 @@ def seat_on(S, running, first, nodes):
 
     A job takes the free GPUs of its nodes in their order, and leaves a GPU for each of those that follow.
     """
-    short = 0
+    not_seated = 0
     for i in range(running.shape[0]):
         j = running[i]
         wide = first[i + 1] - first[i]
         slots_left = S.body[j].slots
         type_ = S.nodes[nodes[first[i]]].type
-        fits = True
+        job_fits = True
         for k in range(wide):
             node = S.nodes[nodes[first[i] + k]]
             slots = min(node.free, slots_left - SLOTS * (wide - 1 - k))
-            fits = fits and slots > 0 and node.down == 0 and (node.type == type_ or S.rule[0].across == 1)
+            job_fits = job_fits and slots > 0 and node.down == 0 and (node.type == type_ or S.rule[0].across == 1)
             S.place_node[k] = nodes[first[i] + k]
             S.place_slots[k] = slots
             slots_left -= slots
-        if not fits or slots_left > 0:
-            short += 1
+        if not job_fits or slots_left > 0:
+            not_seated += 1
             continue
         drop_waiting(S, j)
         hold(S, j, wide, S.place_node, S.place_slots)
         start(S, j, type_, S.body[j].slots)
         _resume(S, j)
-    return short
+    return not_seated
 
 
 @njit(types.int64(STATE))

@@ -46,9 +46,9 @@ def save(S, j, period):
     """Keep the work of running job j at the last checkpoint since it was last brought up to date, if there was one."""
     job = S.job[j]
     b = S.body[j]
-    last = job.started + np.floor((S.scalar[0].now - job.started) / period) * period
-    if last > b.last:
-        passed = max(0.0, last - b.last - b.pause)
+    last_checkpoint = job.started + np.floor((S.scalar[0].now - job.started) / period) * period
+    if last_checkpoint > b.last:
+        passed = max(0.0, last_checkpoint - b.last - b.pause)
         b.safe = job.progress + b.rate * passed
         b.kept = useful(job, b) + passed * (1 - b.idle)
 
@@ -110,10 +110,10 @@ def take(S, n, slots):
 @njit
 def drift_key(S, j):
     """Bring the key of job j, which drifts with time, up to date."""
-    key = S.key(S.scalar[0].now, S.job[j], S.knobs)
-    if not np.isfinite(key):
+    drifted_key = S.key(S.scalar[0].now, S.job[j], S.knobs)
+    if not np.isfinite(drifted_key):
         blame(S, j, BAD_KEY)
-    S.body[j].key = key
+    S.body[j].key = drifted_key
     S.body[j].gated = 0
 
 
@@ -177,12 +177,12 @@ def set_rate(S, j):
             if b.row < 0:
                 blame(S, j, NO_SPEED)
                 return
-        last = S.seg_first[m + 1] - 1
+        last_segment = S.seg_first[m + 1] - 1
         # The segment only moves on: a job that was thrown back begins again at the first (`undo`).
-        while S.seg_first[m] + b.segment < last and S.seg_end[S.seg_first[m] + b.segment] < job.progress:
+        while S.seg_first[m] + b.segment < last_segment and S.seg_end[S.seg_first[m] + b.segment] < job.progress:
             b.segment += 1
         b.pace = S.rate[b.row + b.segment]
-        if S.seg_first[m] + b.segment < last:
+        if S.seg_first[m] + b.segment < last_segment:
             b.goal = min(b.work, S.seg_end[S.seg_first[m] + b.segment])
     if b.idle == 0:
         factor = b.gain
@@ -207,18 +207,18 @@ def wake(S, j):
     b = S.body[j]
     r = S.rule[0]
     clock = S.scalar[0].now
-    time = S.change(clock, job, S.knobs)
-    if np.isnan(time):
+    timer = S.change(clock, job, S.knobs)
+    if np.isnan(timer):
         blame(S, j, BAD_CHANGE)
-    if time <= clock:  # what has changed already does not change again
-        time = INF
+    if timer <= clock:  # what has changed already does not change again
+        timer = INF
     if job.state == RUNNING:
-        time = min(time, b.finish, b.leaves, job.started + b.limit)
+        timer = min(timer, b.finish, b.leaves, job.started + b.limit)
         if b.lease > clock:
-            time = min(time, b.lease)
+            timer = min(timer, b.lease)
     elif S.cls[b.cls].relaxed != b.cls and r.patience < 1e300:
-        time = min(time, job.waiting_since + r.patience)
-    set_timer(S, j, time)
+        timer = min(timer, job.waiting_since + r.patience)
+    set_timer(S, j, timer)
 
 
 @njit
@@ -231,8 +231,8 @@ def on_grid(time, interval):
 def lease_end(S):
     """Return when (s) a lease ends that begins now: on the grid, so that leases end together and one decision serves many."""
     r = S.rule[0]
-    end = S.scalar[0].now + r.lease
-    return on_grid(end, r.lease_grid) if r.lease > 0 and r.lease_grid > 0 else end
+    lease_over = S.scalar[0].now + r.lease
+    return on_grid(lease_over, r.lease_grid) if r.lease > 0 and r.lease_grid > 0 else lease_over
 
 
 @njit(inline="never")
@@ -240,12 +240,12 @@ def renew_key(S, j):
     """Compute the key of job j, which is in no queue; a new value counts from the next decision on."""
     clock = S.scalar[0].now
     b = S.body[j]
-    key = S.key(clock, S.job[j], S.knobs)
-    if not np.isfinite(key):
+    new_key = S.key(clock, S.job[j], S.knobs)
+    if not np.isfinite(new_key):
         blame(S, j, BAD_KEY)
     b.gated = 0
-    if key != b.key:
-        b.key = key
+    if new_key != b.key:
+        b.key = new_key
         # Keys that take one value within an interval tie, whenever in it they did: decisions see them together.
         b.since = on_grid(clock, S.rule[0].interval) if S.rule[0].interval > 0 else clock
 
@@ -260,13 +260,13 @@ def is_eligible(S, j, pool):
 @njit(inline="never")
 def nth_pool(S, j, n):
     """Return the index of the pool that job j tries at turn n, from 0: preferred types first, else as they stand."""
-    row = S.known[S.body[j].knows]
-    last = 1
-    for t in range(row.shape[0]):
-        last = max(last, row[t])
-    for turn in range(1, last + 2 if last > 1 else 0):
+    turn_of_type = S.known[S.body[j].knows]
+    last_turn = 1
+    for gpu_type in range(turn_of_type.shape[0]):
+        last_turn = max(last_turn, turn_of_type[gpu_type])
+    for turn in range(1, last_turn + 2 if last_turn > 1 else 0):
         for p in range(S.pools.shape[0]):
-            if max(row[S.pools[p].type], 0) == turn % (last + 1):  # those that it may not have come last
+            if max(turn_of_type[S.pools[p].type], 0) == turn % (last_turn + 1):  # those that it may not have come last
                 if n == 0:
                     return p
                 n -= 1

@@ -57,8 +57,8 @@ def standing_of(S, j):
 def usage_now(S):
     """Return an array (U,) of the usage of all accounts now (GPU-s)."""
     account_usage = np.empty(S.ledger.shape[0])
-    for row in range(account_usage.shape[0]):
-        account_usage[row] = used_now(S, row)
+    for account_row in range(account_usage.shape[0]):
+        account_usage[account_row] = used_now(S, account_row)
     return account_usage
 
 
@@ -80,18 +80,20 @@ def stand(S):
     if standings.shape[0] != S.ledger.shape[0]:
         blame(S, 0, BAD_STANDING)
         return
-    for row in range(standings.shape[0]):
-        S.ledger[row].standing = standings[row]
+    for account_row in range(standings.shape[0]):
+        S.ledger[account_row].standing = standings[account_row]
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         for i in range(k.first, k.first + k.count):
             j = S.heap[i]
             refresh(S, j)
             S.job[j].standing = standing_of(S, j)
-            key = S.key(sc.now, S.job[j], S.knobs)
-            if not np.isfinite(key):
+            new_key = S.key(sc.now, S.job[j], S.knobs)
+            if not np.isfinite(new_key):
                 blame(S, j, BAD_KEY)
-            if key != S.body[j].key:  # `since` stays: jobs that come to tie at one look go by when they began to wait
-                S.body[j].key = key
+            if (
+                new_key != S.body[j].key
+            ):  # `since` stays: jobs that come to tie at one look go by when they began to wait
+                S.body[j].key = new_key
                 sc.dirty = 1
         heaped(S, c)

@@ -20,18 +20,18 @@ def log_stretch(S, j):
     owner = b.partner if b.guest else j
     e = S.body[owner].head
     while e >= 0 and sc.now > b.stretch:
-        row = S.stretches[sc.stretches]
-        row.job = j
-        row.node = S.entry[e].node
-        row.slots = S.entry[e].slots
-        row.partner = b.partner
-        row.source = b.source
-        row.guest = b.guest
-        row.joint = b.joint
-        row.idle = b.idle
-        row.start = b.stretch
-        row.end = sc.now
-        row.delay = b.began
+        stretch = S.stretches[sc.stretches]
+        stretch.job = j
+        stretch.node = S.entry[e].node
+        stretch.slots = S.entry[e].slots
+        stretch.partner = b.partner
+        stretch.source = b.source
+        stretch.guest = b.guest
+        stretch.joint = b.joint
+        stretch.idle = b.idle
+        stretch.start = b.stretch
+        stretch.end = sc.now
+        stretch.delay = b.began
         sc.stretches += 1
         e = S.entry[e].next
     if sc.now > b.stretch:
@@ -42,13 +42,13 @@ def log_stretch(S, j):
 @njit
 def most_free_gpus(S):
     """Return the number of whole free GPUs of the node that has most."""
-    most = 0
+    most_level = 0
     for p in range(S.pools.shape[0]):
         level = LEVELS - 1
-        while level > most and S.count[p, level] == 0:
+        while level > most_level and S.count[p, level] == 0:
             level -= 1
-        most = max(most, level)
-    return most
+        most_level = max(most_level, level)
+    return most_level
 
 
 @njit
@@ -69,9 +69,9 @@ def log_tick(S):
             return
         i += 1
         sc.ticks = i + 1
-    t = S.ticks[i]
-    t.time = sc.now
-    t.used, t.demanded, t.capacity, t.running, t.waiting, t.largest = tick_counts
+    tick = S.ticks[i]
+    tick.time = sc.now
+    tick.used, tick.demanded, tick.capacity, tick.running, tick.waiting, tick.largest = tick_counts
 
 
 @njit

@@ -83,15 +83,15 @@ def _append(S, k, j):
 @njit(inline="never")
 def _close_up(S, k, i):
     """Take the job at a place out of the line of class k: the shorter side closes up."""
-    end = k.first + k.count
-    if i - k.first < end - i:
-        for m in range(i, k.first, -1):
-            S.heap[m] = S.heap[m - 1]
+    line_end = k.first + k.count
+    if i - k.first < line_end - i:
+        for line_place in range(i, k.first, -1):
+            S.heap[line_place] = S.heap[line_place - 1]
         k.first += 1
         k.head += i >= k.head
     else:
-        for m in range(i, end - 1):
-            S.heap[m] = S.heap[m + 1]
+        for line_place in range(i, line_end - 1):
+            S.heap[line_place] = S.heap[line_place + 1]
         k.head -= i < k.head
     k.count -= 1
 
@@ -141,13 +141,13 @@ def _sift_class(S, n, i):
     j = S.heap[S.cls[c].head]
     while 2 * i + 1 < n:
         child = 2 * i + 1
-        first = S.heap[S.cls[queue[child]].head]
+        first_child = S.heap[S.cls[queue[child]].head]
         if child + 1 < n:
             sibling = S.heap[S.cls[queue[child + 1]].head]
-            if ahead(S.body, sibling, first):
+            if ahead(S.body, sibling, first_child):
                 child += 1
-                first = sibling
-        if not ahead(S.body, first, j):
+                first_child = sibling
+        if not ahead(S.body, first_child, j):
             break
         queue[i] = queue[child]
         i = child
@@ -260,7 +260,7 @@ def drop_running(S, j):
     """Take job j from the list of running jobs; the last one takes its place."""
     sc = S.scalar[0]
     sc.running -= 1
-    last = S.running[sc.running]
-    S.running[S.body[j].pos] = last
-    S.body[last].pos = S.body[j].pos
+    last_running = S.running[sc.running]
+    S.running[S.body[j].pos] = last_running
+    S.body[last_running].pos = S.body[j].pos
     S.body[j].pos = -1

@@ -26,8 +26,8 @@ def insert_rank(S, j):
     """Put running job j, which may be preempted, among those in order of key."""
     n = S.scalar[0].ranked
     i = place_in_rank(S, j, 0, n)
-    for m in range(n, i, -1):
-        S.rank[m] = S.rank[m - 1]
+    for rank_place in range(n, i, -1):
+        S.rank[rank_place] = S.rank[rank_place - 1]
     S.rank[i] = j
     S.body[j].ranked = 1
     S.scalar[0].ranked = n + 1
@@ -40,8 +40,8 @@ def remove_rank(S, j):
         return
     n = S.scalar[0].ranked
     i = place_in_rank(S, j, 0, n)
-    for m in range(i, n - 1):
-        S.rank[m] = S.rank[m + 1]
+    for rank_place in range(i, n - 1):
+        S.rank[rank_place] = S.rank[rank_place + 1]
     S.body[j].ranked = 0
     S.scalar[0].ranked = n - 1
 
@@ -65,30 +65,30 @@ def sort_rank(S, at):
     """Restore the order after the keys of the ranked jobs from place `at` on drifted; nearly sorted, so by insertion."""
     for i in range(max(1, at), S.scalar[0].ranked):
         j = S.rank[i]
-        m = i
-        while m > 0 and ahead(S.body, j, S.rank[m - 1]):
-            S.rank[m] = S.rank[m - 1]
-            m -= 1
-        S.rank[m] = j
+        rank_place = i
+        while rank_place > 0 and ahead(S.body, j, S.rank[rank_place - 1]):
+            S.rank[rank_place] = S.rank[rank_place - 1]
+            rank_place -= 1
+        S.rank[rank_place] = j
 
 
 @njit(inline="never")
 def order_of(values):
     """Return an array of the order in which values ascend; equal ones keep theirs. A merge sort from the bottom up."""
-    size = values.shape[0]
-    order = np.empty(size, np.int64)
-    merged = np.empty(size, np.int64)
-    for i in range(size):
+    value_count = values.shape[0]
+    order = np.empty(value_count, np.int64)
+    merged = np.empty(value_count, np.int64)
+    for i in range(value_count):
         order[i] = i
     width = 1
-    while width < size:
-        for begin in range(0, size, 2 * width):
-            middle = min(begin + width, size)
-            end = min(begin + 2 * width, size)
-            left_run = begin
+    while width < value_count:
+        for run_begin in range(0, value_count, 2 * width):
+            middle = min(run_begin + width, value_count)
+            run_end = min(run_begin + 2 * width, value_count)
+            left_run = run_begin
             right = middle
-            for i in range(begin, end):
-                if left_run < middle and (right >= end or not values[order[right]] < values[order[left_run]]):
+            for i in range(run_begin, run_end):
+                if left_run < middle and (right >= run_end or not values[order[right]] < values[order[left_run]]):
                     merged[i] = order[left_run]
                     left_run += 1
                 else:

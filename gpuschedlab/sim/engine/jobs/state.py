@@ -114,16 +114,16 @@ class State:
     def __init__(self, **arrays):
         self.table = np.zeros((len(PLACE), 3), np.int64)  # address and shape, as `_attribute` reads them
         self.address = self.table.ctypes.data
-        self._hold({name: arrays[name] for name in FIELDS})
+        self._hold({array_name: arrays[array_name] for array_name in FIELDS})
 
     def _hold(self, arrays: dict):
-        for name, array in arrays.items():
-            dtype, ndim = FIELDS[name]
-            i = PLACE[name]
+        for array_name, array in arrays.items():
+            dtype, ndim = FIELDS[array_name]
+            i = PLACE[array_name]
             if array.dtype != dtype or array.ndim != ndim or not array.flags.c_contiguous:
                 array_form = f"{array.dtype}, {array.ndim} dimensions"
-                raise TypeError(f"State.{name}: found {array_form}; expected {dtype}, {ndim}.")
-            setattr(self, name, records(array))
+                raise TypeError(f"State.{array_name}: found {array_form}; expected {dtype}, {ndim}.")
+            setattr(self, array_name, records(array))
             self.table[i, 0] = array.ctypes.data
             self.table[i, 1 : 1 + ndim] = array.shape
 
@@ -151,11 +151,14 @@ class State:
 
     def copy(self) -> "State":
         """Return a `State` of its own, which shares the arrays that never change."""
-        arrays = {name: copied(getattr(self, name)) for name in CHANGING}
-        return self.replace(**arrays, **{name: spare(getattr(self, name), self.scalar[name][0]) for name in LOGS})
+        arrays = {array_name: copied(getattr(self, array_name)) for array_name in CHANGING}
+        return self.replace(
+            **arrays,
+            **{array_name: spare(getattr(self, array_name), self.scalar[array_name][0]) for array_name in LOGS},
+        )
 
     def __getstate__(self):
-        return {name: getattr(self, name) for name in FIELDS}
+        return {array_name: getattr(self, array_name) for array_name in FIELDS}
 
     def __setstate__(self, arrays):
         self.__init__(**arrays)
@@ -221,9 +224,9 @@ def _attribute(context, builder, kind, value, name):
         function.jit_addr = nothing
         return function._getvalue()
     array = make_array(array_type)(context, builder)
-    size = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
+    item_size = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
     shape = [read(1 + d) for d in range(array_type.ndim)]
-    strides = [int64(size)]
+    strides = [int64(item_size)]
     for length in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], length))
     populate_array(
@@ -231,7 +234,7 @@ def _attribute(context, builder, kind, value, name):
         data=builder.inttoptr(read(0), array.data.type),
         shape=cgutils.pack_array(builder, shape),
         strides=cgutils.pack_array(builder, strides),
-        itemsize=int64(size),
+        itemsize=int64(item_size),
         meminfo=None,
     )
     return array._getvalue()
@@ -262,18 +265,18 @@ LAZY = 32 << 20
 def long_array(rows: int, dtype: np.dtype) -> np.ndarray:
     """Return an array (rows,) that is filled from its beginning: zeros if it is long, whose used part alone takes memory."""
     # Numpy would ask the system for huge pages, each of which is found and cleared whole when its first byte is touched.
-    size = rows * dtype.itemsize
-    if size < LAZY:
+    array_bytes = rows * dtype.itemsize
+    if array_bytes < LAZY:
         return np.empty(rows, dtype)
-    return np.frombuffer(mmap.mmap(-1, size), dtype)
+    return np.frombuffer(mmap.mmap(-1, array_bytes), dtype)
 
 
 def _memory(rows: int, dtype: np.dtype) -> np.ndarray:
     """Return an array, the memory for a log (rows,) and its growth; for a long one twice as much, free until it is used."""
-    room = RESERVED * rows
-    if room * dtype.itemsize >= LAZY:
-        return long_array(2 * room, dtype)
-    return np.empty(room, dtype)
+    reserved_rows = RESERVED * rows
+    if reserved_rows * dtype.itemsize >= LAZY:
+        return long_array(2 * reserved_rows, dtype)
+    return np.empty(reserved_rows, dtype)
 
 
 def _cleared(memory: np.ndarray, begin: int, end: int) -> np.ndarray:
@@ -311,18 +314,18 @@ BLOCK = 2048
 
 def blocks(rows: int) -> Iterator[slice]:
     """Yield slices of rows, from the first to the last."""
-    for begin in range(0, rows, BLOCK):
-        yield slice(begin, min(begin + BLOCK, rows))
+    for block_begin in range(0, rows, BLOCK):
+        yield slice(block_begin, min(block_begin + BLOCK, rows))
 
 
 def filled(template: np.ndarray, rows: int, columns: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return an array of records (rows,) like a template, but for the fields that have a column."""
     records = long_array(rows, template.dtype)
-    fields = {name: records[name] for name in columns}
+    fields = {field_name: records[field_name] for field_name in columns}
     for block in blocks(rows):
         _bytes(records)[block] = _bytes(template.reshape(1))
-        for name, job_column in columns.items():
-            fields[name][block] = job_column[block]
+        for field_name, job_column in columns.items():
+            fields[field_name][block] = job_column[block]
     return records
 
 
@@ -331,10 +334,10 @@ def fields_of(records: np.ndarray, names: Iterable[str], rare: Collection[str] =
 
     Zeros of the `rare` fields are not written, so that columns of zeros take no memory.
     """
-    fields = {name: records[name] for name in names}
-    columns = {name: np.zeros(len(records), field.dtype) for name, field in fields.items()}
+    fields = {field_name: records[field_name] for field_name in names}
+    columns = {field_name: np.zeros(len(records), field.dtype) for field_name, field in fields.items()}
     for block in blocks(len(records)):
-        for name, field in fields.items():
-            if name not in rare or field[block].copy().view(np.uint8).any():
-                columns[name][block] = field[block]
+        for field_name, field in fields.items():
+            if field_name not in rare or field[block].copy().view(np.uint8).any():
+                columns[field_name][block] = field[block]
     return columns
