@@ -36,7 +36,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(run: Run, jobs: np.ndarray) -> dict[int, list[Stretch]]:
-    """Return a dict of lists: the `Stretch`es of each job (row of `Run.jobs`) and of partners, in order of time."""
+    """Return a dict of lists of `Stretch`, those of each job (row of `Run.jobs`) and of its partners, in order of time."""
     by_job: dict[int, list[Stretch]] = {}
     stretch_fields = Stretch._fields[:-2]
     held_stretches = run.allocations

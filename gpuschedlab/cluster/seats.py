@@ -8,7 +8,7 @@ from gpuschedlab.cluster.placement import cell, free_block
 
 @njit
 def seat(order, node, gpus, width, buddy):
-    """Seat stretches on the GPUs of their nodes."""
+    """Seat stretches on the GPUs of their nodes, and return an array of masks: the GPUs of each stretch, 0 if it has no seat."""
     held_masks = np.zeros(len(width), np.uint64)
     seat_masks = np.zeros(len(node), np.uint64)
     for event in order:

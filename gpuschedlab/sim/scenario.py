@@ -361,7 +361,7 @@ class Scenario:
         return view
 
     def run(self, policy: Policy, *, log: bool | str = False) -> Run:
-        """Return the `Run` of a policy, until no event is left or `until`; with a `log` it explains each wait, or one job's."""
+        """Simulate a policy until no event is left, or `until`, and return the `Run`; a `log` explains each wait, or one job's."""
         return self.simulation(policy, log=log).run(self.until, last=True)
 
     def summary(self) -> dict:

@@ -31,7 +31,7 @@ def next_instant(S):
 
 @njit(types.int64[:, ::1](STATE, INDEX))
 def room_for(S, jobs):
-    """Return an array of most free slots of a pool that each job may use, and most that the placement rule would give it.
+    """Return an array (2, n): most free slots of a pool that each job may use, and most that the placement rule would give it.
 
     The latter are at most those requested.
     """

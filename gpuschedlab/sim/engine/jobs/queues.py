@@ -184,7 +184,7 @@ def left_of(k):
 
 @njit(inline="never")
 def requeue(S, n):
-    """Restore the order of n queued classes after a look at the first's first job, or closing some; return how many are left."""
+    """Restore the order of n queued classes after the first was looked at, or some were closed; return how many are left."""
     queue = S.queue
     while n > 0:
         k = S.cls[queue[0]]
