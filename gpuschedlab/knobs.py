@@ -96,7 +96,7 @@ def _declared(cls: type) -> tuple[dict[str, KnobInfo], dict]:
             other_fields |= {f.name: bare} if f.default is MISSING or _fits(f.default, bare) else {}
             continue
         if optional := type(None) in typing.get_args(bare):
-            bare = next(knob_kind for knob_kind in typing.get_args(bare) if knob_kind is not type(None))
+            bare = next(member_type for member_type in typing.get_args(bare) if member_type is not type(None))
         knob_kind, knob = _kind(cls, f.name, bare, knob)
         knob_info = KnobInfo(f.name, knob_kind, f.default, knob, optional, getattr(cls, "raises", PolicyError))
         if problem := knob_info.problem(f.default):
