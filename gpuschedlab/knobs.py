@@ -209,10 +209,10 @@ class Knobbed:
     constraints: typing.ClassVar[tuple[Constraint, ...]] = ()
 
     def __post_init__(self):
-        for knob_name, hint in _declared(type(self))[1].items():
-            if not _fits(field_value := getattr(self, knob_name), hint):
+        for field_name, hint in _declared(type(self))[1].items():
+            if not _fits(field_value := getattr(self, field_name), hint):
                 raise self.raises(
-                    f"{type(self).__name__}.{knob_name}: found {field_value!r}; expected {_in_words(hint)}."
+                    f"{type(self).__name__}.{field_name}: found {field_value!r}; expected {_in_words(hint)}."
                 )
         for knob_name, knob_info in knobs_of(self).items():
             if knob_info.holder:  # checked where it is declared

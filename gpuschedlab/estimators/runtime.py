@@ -123,7 +123,8 @@ class Runtime(Estimator):
         for keys in RECURRENT if self.recurrent else ():
             group_past = recall(self.tables_[keys], keys, jobs, at)
             features |= {
-                f"{feature} of {' and '.join(keys)}": group_past[feature] for feature in ("count", "log_mean", "last")
+                f"{past_column} of {' and '.join(keys)}": group_past[past_column]
+                for past_column in ("count", "log_mean", "last")
             }
         feature_columns = [
             np.asarray(feature_values.cast(pl.Float64).fill_null(np.nan).to_numpy(), np.float32)

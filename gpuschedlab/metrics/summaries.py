@@ -215,7 +215,7 @@ def compare(runs: dict, metrics: list[str] | None = None, **options) -> pl.DataF
     metric_names = list(METRICS)
     if metrics is not None:
         metric_names = names_of("compare", "metrics", metrics, METRICS)
-    run_summaries = [{"policy": metric_name} | summary(run, **options) for metric_name, run in runs.items()]
+    run_summaries = [{"policy": policy_name} | summary(run, **options) for policy_name, run in runs.items()]
     metric_types = dict.fromkeys(METRICS, pl.Float64)
     if run_summaries:
         metric_types |= {

@@ -129,10 +129,10 @@ def _section(standing: Standing, policy: str, task_of_name: dict) -> str:
         behind[-2] += f" ({task.specialist})"
         task_cells = [task.about, METRICS[metric].label, written(metric, task_row["value"]), *behind]
         labels = zip(column_heads[1:], task_cells, strict=True)
-        labelled = "".join(f'<td data-label="{head_html}">{escape(cell)}</td>' for head_html, cell in labels)
+        labelled = "".join(f'<td data-label="{column_head}">{escape(cell)}</td>' for column_head, cell in labels)
         task_rows.append(f'<tr><th scope="row">{escape(task.name)}</th>{labelled}</tr>')
     paragraphs = "".join(f"<p>{escape(card_sentence)}</p>" for card_sentence in sentences(standing, policy))
-    head_html = "".join(f'<th scope="col">{rival_name}</th>' for rival_name in column_heads)
+    head_html = "".join(f'<th scope="col">{column_head}</th>' for column_head in column_heads)
     return (
         f'<section><h2>{escape(policy)}</h2>{paragraphs}<table class="cards words"><thead><tr>{head_html}</tr></thead>'
         f"<tbody>{''.join(task_rows)}</tbody></table></section>"

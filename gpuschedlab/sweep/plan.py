@@ -134,9 +134,8 @@ def portable(plan: Plan):
     ]
     sources = [s.args[0] if isinstance(s, partial) else s for s in plan.scenarios.values()]
     pickled_objects += [pickled_object for source in sources for pickled_object in (source, *vars(source).values())]
-    module_names = {cell.__module__ for pickled_object in pickled_objects for cell in type(pickled_object).__mro__} - {
-        "__main__"
-    }
+    module_names = {base.__module__ for pickled_object in pickled_objects for base in type(pickled_object).__mro__}
+    module_names -= {"__main__"}
     own_modules = [
         sys.modules[module_name]
         for module_name in sorted(module_names)

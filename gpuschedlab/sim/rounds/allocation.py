@@ -114,8 +114,8 @@ class Allocation:
                 part_cells = np.array(part_answer.nodes, float)
                 part_cells[:, POSITION] = rows[part_cells[:, POSITION].astype(int)]
                 nodes.append(part_cells)
-            for answer_field, gpus in part_answer.reserved.items():
-                reserved[answer_field] = reserved.get(answer_field, 0.0) + np.asarray(gpus, float)
+            for pool_name, gpus in part_answer.reserved.items():
+                reserved[pool_name] = reserved.get(pool_name, 0.0) + np.asarray(gpus, float)
         filled |= {answer_field: np.zeros(n) for answer_field in ("gpu_type", "gpus") if filled[answer_field] is None}
         wakes = [part_answer.wake for _, part_answer in parts]
         solved = [part_answer for rows, part_answer in parts if len(rows)]

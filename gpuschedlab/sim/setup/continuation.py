@@ -46,8 +46,8 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
             "`initial` to list exactly the jobs submitted by then and not done. Drop those that are done from the trace."
         )
     initial_rows = np.array([row_of_name[job_id] for job_id in initial_ids], np.int64)
-    for job_id in ("executed", "attained", "progress"):
-        s.job[job_id][initial_rows] = initial[job_id].to_numpy()
+    for field_name in ("executed", "attained", "progress"):
+        s.job[field_name][initial_rows] = initial[field_name].to_numpy()
     s.job["attained"] /= s.body["jobs"]
     started = initial_rows[initial["executed"].to_numpy() > 0]
     s.job["starts"][started] = 1
@@ -70,9 +70,9 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     if "contention" in initial.columns:
         past = float(s.scalar["now"][0]) - s.job["submit"][initial_rows]
         s.body["contention0"][initial_rows] = -initial["contention"].to_numpy() * past
-    for job_id in ("waiting_since", "started"):
-        if job_id in initial.columns:
-            s.job[job_id][initial_rows] = initial[job_id].to_numpy()
+    for field_name in ("waiting_since", "started"):
+        if field_name in initial.columns:
+            s.job[field_name][initial_rows] = initial[field_name].to_numpy()
     rebuild(simulation)
 
 
