@@ -97,8 +97,8 @@ def gpus_are_held(s, run, cluster) -> str | None:
             f"row {s.index[position]} of .jobs holds {held_gpus[s.index[position]]:g} GPUs; the answer gave "
             f"{s.answer.gpus[position]:g}"
         )
-    ended = run.jobs["end"].fill_null(np.inf).to_numpy()
-    lost = [position for position in wrong_positions if ended[s.index[position]] > s.now + SLACK]
+    job_ends = run.jobs["end"].fill_null(np.inf).to_numpy()
+    lost = [position for position in wrong_positions if job_ends[s.index[position]] > s.now + SLACK]
     if lost and "not placed" not in (_of_round(run, s.now, "status") or ""):
         return f"row {s.index[lost[0]]} of .jobs holds nothing; the answer gave {s.answer.gpus[lost[0]]:g} GPUs"
 
@@ -140,15 +140,15 @@ def partners_share(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    pairs = zip(s.index, s.of("partner", -1), s.of("gpus", 0), strict=True)
-    hosts = {int(job): int(s.index[partner]) for job, partner, gpus in pairs if partner >= 0 and gpus > 0}
+    partner_pairs = zip(s.index, s.of("partner", -1), s.of("gpus", 0), strict=True)
+    host_of_job = {int(job): int(s.index[partner]) for job, partner, gpus in partner_pairs if partner >= 0 and gpus > 0}
     held_cells = _held(run, s.now)
     by_job = held_cells.group_by("job", maintain_order=True).agg("node", "gpus")
     nodes = {job_row: set(zip(job_nodes, job_gpus, strict=True)) for job_row, job_nodes, job_gpus in by_job.iter_rows()}
     for job in held_cells.filter("guest")["job"].unique().sort():
-        if job not in hosts:
+        if job not in host_of_job:
             return f"row {job} of .jobs shares GPUs; the answer names no partner"
-    for job, host in hosts.items():
+    for job, host in host_of_job.items():
         if job in nodes and host in nodes and nodes[job] != nodes[host]:
             return f"rows {job} and {host} of .jobs hold {nodes[job]} and {nodes[host]}; expected the same (node, GPUs)"
 
@@ -159,9 +159,9 @@ def merged_jobs_have_partners(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    alone = np.flatnonzero(s.of("merged", False).astype(bool) & (s.of("partner", -1) < 0))
-    if len(alone):
-        return f"row {s.index[alone[0]]} of .jobs is merged without a partner"
+    merged_alone = np.flatnonzero(s.of("merged", False).astype(bool) & (s.of("partner", -1) < 0))
+    if len(merged_alone):
+        return f"row {s.index[merged_alone[0]]} of .jobs is merged without a partner"
 
 
 def sources_are_named(seen, run, cluster) -> str | None:
@@ -174,11 +174,11 @@ def sources_are_named(seen, run, cluster) -> str | None:
         for seen_answer in seen
         for job_row, source_row in zip(seen_answer.index, seen_answer.of("source", -1), strict=True)
     }
-    starts = run.jobs["start"].to_list()
+    job_starts = run.jobs["start"].to_list()
     for job, source in enumerate(run.jobs["source"]):
         if source is not None and (job, source) not in named:
             return f"row {job} of .jobs started from the result of row {source}; no answer said so"
-        if source is not None and starts[source] > run.allocations.filter(pl.col("job") == job)["end"].max():
+        if source is not None and job_starts[source] > run.allocations.filter(pl.col("job") == job)["end"].max():
             return f"row {job} of .jobs started from the result of row {source}, which had not started"
 
 
@@ -192,8 +192,8 @@ def profiling_is_named(seen, run, cluster) -> str | None:
         for seen_answer in seen
         for job_row in seen_answer.index[seen_answer.of("profiling", False).astype(bool)]
     }
-    profiled = run.allocations.filter("profiling")["job"]
-    odd = set(profiled.unique()) - named_for_profiling
+    profiled_jobs = run.allocations.filter("profiling")["job"]
+    odd = set(profiled_jobs.unique()) - named_for_profiling
     if odd:
         return f"row {min(odd)} of .jobs was profiled; no answer said so"
 
@@ -205,11 +205,11 @@ def delays_are_those_named(s, run, cluster) -> str | None:
     Return None, or the first breach of this law in words.
     """
     kinds = {delay_kind: dict(seconds).values() for delay_kind, seconds in run.info["delays"].get("kinds", ())}
-    named = dict(zip(s.index.tolist(), s.of("delay", "").tolist(), strict=True))
-    starts = run.allocations.filter(pl.col("start") == s.now, pl.col("delay").is_not_null())
-    for job, delay in starts.select("job", "delay").iter_rows():
-        if named.get(job) and delay not in kinds[named[job]]:
-            return f"row {job} of .jobs started with a delay of {delay:g} s; the answer named {named[job]!r}"
+    named_delay = dict(zip(s.index.tolist(), s.of("delay", "").tolist(), strict=True))
+    delayed_starts = run.allocations.filter(pl.col("start") == s.now, pl.col("delay").is_not_null())
+    for job, delay in delayed_starts.select("job", "delay").iter_rows():
+        if named_delay.get(job) and delay not in kinds[named_delay[job]]:
+            return f"row {job} of .jobs started with a delay of {delay:g} s; the answer named {named_delay[job]!r}"
 
 
 @_each
@@ -243,19 +243,21 @@ def rounds_are_on_time(seen, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    grid = run.info["interval"]
+    round_grid = run.info["interval"]
     for s, later in pairwise(seen):
-        wake = np.inf
+        answered_wake = np.inf
         if s.answer.wake is not None:
-            wake = s.answer.wake
-        latest = wake
-        if grid and np.isfinite(wake):
-            on_grid = np.ceil(wake / grid) * grid
+            answered_wake = s.answer.wake
+        latest = answered_wake
+        if round_grid and np.isfinite(answered_wake):
+            on_grid = np.ceil(answered_wake / round_grid) * round_grid
             # Where rounds end with their jobs, the grid is counted from one of them.
-            from_round = s.now + np.ceil((wake - s.now) / grid) * grid
+            from_round = s.now + np.ceil((answered_wake - s.now) / round_grid) * round_grid
             latest = max(on_grid, from_round)
         if later.now > latest + SLACK:
-            return f"the answer at t={s.now:g} s requested a round at {wake:g} s; the next was at {later.now:g} s"
+            return (
+                f"the answer at t={s.now:g} s requested a round at {answered_wake:g} s; the next was at {later.now:g} s"
+            )
 
 
 @_each
@@ -264,10 +266,10 @@ def objectives_are_bounded(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    objective = float(s.answer.objective)
-    bound = float(s.answer.bound)
-    if objective > bound + SLACK * max(1.0, abs(bound)):
-        return f"the objective {objective:g} exceeds the bound {bound:g}"
+    answer_objective = float(s.answer.objective)
+    answer_bound = float(s.answer.bound)
+    if answer_objective > answer_bound + SLACK * max(1.0, abs(answer_bound)):
+        return f"the objective {answer_objective:g} exceeds the bound {answer_bound:g}"
 
 
 @_each
@@ -276,13 +278,16 @@ def statuses_are_words(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    status = s.answer.status
-    objective = float(s.answer.objective)
-    bound = float(s.answer.bound)
-    if not isinstance(status, str):
-        return f"the status is {status!r}"
-    if status.split(",")[0] == "optimal" and (far := relative_gap(objective, bound)) > s.gap + SLACK:
-        return f"the status is {status!r}, the objective {far:.2g} from its bound; expected at most {s.gap:g}"
+    answer_status = s.answer.status
+    answer_objective = float(s.answer.objective)
+    answer_bound = float(s.answer.bound)
+    if not isinstance(answer_status, str):
+        return f"the status is {answer_status!r}"
+    if (
+        answer_status.split(",")[0] == "optimal"
+        and (far := relative_gap(answer_objective, answer_bound)) > s.gap + SLACK
+    ):
+        return f"the status is {answer_status!r}, the objective {far:.2g} from its bound; expected at most {s.gap:g}"
 
 
 @_each

@@ -125,8 +125,8 @@ class _EstimatorBattery:
 
         Return the problem in words, or None.
         """
-        estimator = self.fresh()
-        if estimator.fit(self.history) is not estimator:
+        fresh_estimator = self.fresh()
+        if fresh_estimator.fit(self.history) is not fresh_estimator:
             return "fit() did not return the estimator itself; expected `return self`"
         return _not_seconds(self.estimates, self.jobs.height)
 
@@ -147,11 +147,11 @@ class _EstimatorBattery:
 
         Return the problem in words, or None.
         """
-        columns = ["job_id", "submit", "gpus"]
-        history = self.history.select(*columns, "duration")
-        jobs = self.jobs.select(columns)
+        known_columns = ["job_id", "submit", "gpus"]
+        history = self.history.select(*known_columns, "duration")
+        jobs = self.jobs.select(known_columns)
         if getattr(self.fresh(), "sees_truth", False):
-            jobs = self.jobs.select(*columns, "duration")
+            jobs = self.jobs.select(*known_columns, "duration")
         return _not_seconds(self.fresh().fit(history).predict(jobs), self.jobs.height)
 
     def blind(self):
@@ -198,9 +198,9 @@ class _EstimatorBattery:
 
         Return the problem in words, or None.
         """
-        again = np.asarray(self.fresh().fit(self.history).predict(self.jobs))
-        if again.tobytes() != self.estimates.tobytes():
-            apart = np.abs(again - self.estimates).max()
+        second_estimates = np.asarray(self.fresh().fit(self.history).predict(self.jobs))
+        if second_estimates.tobytes() != self.estimates.tobytes():
+            apart = np.abs(second_estimates - self.estimates).max()
             return f"estimates differ by up to {apart:g} s; expected the same. Fix its seed"
 
     def pickles(self):

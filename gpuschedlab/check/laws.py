@@ -103,15 +103,15 @@ def gpu_time_is_conserved(run, cluster) -> str | None:
     Return None, or the first breach of this law in words.
     """
     held_stretches = _owned(run)
-    steps = np.diff(run.timeline["time"].to_numpy())
+    timeline_steps = np.diff(run.timeline["time"].to_numpy())
     allocated = float((held_stretches["gpus"] * (held_stretches["end"] - held_stretches["start"])).sum())
     used_gpus = run.timeline["used"].to_numpy()[:-1]
-    used = float(np.sum(used_gpus * steps))
-    attained = float(run.jobs["attained"].sum())
-    if not np.allclose([allocated, used], attained, rtol=CLOSE):
+    used = float(np.sum(used_gpus * timeline_steps))
+    attained_sum = float(run.jobs["attained"].sum())
+    if not np.allclose([allocated, used], attained_sum, rtol=CLOSE):
         return (
             f"allocations add up to {allocated:.6f} GPU-s, the timeline to {used:.6f}, "
-            f"what jobs attained to {attained:.6f}; expected the same"
+            f"what jobs attained to {attained_sum:.6f}; expected the same"
         )
 
 
@@ -120,12 +120,12 @@ def littles_law_holds(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    steps = np.diff(run.timeline["time"].to_numpy())
-    present = (run.timeline["running"] + run.timeline["waiting"]).to_numpy()[:-1]
-    inside = float(np.sum(present * steps))
-    jct = float(run.jobs["jct"].sum())
-    if not np.isclose(inside, jct, rtol=CLOSE):
-        return f"jobs in the system add up to {inside:.6f} s, completion times to {jct:.6f} s; expected the same"
+    timeline_steps = np.diff(run.timeline["time"].to_numpy())
+    present_jobs = (run.timeline["running"] + run.timeline["waiting"]).to_numpy()[:-1]
+    job_seconds = float(np.sum(present_jobs * timeline_steps))
+    sum_of_jct = float(run.jobs["jct"].sum())
+    if not np.isclose(job_seconds, sum_of_jct, rtol=CLOSE):
+        return f"jobs in the system add up to {job_seconds:.6f} s, completion times to {sum_of_jct:.6f} s; expected the same"
 
 
 def times_add_up(run, cluster) -> str | None:
@@ -133,9 +133,9 @@ def times_add_up(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    stretches = run.allocations.unique(["job", "start", "end"], maintain_order=True)
-    length = pl.col("end") - pl.col("start")
-    jobs = jobs_with(run, stretches, seconds=length.sum())
+    job_stretches = run.allocations.unique(["job", "start", "end"], maintain_order=True)
+    stretch_length = pl.col("end") - pl.col("start")
+    jobs = jobs_with(run, job_stretches, seconds=stretch_length.sum())
     life = pl.col("jct")
     executed = pl.col("executed")
     queueing = pl.col("queueing")
@@ -159,7 +159,7 @@ def nodes_were_asked_for(run, cluster) -> str | None:
     Return None, or the first breach of this law in words.
     """
     groups_of_nodes = [group for group in cluster.groups for _ in range(group.nodes)]
-    nodes = pl.DataFrame(
+    node_names = pl.DataFrame(
         {
             "gpu_types": [[group.gpu_type.lower()] for group in groups_of_nodes],
             "partitions": [list(group.partitions) for group in groups_of_nodes],
@@ -174,7 +174,7 @@ def nodes_were_asked_for(run, cluster) -> str | None:
             name_in_list = pl.element().str.to_lowercase()
         asked_names = run.jobs[binding_column].gather(run.allocations["job"]).list.eval(name_in_list)
         held_stretches = run.allocations.with_columns(
-            asked=asked_names, has=nodes[binding_column].gather(run.allocations["node"])
+            asked=asked_names, has=node_names[binding_column].gather(run.allocations["node"])
         )
         both = pl.col("asked").list.set_intersection("has")
         wrongly_held = held_stretches.filter(both.list.len() == 0)
@@ -189,14 +189,16 @@ def idle_time_is_left_out(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    begin = max(0.0, float(run.jobs["submit"].min()))  # of a warm cluster from 0 on
-    submitted = run.jobs.filter(pl.col("submit") >= 0)
-    last_end = float(submitted["end"].max())
-    up = cluster.total_gpus * (last_end - begin)
+    first_instant = max(0.0, float(run.jobs["submit"].min()))  # of a warm cluster from 0 on
+    counted_jobs = run.jobs.filter(pl.col("submit") >= 0)
+    last_end = float(counted_jobs["end"].max())
+    up = cluster.total_gpus * (last_end - first_instant)
     for node, outage_start, back in _down(cluster):
-        up -= cluster.node_gpus[node] * max(0.0, min(back, last_end) - max(outage_start, begin))
+        up -= cluster.node_gpus[node] * max(0.0, min(back, last_end) - max(outage_start, first_instant))
     held_stretches = _owned(run)
-    seconds = (held_stretches["end"].clip(begin, last_end) - held_stretches["start"].clip(begin, last_end)).to_numpy()
+    seconds = (
+        held_stretches["end"].clip(first_instant, last_end) - held_stretches["start"].clip(first_instant, last_end)
+    ).to_numpy()
     used = float(held_stretches["gpus"].to_numpy() @ seconds) / up
     reported_utilisation = utilisation(run)
     if not np.isclose(reported_utilisation, used, rtol=CLOSE):
@@ -213,8 +215,8 @@ ENDED = (all_finish, littles_law_holds, idle_time_is_left_out)
 def jobs_with(run, rows: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
     """Return a frame of the jobs of a run, with their row as `job` and columns of their rows in another frame."""
     rows_of_jobs = rows.group_by("job", maintain_order=True).agg(**columns)
-    jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
-    return jobs.join(rows_of_jobs, on="job", how="left", maintain_order="left")
+    numbered_jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
+    return numbered_jobs.join(rows_of_jobs, on="job", how="left", maintain_order="left")
 
 
 def _at_once(gpu_stretches: pl.DataFrame, by: str) -> pl.DataFrame:

@@ -132,22 +132,24 @@ class _PolicyBattery:
 
         Return the problem in words, or None.
         """
-        cls = type(self.policy)
-        if problem := not_frozen(cls):
+        policy_class = type(self.policy)
+        if problem := not_frozen(policy_class):
             return problem
-        infos = knobs_of(cls)
+        knob_infos = knobs_of(policy_class)
         bare = [
             policy_field.name
-            for policy_field in fields(cls)
-            if policy_field.name not in infos and isinstance(policy_field.default, int | float)
+            for policy_field in fields(policy_class)
+            if policy_field.name not in knob_infos and isinstance(policy_field.default, int | float)
         ]
         if bare:
             return f"field {bare[0]} is a number without a range; expected Annotated[..., Knob(low, high)]"
-        for knob_info in infos.values():
+        for knob_info in knob_infos.values():
             for range_end in knob_info.knob.choices or (knob_info.knob.low, knob_info.knob.high):
                 range_end = (range_end,) if knob_info.kind == "floats" else range_end
-                policy_at_end = replace(self.policy, **cls.project(self.policy.knobs | {knob_info.name: range_end}))
-                if policy_at_end.knobs != cls.project(policy_at_end.knobs):
+                policy_at_end = replace(
+                    self.policy, **policy_class.project(self.policy.knobs | {knob_info.name: range_end})
+                )
+                if policy_at_end.knobs != policy_class.project(policy_at_end.knobs):
                     return f"project() changes {policy_at_end.knobs}, which is allowed; expected it left alone"
 
     def laws(self):
@@ -162,10 +164,14 @@ class _PolicyBattery:
 
         Return the problem in words, or None.
         """
-        span = float(self.jobs["submit"].max())
+        submission_span = float(self.jobs["submit"].max())
         node_count = self.nodes.total_nodes
         outage_times = [
-            (outage_number % node_count, (outage_number + 1) * span / 9, (outage_number + 1.5) * span / 9)
+            (
+                outage_number % node_count,
+                (outage_number + 1) * submission_span / 9,
+                (outage_number + 1.5) * submission_span / 9,
+            )
             for outage_number in range(8)
         ]
         cluster = Cluster(self.nodes.groups, tuple(Outage(*outage_row) for outage_row in outage_times))
@@ -184,9 +190,13 @@ class _PolicyBattery:
 
         Return the problem in words, or None.
         """
-        span = float(self.jobs["submit"].max())
+        submission_span = float(self.jobs["submit"].max())
         outages = tuple(
-            Outage(outage_number % 5, (outage_number + 1) * span / 6, (outage_number + 1.3) * span / 6)
+            Outage(
+                outage_number % 5,
+                (outage_number + 1) * submission_span / 6,
+                (outage_number + 1.3) * submission_span / 6,
+            )
             for outage_number in range(5)
         )
         cluster = Cluster((Nodes("v100", 2, 4), Nodes("v100", 2, 5), Nodes("v100", 1, 6)), outages)
@@ -202,7 +212,7 @@ class _PolicyBattery:
         groups = (Nodes("slow", 3, 4, ("main",)), Nodes("fast", 2, 4, ("late", "main")), Nodes("fast", 1, 4, ("late",)))
         jobs = small_trace(40, rng=3)
         job_number = pl.int_range(pl.len())
-        span = float(jobs["submit"].max())
+        submission_span = float(jobs["submit"].max())
         choices = pl.Series([["late"], ["main"], ["late", "main"]])
         prefers_fast = job_number % 3 > 0
         has_short_limit = job_number % 5 == 0
@@ -213,7 +223,10 @@ class _PolicyBattery:
             partitions=choices.gather(np.arange(jobs.height) % 3),
             limit=pl.col("duration") * share,
         )
-        cluster = Cluster(groups, (Window(1, span / 3, span / 2), Window(4, span / 2, span)))
+        cluster = Cluster(
+            groups,
+            (Window(1, submission_span / 3, submission_span / 2), Window(4, submission_span / 2, submission_span)),
+        )
         return self._broken(jobs, cluster, types="requested", over=10.0)
 
     def answers(self):
@@ -240,10 +253,10 @@ class _PolicyBattery:
 
         Return the problem in words, or None.
         """
-        again = pickle.loads(pickle.dumps(self.policy))
-        if again != self.policy:
-            return f"it comes back as {again}; expected {self.policy}"
-        return different(self.usual, self.run(policy=again), "after pickling")
+        unpickled_policy = pickle.loads(pickle.dumps(self.policy))
+        if unpickled_policy != self.policy:
+            return f"it comes back as {unpickled_policy}; expected {self.policy}"
+        return different(self.usual, self.run(policy=unpickled_policy), "after pickling")
 
     def relabelled_jobs(self):
         """Job ids are labels: other ones change nothing.
@@ -276,8 +289,8 @@ class _PolicyBattery:
             policy=_slower(self.policy),
             delays=Delays(restart=40.0, switch=10.0, checkpoint=200.0),
         )
-        once = self.usual.jobs.select("job_id", pl.col("start", "end") * 2)
-        both_starts = once.join(
+        usual_times = self.usual.jobs.select("job_id", pl.col("start", "end") * 2)
+        both_starts = usual_times.join(
             twice.jobs.select("job_id", start2="start", end2="end"), on="job_id", maintain_order="left"
         )
         apart = pl.max_horizontal((pl.col("start") - pl.col("start2")).abs(), (pl.col("end") - pl.col("end2")).abs())
@@ -295,9 +308,9 @@ class _PolicyBattery:
         """
         for instant in self.jobs["submit"].quantile(0.3), self.jobs["submit"].quantile(0.7):
             all_jobs = self.run(until=instant)
-            past = self.run(self.jobs.filter(pl.col("submit") <= instant), until=instant)
-            problem = different_until(instant, all_jobs, past, "without the jobs that come after")
-            if problem or (problem := different_until(instant, self.usual, past, "stopped then")):
+            run_of_past = self.run(self.jobs.filter(pl.col("submit") <= instant), until=instant)
+            problem = different_until(instant, all_jobs, run_of_past, "without the jobs that come after")
+            if problem or (problem := different_until(instant, self.usual, run_of_past, "stopped then")):
                 return problem
 
     def future_durations(self):
@@ -323,21 +336,21 @@ class _PolicyBattery:
 
 def _slower(policy):
     """Return a copy of a policy with everything in seconds doubled, whatever the ranges of its knobs."""
-    twin = copy.copy(policy)
-    infos = knobs_of(policy)
-    for knob_name, knob_info in infos.items():
+    slower_twin = copy.copy(policy)
+    knob_infos = knobs_of(policy)
+    for knob_name, knob_info in knob_infos.items():
         knob_value = getattr(policy, knob_name)
         if knob_info.knob.unit in ("s", "GPU-s") and knob_value is not None:
             knob_value = tuple(2 * seconds for seconds in knob_value) if knob_info.kind == "floats" else 2 * knob_value
-            object.__setattr__(twin, knob_name, knob_value)
+            object.__setattr__(slower_twin, knob_name, knob_value)
     for policy_field in fields(policy):
         if isinstance(getattr(policy, policy_field.name), Policy):
-            object.__setattr__(twin, policy_field.name, _slower(getattr(policy, policy_field.name)))
+            object.__setattr__(slower_twin, policy_field.name, _slower(getattr(policy, policy_field.name)))
     for knob_name in SECONDS:
         derived = isinstance(getattr(type(policy), knob_name, None), property)
-        if knob_name not in infos and hasattr(policy, knob_name) and not derived:
-            object.__setattr__(twin, knob_name, 2 * getattr(policy, knob_name))
-    return twin
+        if knob_name not in knob_infos and hasattr(policy, knob_name) and not derived:
+            object.__setattr__(slower_twin, knob_name, 2 * getattr(policy, knob_name))
+    return slower_twin
 
 
 def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
@@ -366,8 +379,8 @@ def different(a, b, when: str, drop: tuple[str, ...] = ()) -> str | None:
 
 def _allocations_until(t: float, run) -> pl.DataFrame:
     """Return a frame of the allocations that began before time t (s), cut there: one row per job, node and start."""
-    started = run.allocations.filter(pl.col("start") < t)
-    cut = started.with_columns(pl.col("end").clip(upper_bound=t))
+    started_allocations = run.allocations.filter(pl.col("start") < t)
+    cut = started_allocations.with_columns(pl.col("end").clip(upper_bound=t))
     cut_allocations = cut.group_by("job", "node", "start", maintain_order=True)
     return cut_allocations.agg(pl.col("gpus").sum(), pl.col("end").max()).sort("start", "job", "node")
 

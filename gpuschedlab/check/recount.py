@@ -119,22 +119,24 @@ class _Account:
             self._pass(stretch)
             self._end(stretch, after)
         # Otherwise it may have started or stopped as the run was left, without a row.
-        ended = self.row["end"] is not None
+        has_ended = self.row["end"] is not None
         self.sums["restarts"] = max(self.starts - 1, 0)
         for account_column, more in (("restarts", self.unseen), ("preemptions", self.unsure)):
             self.sums[account_column] += np.clip(self.row[account_column] - self.sums[account_column], 0, more)
-        for account_column in COUNTED + SUMMED if ended else ("executed", "attained", "overhead", "shared", "profiled"):
+        for account_column in (
+            COUNTED + SUMMED if has_ended else ("executed", "attained", "overhead", "shared", "profiled")
+        ):
             found = self.row[account_column]
             expected = self.sums[account_column]
             if abs(found - expected) > TINY + 1e-8 * abs(expected):
                 found = f"{self.name}: {account_column} is {found:.9g} {UNITS.get(account_column, 's')}"
                 raise Wrong(f"{found}; its allocations add up to {expected:.9g}")
-        if ended and not held:
+        if has_ended and not held:
             raise Wrong(f"{self.name} ended at t={self.row['end']:g} s; found no allocation, expected some")
-        if ended and self.row["gpu_type"] not in held[-1].gpu_types:
+        if has_ended and self.row["gpu_type"] not in held[-1].gpu_types:
             types = " or ".join(held[-1].gpu_types)
             raise Wrong(f"{self.name}: gpu_type is {self.row['gpu_type']}; expected {types}, by its allocations")
-        for account_column in ("start", "source") if ended else ():
+        for account_column in ("start", "source") if has_ended else ():
             expected = getattr(held[0 if account_column == "start" else -1], account_column)
             if self.row[account_column] != expected:
                 raise Wrong(
@@ -201,22 +203,22 @@ class _Account:
 
     def _pass(self, stretch: Stretch):
         """Let a stretch pass: delay first, then profiling or progress, segment by segment."""
-        length = stretch.end - stretch.start
+        stretch_length = stretch.end - stretch.start
         delayed = min(self.pause, stretch.end - stretch.start)
         self.pause -= delayed
         self.finish = math.inf
-        self.sums["executed"] += length
+        self.sums["executed"] += stretch_length
         self.sums["overhead"] += delayed
-        self.sums["shared"] += length * (stretch.partner is not None)
-        self.sums["profiled"] += (length - delayed) * stretch.profiling
-        self.sums["attained"] += stretch.gpus * length * (0.5 if stretch.partner is not None else 1.0)
+        self.sums["shared"] += stretch_length * (stretch.partner is not None)
+        self.sums["profiled"] += (stretch_length - delayed) * stretch.profiling
+        self.sums["attained"] += stretch.gpus * stretch_length * (0.5 if stretch.partner is not None else 1.0)
         recounted_until = stretch.start + delayed
         self._checkpoint(stretch.start, recounted_until)
         if stretch.profiling or self.pause > 0:
             return
-        reached = self.progress
+        progress_reached = self.progress
         for rate, goal in self._segments(stretch):
-            seconds_left = self._rounded(max(0.0, goal - reached) / rate) if rate > 0 else math.inf
+            seconds_left = self._rounded(max(0.0, goal - progress_reached) / rate) if rate > 0 else math.inf
             if recounted_until < stretch.end:
                 until = min(recounted_until + seconds_left, stretch.end)
                 self._checkpoint(recounted_until, until, rate)
@@ -224,7 +226,7 @@ class _Account:
                 ends = recounted_until + seconds_left <= stretch.end + self._slack()
                 self.progress = goal if ends else self.progress + rate * (until - recounted_until)
             recounted_until = recounted_until + seconds_left
-            reached = goal
+            progress_reached = goal
             self.rate = rate
         self.finish = recounted_until
 
@@ -239,14 +241,14 @@ class _Account:
                     f"{self.name} ran on {stretch.gpus:g} GPUs at t={stretch.start:g} s; it requested {self.row['gpus']:g}"
                 )
             return [(factor, self.work)]
-        rates = self.table.rates(stretch, self.row.get("jobs") or 1.0)
-        if rates is None:
+        stretch_rates = self.table.rates(stretch, self.row.get("jobs") or 1.0)
+        if stretch_rates is None:
             raise Wrong(
                 f"{self.name} ran on {stretch.cells} of {' and '.join(stretch.gpu_types)} at t={stretch.start:g} "
                 "s, which its speed table lacks"
             )
         bounds = pairwise([-math.inf, *self.table.ends[:-1], math.inf])
-        legs = zip(rates * factor, bounds, strict=True)
+        legs = zip(stretch_rates * factor, bounds, strict=True)
         return [
             (rate, min(self.work, segment_end))
             for rate, (low, segment_end) in legs
@@ -255,9 +257,13 @@ class _Account:
 
     def _factor(self, table: str, job_a: int, job_b: int) -> float:
         """Factor of a table for the models of two jobs."""
-        speeds = self.scenario.speeds
-        models = self.run.jobs["model"]
-        return float(getattr(speeds, table)[speeds.models.index(models[job_a]), speeds.models.index(models[job_b])])
+        pair_speeds = self.scenario.speeds
+        job_models = self.run.jobs["model"]
+        return float(
+            getattr(pair_speeds, table)[
+                pair_speeds.models.index(job_models[job_a]), pair_speeds.models.index(job_models[job_b])
+            ]
+        )
 
     def _rounded(self, seconds: float) -> float:
         unit = self.scenario.speeds.rounding if self.scenario.speeds is not None else 0.0
@@ -265,11 +271,13 @@ class _Account:
 
     def _checkpoint(self, checked_from: float, checked_until: float, rate: float | None = None):
         """Save the progress at the last checkpoint between two instants: with one rate, or (None) within a delay."""
-        period = self.scenario.delays.checkpoint
-        if period is None:
+        checkpoint_period = self.scenario.delays.checkpoint
+        if checkpoint_period is None:
             return
         last_checkpoint = (
-            self.since + math.floor((checked_until - self.since) / period) * period if period else checked_until
+            self.since + math.floor((checked_until - self.since) / checkpoint_period) * checkpoint_period
+            if checkpoint_period
+            else checked_until
         )
         if last_checkpoint > checked_from:
             passed = 0.0 if rate is None else last_checkpoint - checked_from

@@ -87,17 +87,17 @@ def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
 def recurring_sample(jobs: int, rng: int | np.random.Generator) -> pl.DataFrame:
     """Make a trace (frame) of 12 tasks of 4 users, each task with its own typical duration (s) and demand (GPUs)."""
     rng = np.random.default_rng(rng)
-    task = rng.integers(0, 12, jobs)
-    duration = np.ceil(60 * 1.8**task * rng.lognormal(0, 0.4, jobs))
+    task_of_job = rng.integers(0, 12, jobs)
+    duration = np.ceil(60 * 1.8**task_of_job * rng.lognormal(0, 0.4, jobs))
     return pl.DataFrame(
         {
             "job_id": [f"job-{i}" for i in range(jobs)],
             "submit": np.cumsum(rng.exponential(600, jobs)),
-            "gpus": np.array([1.0, 2.0, 4.0])[task % 3],
+            "gpus": np.array([1.0, 2.0, 4.0])[task_of_job % 3],
             "duration": duration,
-            "user": [f"user-{t % 4}" for t in task],
-            "vc": [f"vc-{t % 2}" for t in task],
-            "name": [f"{'abcdefghijkl'[t]}-run{i}" for i, t in enumerate(task)],
+            "user": [f"user-{t % 4}" for t in task_of_job],
+            "vc": [f"vc-{t % 2}" for t in task_of_job],
+            "name": [f"{'abcdefghijkl'[t]}-run{i}" for i, t in enumerate(task_of_job)],
             "status": rng.choice(["completed", "failed", "killed"], jobs),
         }
     )

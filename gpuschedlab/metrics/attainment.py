@@ -21,24 +21,27 @@ def _judge(run, censored: bool) -> _Judged:
     run = reading(run)
     jobs = run["jobs"]
     deadlines, reward = jobs.worth
-    wanted = run.counted & np.isfinite(deadlines[:, 0])
+    has_slo = run.counted & np.isfinite(deadlines[:, 0])
     if "kind" in jobs:
-        wanted &= jobs["kind"] != "best_effort"
+        has_slo &= jobs["kind"] != "best_effort"
     if not censored and "censored" in jobs:
-        wanted &= ~jobs["censored"]
-    submit = jobs["submit"][wanted]
-    completion = jobs["end"][wanted]
-    due = submit[:, None] + deadlines[wanted]
+        has_slo &= ~jobs["censored"]
+    submission = jobs["submit"][has_slo]
+    completion = jobs["end"][has_slo]
+    due_times = submission[:, None] + deadlines[has_slo]
     completion = np.where(np.isnan(completion), np.inf, completion)
-    first_deadline = due[:, 0]
-    last_deadline = np.where(np.isfinite(due), due, -np.inf).max(axis=1)
+    first_deadline = due_times[:, 0]
+    last_deadline = np.where(np.isfinite(due_times), due_times, -np.inf).max(axis=1)
     # The job has ended, or its deadline has passed.
     stopped_at = run.window[1]
     known_first = np.isfinite(completion) | (first_deadline < stopped_at)
     known_last = np.isfinite(completion) | (last_deadline < stopped_at)
     # A rounding error in the last bit of a sum is no violation.
     return _Judged(
-        np.flatnonzero(wanted), completion[:, None] <= due + 1e-9 * due, reward[wanted], (known_first, known_last)
+        np.flatnonzero(has_slo),
+        completion[:, None] <= due_times + 1e-9 * due_times,
+        reward[has_slo],
+        (known_first, known_last),
     )
 
 

@@ -149,12 +149,12 @@ def span(seconds: float, unit: str = "", figures: int = 2) -> str:
     if unit == "s" and time_in_unit < 9.95:
         return f"{float(f'{time_in_unit:.{figures}g}'):g} s"
     if time_in_unit >= 100 or unit == "s":
-        digits = 0
+        shown_digits = 0
     elif time_in_unit >= 9.95:
-        digits = figures - 2
+        shown_digits = figures - 2
     else:
-        digits = figures - 1
-    return f"{time_in_unit:,.{digits}f} {unit}"
+        shown_digits = figures - 1
+    return f"{time_in_unit:,.{shown_digits}f} {unit}"
 
 
 def round_span(seconds: float) -> float:
@@ -199,15 +199,15 @@ def two_spans(one: float, other: float) -> tuple[str, ...]:
 
     Each has three figures if two do not tell them apart by 3 %.
     """
-    longer = max(one, other)
-    shorter = min(one, other)
-    scale, unit = _unit(longer)
-    if shorter / scale < 0.95:
+    longer_time = max(one, other)
+    shorter_time = min(one, other)
+    scale, unit = _unit(longer_time)
+    if shorter_time / scale < 0.95:
         unit = ""
-    texts = (span(one, unit), span(other, unit))
-    if texts[0] == texts[1] and longer >= APART * shorter:
+    span_texts = (span(one, unit), span(other, unit))
+    if span_texts[0] == span_texts[1] and longer_time >= APART * shorter_time:
         return span(one, unit, 3), span(other, unit, 3)
-    return texts
+    return span_texts
 
 
 def percent(share: float) -> str:

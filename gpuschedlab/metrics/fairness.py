@@ -34,8 +34,8 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
     >>> finish_time_fairness(jobs).tolist()
     [2.0, 0.5]
     """
-    submit, completion, duration, contention = known_jobs(run, censored, "submit", "end", "duration", "contention")
-    rho = (completion - submit) / (duration * np.maximum(1.0, contention))
+    submission, completion, duration, contention = known_jobs(run, censored, "submit", "end", "duration", "contention")
+    rho = (completion - submission) / (duration * np.maximum(1.0, contention))
     if elastic_jobs(run):
         return np.full(len(rho), np.nan)
     return rho
@@ -109,10 +109,10 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
         )
     jobs = measured(run, censored)
     cluster = cluster_of(run)
-    submit = jobs["submit"].to_numpy()
+    submission = jobs["submit"].to_numpy()
     completion = jobs["end"].to_numpy()
-    shared = completion - submit
-    share = cluster.capacity / average_jobs(run, submit, completion)[:, None]
+    shared = completion - submission
+    share = cluster.capacity / average_jobs(run, submission, completion)[:, None]
     slower = np.maximum(1.0, jobs["gpus"].to_numpy()[:, None] / share)
     alone = jobs["duration"].to_numpy()[:, None] * slower
     if speeds is not None and "model" in jobs.columns:
@@ -129,7 +129,7 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
     from gpuschedlab.speeds.codes import ANY  # compiled module: loaded only when speeds are in use
 
     alone = rigid.copy()
-    requested = np.maximum(1.0, np.ceil(jobs["gpus"].to_numpy()))
+    requested_gpus = np.maximum(1.0, np.ceil(jobs["gpus"].to_numpy()))
     model_of_job = jobs["model"].fill_null("").to_numpy()
     for model_number, model in enumerate(speeds.models):
         jobs_of_model = np.flatnonzero(model_of_job == model)
@@ -139,17 +139,17 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
         if not len(jobs_of_model) or not len(entries):
             continue
         type_of_entry = speeds.code[entries] >> 40
-        gpus = (speeds.code[entries] & ANY).astype(float)
-        requests = requested[jobs_of_model][:, None]
-        needs = np.where(gpus == ANY, requests, gpus)
-        possible = np.ones(needs.shape, bool)
+        entry_gpus = (speeds.code[entries] & ANY).astype(float)
+        requests = requested_gpus[jobs_of_model][:, None]
+        entry_needs = np.where(entry_gpus == ANY, requests, entry_gpus)
+        possible = np.ones(entry_needs.shape, bool)
         if speeds.relative[model_number]:
             # Speeds relative to the duration on the requested GPUs do not cover other numbers of GPUs.
-            possible = needs == requests
+            possible = entry_needs == requests
         seconds = _seconds(speeds, model_number, entries, _work(jobs, speeds, model_number)[jobs_of_model])
         for type_number, code in enumerate(speeds.type_codes(cluster.gpu_types)):
-            fits = possible & (type_of_entry == code) & (needs <= cluster.capacity[type_number])
-            waits = np.maximum(1.0, needs / share[jobs_of_model, type_number][:, None])
+            fits = possible & (type_of_entry == code) & (entry_needs <= cluster.capacity[type_number])
+            waits = np.maximum(1.0, entry_needs / share[jobs_of_model, type_number][:, None])
             alone[jobs_of_model, type_number] = np.where(fits, seconds * waits, np.inf).min(axis=1)
     return np.where(np.isfinite(alone).any(axis=1, keepdims=True), alone, rigid)
 
@@ -167,10 +167,10 @@ def _work(jobs: pl.DataFrame, speeds, m: int) -> np.ndarray:
 def _seconds(speeds, m: int, entries: np.ndarray, work: np.ndarray) -> np.ndarray:
     """Return an array (k, C) of seconds that amounts of work (k,) take in each configuration of model m, segment by segment."""
     ends = speeds.seg_end[speeds.seg_first[m] : speeds.seg_first[m + 1]]
-    rate = speeds.rate[speeds.row[entries][:, None] + np.arange(len(ends))]
-    begins = np.concatenate([[0.0], ends[:-1]])
-    spent = np.cumsum(np.diff(begins) / rate[:, :-1], axis=1)
-    spent_before = np.concatenate([np.zeros((len(entries), 1)), spent], axis=1)
-    segment = np.minimum(np.searchsorted(ends, work), len(ends) - 1)
-    within = (work - begins[segment]) / rate[:, segment]
-    return (spent_before[:, segment] + within).T
+    rate_of_segment = speeds.rate[speeds.row[entries][:, None] + np.arange(len(ends))]
+    segment_begins = np.concatenate([[0.0], ends[:-1]])
+    seconds_spent = np.cumsum(np.diff(segment_begins) / rate_of_segment[:, :-1], axis=1)
+    spent_before = np.concatenate([np.zeros((len(entries), 1)), seconds_spent], axis=1)
+    work_segment = np.minimum(np.searchsorted(ends, work), len(ends) - 1)
+    seconds_within = (work - segment_begins[work_segment]) / rate_of_segment[:, work_segment]
+    return (spent_before[:, work_segment] + seconds_within).T

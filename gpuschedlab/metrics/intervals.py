@@ -44,10 +44,10 @@ def mean_interval(values: np.ndarray, many: int = 0) -> tuple[float, float]:
     """Return a tuple: the mean of values (n,) and the half width of its interval (`half_width`); nan for fewer than two."""
     if not len(values):
         return np.nan, np.nan
-    mean = float(np.mean(values))
+    sample_mean = float(np.mean(values))
     if len(values) == 1:
-        return mean, np.nan
-    return mean, float(half_width(values, many))
+        return sample_mean, np.nan
+    return sample_mean, float(half_width(values, many))
 
 
 @cache
@@ -236,18 +236,18 @@ def difference_interval(one: np.ndarray, two: np.ndarray, level: float = LEVEL) 
         return 0.0, 0.0
     series_times = _times(change, carry=(change,))
     sums = _sums(change, BLOCKS)
-    mean = change.mean()
+    mean_change = change.mean()
     if np.isnan(series_times):
         return np.nan, np.nan
     sizes = _sums(np.ones(len(change)), BLOCKS)
-    without = (sums.sum() - sums) / (len(change) - sizes)
-    half = _half(without, series_times, level)
+    mean_without_block = (sums.sum() - sums) / (len(change) - sizes)
+    half = _half(mean_without_block, series_times, level)
     low, high = _ratio(two, one, series_times, level)
-    if (sums * mean > 0).all() and (abs(mean) > half or low > 1 or high < 1):
-        half = _half(np.log(without / mean), series_times, level)
-        ends = (float(mean * np.exp(-half)), float(mean * np.exp(half)))
-        return min(ends), max(ends)
-    return float(mean - half), float(mean + half)
+    if (sums * mean_change > 0).all() and (abs(mean_change) > half or low > 1 or high < 1):
+        half = _half(np.log(mean_without_block / mean_change), series_times, level)
+        interval_ends = (float(mean_change * np.exp(-half)), float(mean_change * np.exp(half)))
+        return min(interval_ends), max(interval_ends)
+    return float(mean_change - half), float(mean_change + half)
 
 
 def verdict(low: float, high: float, words: tuple[str, str], center: float = 0.0) -> str:
@@ -344,16 +344,16 @@ def paired_ratio(submit, first, second, *, level: float = LEVEL) -> PairedRatio:
     submit = np.asarray(submit, float)
     first = np.asarray(first, float)
     second = np.asarray(second, float)
-    both = np.isfinite(first) & np.isfinite(second)
+    ended_under_both = np.isfinite(first) & np.isfinite(second)
     is_sound = submit.shape == first.shape == second.shape and submit.ndim == 1 and 0 < level < 1
-    if not is_sound or (np.minimum(first[both], second[both]) <= 0).any():
+    if not is_sound or (np.minimum(first[ended_under_both], second[ended_under_both]) <= 0).any():
         raise RunError(
             f"paired_ratio: found times of shapes {submit.shape}, {first.shape}, {second.shape}, level={level}; expected one "
             "submission and two JCTs above 0 (nan: not ended) for each job, a level between 0 and 1."
         )
-    if not both.any():
+    if not ended_under_both.any():
         return PairedRatio(np.nan, np.nan, np.nan, 0, 0.0)
-    submission_order = np.flatnonzero(both)[np.argsort(submit[both], kind="stable")]
+    submission_order = np.flatnonzero(ended_under_both)[np.argsort(submit[ended_under_both], kind="stable")]
     first = first[submission_order]
     second = second[submission_order]
     series_times = autocorrelation_times(first, second)

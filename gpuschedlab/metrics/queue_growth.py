@@ -54,8 +54,8 @@ def queue_of(run) -> Queue:
     gpus = float(cluster_of(run).total_gpus)
     row_begin = timeline["time"]
     row_end = np.append(row_begin[1:], max(last_submission, row_begin.max(initial=0.0)))
-    largest = float(jobs["gpus"].max(initial=0.0))
-    is_crowded = timeline["demanded"] >= max(CROWDED * gpus, LARGEST * largest)
+    largest_job = float(jobs["gpus"].max(initial=0.0))
+    is_crowded = timeline["demanded"] >= max(CROWDED * gpus, LARGEST * largest_job)
     lengths = np.clip(np.minimum(row_end, last_submission) - row_begin, 0.0, None)
     crowded = np.where(is_crowded, lengths, 0.0)
     seconds = float(crowded.sum())
@@ -68,8 +68,8 @@ def queue_of(run) -> Queue:
         within = np.clip(np.minimum(row_end, until) - day_begin, 0.0, None)
         return float((within * timeline["demanded"]).sum()) / (DAY * gpus)
 
-    load = float(jobs["attained"][run.counted].sum()) / (gpus * days * DAY)
-    return Queue(seconds, busy, load, demanded(last_submission) - demanded(0.0))
+    mean_load = float(jobs["attained"][run.counted].sum()) / (gpus * days * DAY)
+    return Queue(seconds, busy, mean_load, demanded(last_submission) - demanded(0.0))
 
 
 def grows_without_end(queues: Iterable[Queue]) -> bool:

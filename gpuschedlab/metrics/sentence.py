@@ -135,14 +135,14 @@ class Difference:
     @property
     def _few(self) -> str:
         """First sentence if there are too few jobs."""
-        which = ""
+        which_jobs = ""
         if self.measure == "late":
-            which = " with deadlines"
+            which_jobs = " with deadlines"
         if self.of:
-            which += f" {self.of}"
+            which_jobs += f" {self.of}"
         if not self.jobs:
-            return f"There are no jobs{which}: nothing to compare."
-        return f"{count(self.jobs)}{which}: too few to compare."
+            return f"There are no jobs{which_jobs}: nothing to compare."
+        return f"{count(self.jobs)}{which_jobs}: too few to compare."
 
     @property
     def amount(self) -> Amount | None:
@@ -226,11 +226,11 @@ def _of_times(difference: Difference) -> str:
             f"{under} the {job} is done {times_of(difference.value)} sooner than under {policy_before}: after {figure_now} "
             f"instead of {figure_before}."
         )
-    longer = 1 / difference.value
-    if longer >= 1.95:
-        much = f"{times_of(longer)} as long as"
+    times_longer = 1 / difference.value
+    if times_longer >= 1.95:
+        much = f"{times_of(times_longer)} as long as"
     else:
-        much = f"{100 * (longer - 1):.0f} % longer than"
+        much = f"{100 * (times_longer - 1):.0f} % longer than"
     return f"{under} the {job} takes {much} under {policy_before}: {figure_now} instead of {figure_before}."
 
 
@@ -246,10 +246,10 @@ def _of_amounts(difference: Difference) -> str:
     direction = difference._direction
     much = direction
     if difference.before:
-        ratio = difference.now / difference.before
-        much = f"{100 * abs(1 - ratio):.0f} % {direction}"
-        if ratio >= 1.95:
-            much = f"{times_of(ratio)} as much"
+        amount_ratio = difference.now / difference.before
+        much = f"{100 * abs(1 - amount_ratio):.0f} % {direction}"
+        if amount_ratio >= 1.95:
+            much = f"{times_of(amount_ratio)} as much"
     statement = f"{difference.amount.words.replace(AVERAGE, _average(difference))} {difference._figures[0]}"
     return _beside_before(difference, difference.amount.noun, statement, much)
 
@@ -259,10 +259,10 @@ def _of_shares(difference: Difference) -> str:
     jobs, state, noun = SHARES[difference.measure]
     if difference.of:
         jobs = f"{difference.jobs:,} {jobs} {difference.of}"
-    points = abs(100 * (difference.now - difference.before))
-    much = f"{points:.1f} points"
-    if points >= 9.95:
-        much = f"{points:.0f} points"
+    percent_points = abs(100 * (difference.now - difference.before))
+    much = f"{percent_points:.1f} points"
+    if percent_points >= 9.95:
+        much = f"{percent_points:.0f} points"
     if difference._direction == "less":
         much += " fewer"
     else:

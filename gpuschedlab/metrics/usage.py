@@ -45,11 +45,11 @@ def timeline_of(run) -> pl.DataFrame:
 
 def time_mean(timeline, column: str) -> float:
     """Time-weighted mean of a column of a timeline: a row holds until the next; nan when no time passes."""
-    weights = np.diff(timeline["time"])
-    total_time = float(weights.sum())
+    time_weights = np.diff(timeline["time"])
+    total_time = float(time_weights.sum())
     if not total_time > 0:
         return float("nan")
-    return _dot(np.asarray(timeline[column])[:-1], weights) / total_time
+    return _dot(np.asarray(timeline[column])[:-1], time_weights) / total_time
 
 
 def _dot(first_factor: np.ndarray, second_factor: np.ndarray) -> float:
@@ -116,8 +116,8 @@ def contention(run) -> float:
     1.25
     """
     timeline = line_of(run, "demanded", "capacity")
-    up = timeline["capacity"]
-    timeline["ratio"] = np.divide(timeline["demanded"], up, out=np.zeros(len(up)), where=up > 0)
+    gpus_up = timeline["capacity"]
+    timeline["ratio"] = np.divide(timeline["demanded"], gpus_up, out=np.zeros(len(gpus_up)), where=gpus_up > 0)
     return time_mean(timeline, "ratio")
 
 
@@ -136,10 +136,12 @@ def gpu_time(run) -> GpuTime:
     """
     run = reading(run)
     jobs = run["jobs"]
-    attained = jobs["attained"][run.counted]
-    executed = jobs["executed"][run.counted]
-    gpus = np.divide(attained, executed, out=np.zeros(len(attained)), where=executed > 0)
-    total_gpu_time = float(attained.sum())
+    attained_gpu_time = jobs["attained"][run.counted]
+    executed_seconds = jobs["executed"][run.counted]
+    gpus = np.divide(
+        attained_gpu_time, executed_seconds, out=np.zeros(len(attained_gpu_time)), where=executed_seconds > 0
+    )
+    total_gpu_time = float(attained_gpu_time.sum())
     overhead = _dot(jobs["overhead"][run.counted], gpus)
     lost = _dot(jobs["lost"][run.counted], gpus)
     return GpuTime(total_gpu_time, total_gpu_time - overhead - lost, overhead, lost)
@@ -182,8 +184,8 @@ def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
         if event.start < window_stop
     ]
     if down:
-        outages = np.array(down, dtype=float).T
-        held_columns = [np.concatenate(pair) for pair in zip(held_columns, outages)]
+        outage_columns = np.array(down, dtype=float).T
+        held_columns = [np.concatenate(pair) for pair in zip(held_columns, outage_columns)]
     node, gpus, held_from, held_until = held_columns
     # One event a change of a node's held GPUs; every node begins with none. Numbers of few bytes are sorted fastest.
     nodes = np.concatenate([np.arange(len(node_size)), node, node])

@@ -263,12 +263,12 @@ def sees_truth(run) -> bool:
 def counted(amount: Amount, now: float, before: float, names: tuple[str, str], wide: float = 0.0) -> Difference:
     """Return the `Difference` of two amounts; their ratio's interval goes `wide` to each side, in logarithms (0: exact)."""
     ratio = _ratio(before, now)
-    low = float(ratio * np.exp(-wide))
-    high = float(ratio * np.exp(wide))
+    interval_low = float(ratio * np.exp(-wide))
+    interval_high = float(ratio * np.exp(wide))
     verdict = "same"
     if now != before:
-        verdict = _kind((ratio, low, high), "less", "more")
-    return Difference(verdict, amount, names, now, before, 0, ratio, low, high, NO_JOBS, NO_JOBS)
+        verdict = _kind((ratio, interval_low, interval_high), "less", "more")
+    return Difference(verdict, amount, names, now, before, 0, ratio, interval_low, interval_high, NO_JOBS, NO_JOBS)
 
 
 def _ratio(total_before: float, total_now: float) -> float:
@@ -282,10 +282,10 @@ def _jct(run, censored: bool, time_column: str = "") -> np.ndarray:
     """Return an array of the JCT (s) of each job, or of another time of it; nan if it is not known."""
     jobs = jobs_of(run)
     if time_column:
-        seconds = jobs[time_column]
+        job_seconds = jobs[time_column]
     else:
-        seconds = jobs["end"] - jobs["submit"]
-    return np.where(known(jobs, censored), seconds, np.nan)
+        job_seconds = jobs["end"] - jobs["submit"]
+    return np.where(known(jobs, censored), job_seconds, np.nan)
 
 
 def _unfair(run, censored: bool) -> np.ndarray:

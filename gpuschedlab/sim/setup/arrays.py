@@ -233,23 +233,23 @@ def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
     nodes["size"] = nodes["free"] = cluster.node_gpus * SLOTS
     nodes["type"] = cluster.node_type
     types = len(cluster.gpu_types)
-    alike = cluster.node_type * LEVELS + cluster.node_gpus
-    wanted = np.bincount(alike[:profiler_nodes], minlength=types * LEVELS)
-    stage = np.zeros(len(nodes), int)
+    nodes_alike = cluster.node_type * LEVELS + cluster.node_gpus
+    wanted = np.bincount(nodes_alike[:profiler_nodes], minlength=types * LEVELS)
+    node_stage = np.zeros(len(nodes), int)
     for node_kind in np.flatnonzero(wanted):
-        ready_of_kind = ready[alike[ready] == node_kind]
-        stage[ready_of_kind[: wanted[node_kind]]] = 1
-    purpose = stage * types + nodes["type"]
+        ready_of_kind = ready[nodes_alike[ready] == node_kind]
+        node_stage[ready_of_kind[: wanted[node_kind]]] = 1
+    purpose = node_stage * types + nodes["type"]
     profiled_types = np.flatnonzero(wanted) // LEVELS
     purposes = np.unique(np.concatenate([purpose, types + profiled_types]))
     nodes["pool"] = np.searchsorted(purposes, purpose)
     pools = np.zeros(len(purposes), records.POOL)
     pools["stage"], pools["type"] = np.divmod(purposes, types)
     pools["free"] = pools["size"] = pools["total"] = np.bincount(nodes["pool"], nodes["size"], len(purposes))
-    nodes_taken = np.bincount(alike[stage == 1], minlength=len(wanted))
+    nodes_taken = np.bincount(nodes_alike[node_stage == 1], minlength=len(wanted))
     missing = (wanted - nodes_taken).reshape(types, LEVELS)
-    lacking = np.where(pools["stage"][:, None] == 1, missing[pools["type"]], 0)
-    return nodes, pools, lacking.astype(np.int32)
+    lacking_nodes = np.where(pools["stage"][:, None] == 1, missing[pools["type"]], 0)
+    return nodes, pools, lacking_nodes.astype(np.int32)
 
 
 def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str, np.ndarray]:
@@ -279,15 +279,15 @@ def _charged_accounts(trace: pl.DataFrame, charged_columns) -> tuple:
 
     Jobs that are alike in all columns that are charged have an account, and each account one share. Without such columns no job has one.
     """
-    account = constant(-1, trace.height)
+    account_of_job = constant(-1, trace.height)
     if charged_columns and not set(charged_columns) - set(trace.columns):
         complete = pl.all_horizontal(pl.col(charged_columns).is_not_null())
         ranks = trace.select(pl.when(complete).then(pl.struct(charged_columns).rank("dense"))).to_series()
-        account = ranks.rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
-    account_numbers = np.arange(account.max(initial=-1) + 1)
+        account_of_job = ranks.rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
+    account_numbers = np.arange(account_of_job.max(initial=-1) + 1)
     parent = np.append(-1, np.zeros_like(account_numbers))
     shares = np.append(0.0, np.ones(len(account_numbers)))
-    return account, (parent, shares, np.append(-1, account_numbers))
+    return account_of_job, (parent, shares, np.append(-1, account_numbers))
 
 
 def open_quotas(prepared, policy) -> dict[str, np.ndarray]:
@@ -304,7 +304,7 @@ def charge_past(state: State):
         return
     instant = state.scalar["now"][0]
     body = state.body
-    half_life = state.rule["half_life"][0]
+    usage_half_life = state.rule["half_life"][0]
     log = state.stretches[: state.scalar["stretches"][0]]
     runs = state.running[: state.scalar["running"][0]]
     job = np.concatenate([log["job"], runs])
@@ -312,15 +312,15 @@ def charge_past(state: State):
     shared = np.concatenate([log["partner"], body["partner"][runs]]) >= 0
     held_from = np.concatenate([log["start"], body["stretch"][runs]])
     held_until = np.append(log["end"], np.full(len(runs), instant))
-    worth = held_until - held_from
-    if half_life != math.inf:
-        remembered = -np.expm1(-math.log(2) * worth / half_life)
-        worth = half_life / math.log(2) * remembered
+    charged_seconds = held_until - held_from
+    if usage_half_life != math.inf:
+        remembered = -np.expm1(-math.log(2) * charged_seconds / usage_half_life)
+        charged_seconds = usage_half_life / math.log(2) * remembered
     gpus = slots / SLOTS * np.where(shared, 0.5, 1.0)
-    decay = 0.5 ** ((instant - held_until) / half_life)
+    decay = 0.5 ** ((instant - held_until) / usage_half_life)
     body["charged"][runs] = body["got"][runs] * np.where(body["partner"][runs] >= 0, 1, 2)
     state.ledger["since"] = instant
-    state.ledger["usage"] = _sums(body["account"][job], gpus * worth * decay, len(state.ledger))
+    state.ledger["usage"] = _sums(body["account"][job], gpus * charged_seconds * decay, len(state.ledger))
     state.ledger["held"] = _sums(body["account"][runs], body["charged"][runs], len(state.ledger))
 
 

@@ -31,14 +31,14 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     trace = simulation.trace
     initial_ids = []
     if initial is None:
-        early = int(np.searchsorted(s.job["submit"], start, "left"))
-        if early == 0:
+        early_jobs = int(np.searchsorted(s.job["submit"], start, "left"))
+        if early_jobs == 0:
             charge_before(simulation)
             return
     else:
-        early = int(np.searchsorted(s.job["submit"], start, "right"))
+        early_jobs = int(np.searchsorted(s.job["submit"], start, "right"))
         initial_ids = initial["job_id"].to_list()
-    row_of_name = {job_id: trace_row for trace_row, job_id in enumerate(trace["job_id"][:early].to_list())}
+    row_of_name = {job_id: trace_row for trace_row, job_id in enumerate(trace["job_id"][:early_jobs].to_list())}
     if set(initial_ids) != set(row_of_name):
         odd = min(set(initial_ids) ^ set(row_of_name))
         raise RunError(
@@ -53,19 +53,19 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     s.job["starts"][started] = 1
     s.body["first"][started] = s.job["submit"][started]
     s.body["segment"][:] = 0
-    s.scalar["arrived"] = early
-    stage = np.zeros(len(s.job), int)
+    s.scalar["arrived"] = early_jobs
+    initial_stage = np.zeros(len(s.job), int)
     if "stage" in initial.columns:
-        stage[initial_rows] = initial["stage"].to_numpy()
+        initial_stage[initial_rows] = initial["stage"].to_numpy()
     running = np.sort(initial_rows[initial["running"].to_numpy()])
     s.job["starts"][running] = 0
     admit(s)
     if "nodes" in initial.columns:
         _seat_on_nodes(s, initial_rows, initial)
     for stage_number in (0, 1):  # the profiler takes nodes where none of the others run
-        seat(s, running[stage[running] == stage_number])
+        seat(s, running[initial_stage[running] == stage_number])
     s.job["starts"][running] = 1
-    s.job["stage"][started] = stage[started]
+    s.job["stage"][started] = initial_stage[started]
     # How contended their past was, and since when they wait or run: queues are sorted again by it.
     if "contention" in initial.columns:
         past = float(s.scalar["now"][0]) - s.job["submit"][initial_rows]
@@ -78,15 +78,15 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
 
 def _seat_on_nodes(state, rows: np.ndarray, initial: pl.DataFrame):
     """Place running jobs on the nodes that `initial` names, those of one node first, as they leave no choice."""
-    named = initial.with_columns(row=pl.Series(rows), wide=pl.col("nodes").list.len())
-    named = named.filter(pl.col("running"), pl.col("wide") > 0).sort("wide", "row")
-    first_node = np.concatenate([[0], np.cumsum(named["wide"].to_numpy())]).astype(np.int64)
-    nodes = named["nodes"].explode().to_numpy().astype(np.int64)
+    rows_with_nodes = initial.with_columns(row=pl.Series(rows), wide=pl.col("nodes").list.len())
+    rows_with_nodes = rows_with_nodes.filter(pl.col("running"), pl.col("wide") > 0).sort("wide", "row")
+    first_node = np.concatenate([[0], np.cumsum(rows_with_nodes["wide"].to_numpy())]).astype(np.int64)
+    nodes = rows_with_nodes["nodes"].explode().to_numpy().astype(np.int64)
     if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(state.nodes):
         raise RunError(
             f"`initial`: found node {nodes.max()}; expected numbers of nodes from 0 to {len(state.nodes) - 1}, in the cluster's order."
         )
-    seat_on(state, named["row"].to_numpy().astype(np.int64), first_node, nodes)
+    seat_on(state, rows_with_nodes["row"].to_numpy().astype(np.int64), first_node, nodes)
 
 
 def rebuild(simulation):
@@ -134,22 +134,22 @@ def rebuild(simulation):
 def charge_before(simulation):
     """Charge accounts for usage from before the simulation began (`Simulation.usage`), as far as it is not forgotten by now."""
     state = simulation.state
-    past = simulation.usage
-    if past is None or not len(state.ledger):
+    past_usage = simulation.usage
+    if past_usage is None or not len(state.ledger):
         return
-    account = _accounts_of(simulation, past)
+    account = _accounts_of(simulation, past_usage)
     has_account = account >= 0
     instant = float(state.scalar["now"][0])
-    half_life = float(state.rule["half_life"][0])
-    held_from = past["started"].to_numpy()
-    held_until = past["ended"].to_numpy()
-    worth = held_until - held_from
-    if half_life < np.inf:
-        rate = np.log(2) / half_life
-        decay_of_end = np.exp(-rate * (instant - held_until))
-        decay_of_begin = np.exp(-rate * (instant - held_from))
-        worth = (decay_of_end - decay_of_begin) / rate
-    usage = past["gpus"].to_numpy() * worth
+    usage_half_life = float(state.rule["half_life"][0])
+    held_from = past_usage["started"].to_numpy()
+    held_until = past_usage["ended"].to_numpy()
+    charged_seconds = held_until - held_from
+    if usage_half_life < np.inf:
+        decay_rate = np.log(2) / usage_half_life
+        decay_of_end = np.exp(-decay_rate * (instant - held_until))
+        decay_of_begin = np.exp(-decay_rate * (instant - held_from))
+        charged_seconds = (decay_of_end - decay_of_begin) / decay_rate
+    usage = past_usage["gpus"].to_numpy() * charged_seconds
     state.ledger["usage"] += np.bincount(account[has_account], usage[has_account], len(state.ledger))
 
 

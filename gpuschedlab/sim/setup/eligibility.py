@@ -144,13 +144,13 @@ def can_ever(groups: tuple[Nodes, ...], placing: Placing, types: tuple[str, ...]
             usable_groups.append(replace(group, nodes=group.nodes - spared_of_group))
     if asked:
         gpus_of_node = gpus / asked - 1e-9
-        nodes = dict.fromkeys(types, 0)
+        nodes_of_type = dict.fromkeys(types, 0)
         for group in usable_groups:
             if group.gpus_per_node >= gpus_of_node:
-                nodes[group.kind] += group.nodes
+                nodes_of_type[group.kind] += group.nodes
         if placing.across:
-            return sum(nodes.values()) >= asked
-        return any(node_count >= asked for node_count in nodes.values())
+            return sum(nodes_of_type.values()) >= asked
+        return any(node_count >= asked for node_count in nodes_of_type.values())
     if not usable_groups:
         return False
     if placing.across:

@@ -49,12 +49,12 @@ def check_models(trace: pl.DataFrame, speeds: "Speeds | None", cluster: Cluster)
     """Warn of jobs that name models which the speed table lacks; SpeedError for the first one that it has on absent types only."""
     if speeds is None or "model" not in trace.columns:
         return
-    used = trace["model"].drop_nulls().value_counts().sort("count", "model", descending=[True, False])
-    unknown = used.filter(~pl.col("model").is_in(speeds.models))
-    if not unknown.is_empty():
-        commonest_models = commonest(unknown.iter_rows())
+    used_models = trace["model"].drop_nulls().value_counts().sort("count", "model", descending=[True, False])
+    unknown_models = used_models.filter(~pl.col("model").is_in(speeds.models))
+    if not unknown_models.is_empty():
+        commonest_models = commonest(unknown_models.iter_rows())
         warnings.warn(
-            f"{unknown['count'].sum()} of {trace.height} jobs name models that the speed table lacks: "
+            f"{unknown_models['count'].sum()} of {trace.height} jobs name models that the speed table lacks: "
             f"{commonest_models}; expected {', '.join(speeds.models)}. They run for their durations on every GPU "
             "type and placement. Extend the table, rename the models, or set them to null.",
             SpeedWarning,
@@ -62,7 +62,7 @@ def check_models(trace: pl.DataFrame, speeds: "Speeds | None", cluster: Cluster)
         )
     types = tuple(dict.fromkeys(map(bare, cluster.gpu_types)))
     for model_number, model in enumerate(speeds.models):
-        if model not in used["model"] or speeds.types_of(model_number) & set(types):
+        if model not in used_models["model"] or speeds.types_of(model_number) & set(types):
             continue
         jobs = trace.filter(model=model)["job_id"]
         raise SpeedError(
