@@ -50,7 +50,7 @@ class Why(NamedTuple):
 
     @property
     def table(self) -> pl.DataFrame:
-        """One row per cause, the largest first: `cause, from, to`, `share` and its `error`, and the parts of it (s)."""
+        """Frame of one row per cause, the largest first: `cause, from, to`, `share` and its `error`, and the parts of it (s)."""
         share = self.shares.sum(axis=1)
         columns = {"cause": list(self.causes)}
         columns["from"] = [old for old, _ in self.changes]
@@ -61,7 +61,7 @@ class Why(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The change and the share of each cause, by the part that holds most of it, in hours."""
+        """Sentence on the change and the share of each cause, by the part that holds most of it, in hours."""
         old = self.before.sum() / HOUR
         new = self.after.sum() / HOUR
         rows = [row for row in self.table.iter_rows(named=True) if row["share"]]
@@ -249,7 +249,7 @@ def _differ(part, of_other) -> bool:
 
 
 def _word(value) -> str:
-    """Value of a knob in a few characters."""
+    """Value of a knob as a string of a few characters."""
     if isinstance(value, Policy):
         text = value.name
     else:
@@ -260,7 +260,10 @@ def _word(value) -> str:
 
 
 def _side(scenario, policy, forecast, clock: float) -> dict:
-    """Causes outside the policy by name, on a clock on which the forecast begins at `clock`; nothing is learnt from here on."""
+    """Return a dict of causes outside the policy by name, on a clock on which the forecast begins at `clock`.
+
+    Nothing is learnt from here on.
+    """
     forecast = forecast or Forecast(0.0, scenario.trace, pl.DataFrame(), 0)
     later = clock - forecast.now
     trace = validate(forecast.trace).with_columns(pl.col("submit") + later)
@@ -299,7 +302,10 @@ def _probe(world: dict, policy, clock: float) -> Probe:
 
 
 def values_of(policy, alike: bool = True) -> dict:
-    """Causes in a policy by name: knobs, place by place, and its learnt state; between two classes the policy itself."""
+    """Return a dict of causes in a policy by name: knobs, place by place, and its learnt state.
+
+    If not `alike`, it holds the policy itself.
+    """
     if not alike:
         return {"policy": policy}
     infos = knobs_of(policy)
@@ -317,7 +323,7 @@ def values_of(policy, alike: bool = True) -> dict:
 
 
 def words_of(policy) -> dict[str, str]:
-    """Names of a policy's knobs, place by place, as their sliders have them."""
+    """Return a dict of the words of a policy's knobs, as their sliders have them, by knob, place by place."""
     names = {}
     for name, info in knobs_of(policy).items():
         if info.kind == "floats":

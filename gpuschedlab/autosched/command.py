@@ -60,7 +60,10 @@ def add(parser):
 
 
 def tune(args) -> int:
-    """Run the loops, print decisions as they are taken and the comparison; Ctrl-C keeps what was decided."""
+    """Run the loops, print decisions as they are taken and the comparison, and return the exit code: 0, or 130 after Ctrl-C.
+
+    Ctrl-C keeps the decisions that were taken.
+    """
     if args.site:
         return _tune_site(args)
     methods = list(dict.fromkeys(args.methods or (*COMPARED, BELIEVED)))
@@ -117,7 +120,7 @@ def _beginning(args) -> str:
 
 
 def _tune_site(args) -> int:
-    """Print what a site's own knobs could gain, beside the realised gain, and the lines that put it in force."""
+    """Print what a site's own knobs could gain, the realised gain, and the lines that put it in force; return exit code 0."""
     from gpuschedlab.papers.clusters.command import laid_out, wrapped
     from gpuschedlab.papers.clusters.recipe import Site
     from gpuschedlab.papers.clusters.tuning.site_tuning import ROUNDS, tune_site
@@ -155,7 +158,7 @@ def _check_methods(methods: list[str]) -> None:
 
 
 def _journals(args, methods: list[str]) -> list[Path]:
-    """Journals of these methods that there are."""
+    """Return a list of the paths of these methods' journals that exist."""
     paths = [Path(args.out) / f"{method}.jsonl" for method in methods]
     return [path for path in paths if path.exists()]
 
@@ -183,7 +186,7 @@ def _settle(args) -> None:
 
 
 def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
-    """The trace is read, and checked to hold what the methods learn from."""
+    """Read the trace, check that it holds what the methods learn from, and return the `Loops` of the methods."""
     with progress.phase("loading the simulator"):
         from gpuschedlab.autosched import METHODS
 
@@ -218,7 +221,7 @@ def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
 
 
 def _offered(asked: list[str] | None, twin) -> list[str]:
-    """Methods that are played: those asked for, or those of a trace such as this one.
+    """Return a list of the methods that are played: those asked for, or those of a trace such as this one.
 
     Raises
     ------
@@ -262,7 +265,7 @@ def _twin(args, scenario, progress: Progress):
 
 
 def _table(rows: list[dict], objective: str, against: str) -> str:
-    """The comparison with one of the methods: objectives, decisions, and their cost."""
+    """Return the table of the comparison with one of the methods as text: objectives, decisions, and their cost."""
     base = next(row[objective] for row in rows if row["method"] == against)
     higher = objective in ("fair", "utilisation")
     ratios = [_ratio(row[objective], base, higher) for row in rows]

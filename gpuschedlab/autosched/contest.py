@@ -90,7 +90,7 @@ class Contest:
 
     @property
     def graph(self) -> CausalGraph:
-        """Causal graph of AutoSched's model."""
+        """`CausalGraph` of AutoSched's model."""
         return self.model.graph
 
     @property

@@ -153,13 +153,13 @@ class Controller:
             simulation.advance(until)
 
     def run(self, until: float) -> list[Decision]:
-        """Play on to an instant (s); all decisions so far."""
+        """Play on to an instant (s), and return the list of all decisions so far, each a `Decision`."""
         for _ in self.steps(until):
             pass
         return self.decisions
 
     def due(self) -> str:
-        """Why to tune now: "day", "burst", "hour", or "" for not at all."""
+        """Say as a string why to tune now: "day", "burst", "hour", or "" for not at all."""
         instant = self.simulation.now
         since_search = instant - self.searched
         if since_search >= self.wide - 1e-6:
@@ -182,7 +182,10 @@ class Controller:
         return counts[-1] > before.mean() + self.burst * deviation
 
     def decide(self, cause: str = "") -> Decision:
-        """Forecast, tune, and switch if the gain is above the threshold; the cause is by default the one that is due."""
+        """Forecast, tune, switch if the gain is above the threshold, and return the `Decision`.
+
+        By default the cause is the one that is due.
+        """
         *_, decision = self.trying(cause)
         return decision
 
@@ -247,7 +250,7 @@ class Controller:
         return self.hints[:room]
 
     def _settle(self, tuning: Tuning, probe: Probe, rng) -> tuple:
-        """The rule: policy to put in force, its gain, the reason, how many were measured again, with which gains, and on which futures."""
+        """Return a tuple by the rule: policy to put in force, its gain, the reason, number measured again, gains, futures."""
         policy = self.simulation.policy
         best = tuning.best
         before = next(t.reward for t in tuning.trials if t.policy == policy)
@@ -295,7 +298,10 @@ class Controller:
         return policy, gains[best], reason, measured, logs, probes
 
     def _finalists(self, tuning: Tuning, probe: Probe, before: float) -> tuple[list, int]:
-        """Configurations to measure again, each pruned, and the measurements that pruning took; `before`: reward of the one in force."""
+        """Return a tuple: list of configurations to measure again, each pruned, and number of measurements that pruning took.
+
+        `before` is the reward of the configuration in force.
+        """
         policy = self.simulation.policy
         first = tuning.trials[0].measurement.value
         ranked = [trial.policy for trial in tuning.ranking if trial.reward > before]

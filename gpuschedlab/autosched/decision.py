@@ -70,12 +70,12 @@ class Decision:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Ends of the gain's 90 % interval over the futures on which the policy was measured again; nan of fewer than two."""
+        """Both ends, a tuple, of the gain's 90 % interval over futures that measured the policy again; nan of fewer than two."""
         return gain_interval(self.again.get(self.policy, ()))
 
     @cached_property
     def realised(self) -> PairedRatio:
-        """Average JCT without this switch over that with it, as the true days went on; played when first asked for.
+        """`PairedRatio` of the average JCT without this switch to that with it, as true days went on; played when first used.
 
         EstimatorError if the scheduler was not switched, or the decision was read from a journal.
         """
@@ -88,7 +88,7 @@ class Decision:
 
     @cached_property
     def why(self) -> Why:
-        """Shares of the knobs that changed in the average JCT, mean of the futures that judged; simulated when first asked for.
+        """`Why` of the switch: shares of its knobs in the average JCT, mean of the futures that judged; simulated on first use.
 
         EstimatorError if the scheduler was not switched, or the decision was read from a journal.
         """
@@ -101,7 +101,7 @@ class Decision:
 
     @property
     def sentence(self) -> str:
-        """Changes and gain of a switch on the futures that judged it; "" if nothing was switched here."""
+        """Sentence on the changes and the gain of a switch, on the futures that judged it; "" if nothing was switched here."""
         if not self.probes:
             return ""
         names = {axis.name: axis.words for axis in Space(self.before).axes}
@@ -123,7 +123,7 @@ class Decision:
         return f"{sentence}: {', '.join(shares)}."
 
     def record(self) -> dict:
-        """Entry of a journal: plain values, enough to replay the decision."""
+        """Return the entry of a journal as a dict of plain values, enough to replay the decision."""
         samples = []
         if self.tuning is not None and self.tuning.trials:
             samples = self.tuning.samples.to_dicts()
@@ -144,14 +144,14 @@ class Decision:
 
 
 def _counted(number: int, noun: str) -> str:
-    """A number of things: "1 knob", "2 knobs"."""
+    """A number of things as text: "1 knob", "2 knobs"."""
     if number == 1:
         return f"1 {noun}"
     return f"{number} {noun}s"
 
 
 def _verb(seconds: float) -> str:
-    """Verb of a change of the average JCT by so many seconds."""
+    """Word for a change of the average JCT by so many seconds, as a string."""
     if seconds < 0:
         return "saves"
     if seconds > 0:
@@ -160,7 +160,7 @@ def _verb(seconds: float) -> str:
 
 
 def gain_interval(logs, level: float = LEVEL) -> tuple[float, float]:
-    """Ends of the interval of a mean gain, of its logarithms (n,) on futures; nan of fewer than two.
+    """Return both ends of the interval of a mean gain as a tuple, from its logarithms (n,) on futures; nan of fewer than two.
 
     Examples
     --------

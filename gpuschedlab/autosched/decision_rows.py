@@ -13,7 +13,7 @@ LEGEND = (
 
 
 def header() -> str:
-    """Explanation of the columns, once, and their names."""
+    """Return the explanation of the columns, once, and the line of their names, as text."""
     return LEGEND + "\n\n" + _line(dict(zip(WIDTHS, WIDTHS)), "outcome")
 
 
@@ -26,7 +26,7 @@ class Rows:
         self.calm = []
 
     def add(self, decision) -> list[str]:
-        """Rows that a decision completes: its own where it switches, before it that of those without one."""
+        """Return a list of the lines that a decision completes, often empty: a switch's own, and before it that of calm ones."""
         if not decision.switched:
             self.calm.append(decision)
             if len(self.calm) < TOGETHER:
@@ -35,7 +35,7 @@ class Rows:
         return [*self.rest(), self._row([decision], self._outcome(decision))]
 
     def rest(self) -> list[str]:
-        """Row of the decisions that have none yet."""
+        """Return a list of one line for the decisions that have none yet; empty if there are none."""
         if not self.calm:
             return []
         calm = self.calm
@@ -49,7 +49,7 @@ class Rows:
         return [self._row(calm, f"kept: {reason}")]
 
     def _row(self, decisions: list, outcome: str) -> str:
-        """Row of decisions that follow one another."""
+        """Return the line of decisions that follow one another, as text."""
         hours = f"{decisions[0].now / HOUR:.1f}"
         if len(decisions) > 1:
             hours += f" to {decisions[-1].now / HOUR:.1f}"
@@ -75,7 +75,7 @@ class Rows:
 
 
 def _value(value) -> str:
-    """Value of a knob in a few characters."""
+    """Value of a knob as a string of a few characters."""
     if isinstance(value, tuple | list):
         return f"({', '.join(map(_value, value))})"
     if isinstance(value, bool | str):

@@ -86,7 +86,7 @@ class Journal:
 
 
 def _record(line: str) -> dict | None:
-    """Read a decision from a line of JSON; None if it holds none."""
+    """Read the dict of a decision from a line of JSON; None if it holds none."""
     with contextlib.suppress(ValueError, RecursionError):
         record = json.loads(line)
         if isinstance(record, dict) and isinstance(record.get("now"), int | float):

@@ -194,7 +194,7 @@ def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int =
 
 
 def score(simulation: Simulation) -> dict:
-    """Score of a schedule when all jobs have ended: average JCT (s), share of jobs with rho <= 1, and other goals of the policy."""
+    """Return a dict of a finished schedule's scores: average JCT (s), share of jobs with rho <= 1, other goals of the policy."""
     simulation.advance(np.inf)
     result = simulation.result()
     goals = simulation.policy.goals

@@ -15,7 +15,10 @@ MOST = 3
 
 
 def changed(before, after) -> list[str]:
-    """Names of the knobs in which two policies differ; places of a knob of many numbers are knobs of their own."""
+    """Return a list of the names of the knobs in which two policies differ.
+
+    Places of a knob of many numbers are knobs of their own.
+    """
     old = values_of(before)
     new = values_of(after)
     return [name for name in old if old[name] != new[name]]
@@ -37,7 +40,10 @@ def smallest(before, after, gain: Callable, room: float):
 
 
 def realised(state: Simulation, policy, horizon: float = HORIZON) -> PairedRatio:
-    """Average JCT as the true days go on without a switch over that with it, never switched again; the interval is over blocks of time."""
+    """Return the `PairedRatio` of the average JCT without a switch to that with it, as the true days go on, never switched again.
+
+    The interval is over blocks of time.
+    """
     instant = state.now
     before = state.snapshot().jobs
     counted = ~before["done"] & (before["submit"] <= instant + horizon)

@@ -30,7 +30,7 @@ class Promise:
 
     @classmethod
     def of(cls, method: str, decision: Decision) -> "Promise":
-        """Play on from a switch, with it and without it."""
+        """Play on from a switch, with it and without it, and return the `Promise`."""
         low, high = decision.interval
         ratio = None
         if decision.state is not None:
@@ -38,7 +38,7 @@ class Promise:
         return cls(method, decision.now, decision.gain, low, high, ratio)
 
     def record(self) -> dict:
-        """Plain values; None if a number is not known."""
+        """Return a dict of plain values; None if a number is not known."""
         values = {"at": self.at, "announced": self.announced, "announced_low": self.low, "announced_high": self.high}
         if self.realised is not None:
             ratio = self.realised
@@ -52,14 +52,14 @@ class Promise:
 
 
 def without_nan(values: dict) -> dict:
-    """The same values by name, None in the place of nan."""
+    """Return the same values as a dict by name, with None in the place of nan."""
     plain = dict(values)
     plain |= {name: None for name, value in values.items() if value != value}
     return plain
 
 
 def promises_table(promises: list[Promise], goal: str) -> str:
-    """Write each switch's announced gain beside the realised one; "" if there was no switch."""
+    """Return a table of each switch's announced gain beside the realised one, as text; "" if there was no switch."""
     if not promises:
         return ""
     of_goal = ""
@@ -106,13 +106,13 @@ def _in_short(promises: list[Promise]) -> str:
 
 
 def gain_of_loop(first: Run, second: Run) -> PairedRatio:
-    """Average JCT of one method over that of another, on the jobs that ended under both, with an interval."""
+    """Return the `PairedRatio` of one method's average JCT to another's, with an interval, on the jobs that ended under both."""
     times = [_times(run) for run in (first, second)]
     return paired_ratio(first.jobs["submit"].to_numpy(), *times)
 
 
 def _times(run: Run) -> np.ndarray:
-    """JCT (s) of each job; nan if it has not ended."""
+    """JCT (s) of each job as an array (jobs,); nan if it has not ended."""
     jobs = run.jobs
     seconds = (jobs["end"] - jobs["submit"]).cast(float)
     return seconds.fill_null(float("nan")).to_numpy()

@@ -37,7 +37,7 @@ class TunedDays(Recipe):
     )
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Trace from 0 on, history before it on the same clock."""
+        """Return the `Scenario`: its trace from 0 on, and the history before it on the same clock."""
         cluster = Cluster.homogeneous(self.nodes, 8)
         amount = {"days": 2 * self.days, "jobs": 2 * self.jobs, "load": self.load}
         whole = generate("venus", **amount, cluster_gpus=cluster.total_gpus, rng=seed)

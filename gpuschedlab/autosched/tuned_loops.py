@@ -60,7 +60,7 @@ class Loops:
 
     @property
     def _horizon(self) -> dict:
-        """Seconds of the forecast, if they are asked for."""
+        """Dict with the seconds of the forecast, if they are asked for; else empty."""
         if self.args.horizon is None:
             return {}
         return {"horizon": self.args.horizon * HOUR}
@@ -79,18 +79,18 @@ class Loops:
 
     @cached_property
     def hints(self) -> tuple:
-        """Best configurations of the history, if there is one; the same for each method."""
+        """Tuple of the best configurations of the history, the same for each method; empty without a history."""
         return self.leaders(self.scenario)
 
     def leaders(self, scenario) -> tuple:
-        """Best configurations of a scenario's history; none without one."""
+        """Return the best configurations of a scenario's history as a tuple of policies; empty without a history."""
         if scenario.history is None or not scenario.history.height:
             return ()
         with self.progress.phase("offline phase: searching the best configuration of the history"):
             return self.lab.best_fixed(scenario.past, self.space, searches=1).leaders()
 
     def run(self, method: str) -> dict:
-        """One row of the comparison."""
+        """Play a method and return its row of the comparison as a dict."""
         policy = self.space.policy
         decisions = []
         if method == "fixed":
@@ -125,7 +125,7 @@ class Loops:
 
     @property
     def base(self) -> str:
-        """Method that the others are compared with: the default if it is played, or else the first."""
+        """Name of the method that the others are compared with: the default if it is played, or else the first."""
         if "default" in self.methods:
             return "default"
         return self.methods[0]
@@ -142,7 +142,7 @@ class Loops:
                 advance(count)
 
     def records_of(self, method: str) -> dict:
-        """Plain values of a method's switches, and of its whole gain over `base`."""
+        """Return a dict of plain values of a method's switches, and of its whole gain over `base`."""
         from gpuschedlab.autosched.realised_gains import gain_of_loop, without_nan
 
         record = {"promises": [promise.record() for promise in self.promises if promise.method == method]}
@@ -155,7 +155,7 @@ class Loops:
         return record | {f"against {base}": values}
 
     def outcome(self) -> list[str]:
-        """Lines below the table: the whole gain of each method over `base`, and each switch."""
+        """Return a list of lines below the table: the whole gain of each method over `base`, and each switch."""
         from gpuschedlab.autosched.realised_gains import gain_of_loop, loop_in_words, promises_table
 
         base = self.base

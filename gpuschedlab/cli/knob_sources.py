@@ -23,7 +23,7 @@ class Unreadable(Exception):
 
 
 def declared(module: str, name: str) -> type:
-    """Return a class with the docstring and the knobs of a class, by its module and name.
+    """Return a class, a `type`, with the docstring and the knobs of a class, by its module and name.
 
     It is the class itself if its source says its knobs in a way that only Python can follow.
     """
@@ -36,7 +36,7 @@ def declared(module: str, name: str) -> type:
 
 @cache
 def module_of(name: str) -> "SourceModule":
-    """Return a module of the package or of a paper, as its source has it.
+    """Return the `SourceModule` of a module of the package or of a paper, as its source has it.
 
     Raises
     ------
@@ -84,7 +84,7 @@ class SourceModule(dict):
         return eval(compile(ast.Expression(expression), self["__name__"], "eval"), self)
 
     def skeleton(self, node: ast.ClassDef) -> type:
-        """Make a class with the docstring, the bases and the knobs of one, and nothing else."""
+        """Return a new `type` with the docstring, the bases and the knobs of a class, and no more."""
         body = {"__doc__": ast.get_docstring(node, clean=False), "__module__": self["__name__"], "__annotations__": {}}
         for statement in node.body:
             if not isinstance(statement, ast.AnnAssign) or not self.may_declare(statement.annotation):
@@ -122,7 +122,7 @@ def _is_alias(module: SourceModule, name: str) -> bool:
 
 
 def _bound_names(statement: ast.stmt) -> list[str]:
-    """Names that a statement at the top of a module binds."""
+    """List of the names that a statement at the top of a module binds."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
     if isinstance(statement, ast.ClassDef | ast.FunctionDef):
@@ -134,7 +134,7 @@ def _bound_names(statement: ast.stmt) -> list[str]:
 
 
 def _origin(statement: ast.ImportFrom, name: str) -> tuple[str, str]:
-    """Return the module that has a name which a statement imports, and the name there."""
+    """Return a tuple: name of the module that has a name which a statement imports, and the name there."""
     original = next(alias.name for alias in statement.names if name in (alias.asname, alias.name))
     public = names_of(statement.module) if home_of(statement.module) else {}
     return public.get(original, statement.module), original

@@ -19,7 +19,7 @@ COMMANDS = ("compare", "run", "explain", "sweep", "suite", "trace", "check", "wa
 
 @cache
 def commands() -> dict[str, tuple[str, str]]:
-    """Help and module of each, of modules that begin with "`gpuschedlab NAME`: help.".
+    """Return a dict by command of its help and its module: modules that begin with "`gpuschedlab NAME`: help.".
 
     They are those of `commands/`, and of a paper `command.py` and those of a folder `commands` of its own.
     """
@@ -100,7 +100,10 @@ def make_parser() -> Parser:
 
 
 def add_command(commands, name: str, help: str, command=None) -> Parser:
-    """Add a command, a function of the arguments that returns an exit code (None: 0), with one line of help."""
+    """Add a command, a function of the arguments that returns an exit code (None: 0), and return its `Parser`.
+
+    `help` is its line of help.
+    """
     style = argparse.RawDescriptionHelpFormatter
     parser = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".", formatter_class=style)
     parser.set_defaults(command=command)
@@ -113,7 +116,7 @@ def add_json(parser):
 
 
 def policies_help() -> str:
-    """Policies, each with its knobs: ranges, units, defaults, and their effects."""
+    """Return the help text of policies, each with its knobs: ranges, units, defaults, and their effects."""
     from gpuschedlab import policies
     from gpuschedlab.cli.knob_sources import declared
 
@@ -127,7 +130,7 @@ def policies_help() -> str:
 
 
 def knobs_help(name: str, cls: type) -> str:
-    """One policy with its knobs."""
+    """Return the help text of one policy with its knobs."""
     from gpuschedlab.knobs import knobs_of
 
     knobs = knobs_of(cls)

@@ -142,7 +142,7 @@ def named_in(args) -> str | None:
 
 
 def informed(policies: dict[str, tuple], scenario: Scenario) -> dict[str, tuple]:
-    """The same `contenders_of`, once it is clear that their estimators, or the scenario's, have something to learn from."""
+    """Return `policies`, the dict of `contenders_of`, once estimators, or the scenario's, have something to learn from."""
     for _, own in policies.values():
         estimator = own or scenario.estimator
         if scenario.history is None and estimator is not None and estimator.needs_history:

@@ -5,7 +5,7 @@ import math
 
 
 def metrics_table(frame) -> str:
-    """Lay out a frame of `gpuschedlab.metrics.compare`: labels, units, one row per policy."""
+    """Return a frame of `gpuschedlab.metrics.compare` laid out as text: labels, units, one row per policy."""
     from gpuschedlab.metrics.display import column
 
     columns = [("policy", "", frame["policy"].to_list())]
@@ -33,7 +33,7 @@ def pairs(values: dict) -> str:
 
 
 def cell(value) -> str:
-    """One value in a few characters: four figures, or a whole number."""
+    """One value as a string of a few characters: four figures, or a whole number."""
     if value is None:
         return "-"
     if value is True:
@@ -48,7 +48,7 @@ def cell(value) -> str:
 
 
 def intake_of(about: dict) -> dict:
-    """The intake report of a log, under its name; nothing for a trace that is no log."""
+    """Return a dict of a log's intake report, under its name; empty for a trace that is no log."""
     if "intake" not in about:
         return {}
     return {"intake": about["intake"]}

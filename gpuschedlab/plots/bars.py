@@ -10,7 +10,7 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def interruptions(runs) -> Bars:
-    """Mean preemptions, restarts and failures per job of each run (all its jobs that count)."""
+    """Return `Bars` of the mean preemptions, restarts and failures per job of each run (all its jobs that count)."""
     runs = as_runs(runs)
     kinds = ("preemptions", "restarts", "failures")
     frames = [run.jobs.filter(run.jobs["submit"] >= 0) for run in runs.values()]
@@ -20,7 +20,7 @@ def interruptions(runs) -> Bars:
 
 
 def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
-    """One metric of each run, a horizontal bar labelled with its value; times in hours.
+    """Return `Bars` of one metric of each run, horizontal and labelled with its value; times in hours.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
 
 
 def metric_axis(metric: str) -> tuple[float, str]:
-    """Divisor of a metric, and its axis title: times in hours, but for those that the computer takes."""
+    """Return a tuple: divisor of a metric, and its axis title; times are in hours, but for those that the computer takes."""
     about = METRICS[metric]
     divisor = 1.0
     unit = about.unit

@@ -13,7 +13,7 @@ TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 
 
 
 def log_time_axis(title: str, **more) -> dict:
-    """Logarithmic axis over hours with ticks in seconds, minutes, hours and days."""
+    """Return a logarithmic axis over hours as a dict, with ticks in seconds, minutes, hours and days."""
     return axis(title, type="log", tickvals=list(TICK_HOURS), ticktext=list(TICK_NAMES)) | more
 
 
@@ -28,14 +28,14 @@ def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]
 
 
 def time_steps(seconds: np.ndarray, share: np.ndarray) -> dict:
-    """Points of a distribution of durations (q,), s: hours on the axis, a readable value and its unit for the hover text."""
+    """Return a dict of the points of a distribution of durations (q,), s: hours on the axis, and the hover's value and unit."""
     value, unit = readable(seconds)
     hours = {"x": (seconds / HOUR).astype("f4"), "y": share.astype("f4")}
     return hours | {"customdata": value.astype("f4"), "text": unit}
 
 
 def jct_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
-    """Distribution of completion times, a step line per run over a logarithmic time axis.
+    """Return `Lines` of the distribution of completion times, a step line per run over a logarithmic time axis.
 
     Parameters
     ----------
@@ -63,7 +63,10 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
 
 
 def fairness_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
-    """Distribution of finish-time fairness rho (`metrics.finish_time_fairness`), with its border at 1; parameters as in `jct_cdf`."""
+    """Return `Lines` of the distribution of finish-time fairness rho, with its border at 1; parameters as in `jct_cdf`.
+
+    Rho is that of `metrics.finish_time_fairness`.
+    """
     values = {}
     for name, run in as_runs(runs).items():
         rho = finish_time_fairness(run, censored)
@@ -109,14 +112,16 @@ def size_bucket(gpus: np.ndarray) -> np.ndarray:
 
 
 def size_axes(left: dict, right: dict) -> dict:
-    """Two panels side by side over job sizes, with these y axes; traces on the right are on x2 and y2."""
+    """Return a dict of two panels side by side over job sizes, with these y axes; traces on the right are on x2 and y2."""
     sizes = axis("GPUs requested", type="category")
     sides = {"xaxis": sizes | {"domain": [0, 0.41]}, "xaxis2": sizes | {"domain": [0.59, 1], "anchor": "y2"}}
     return sides | {"yaxis": left, "yaxis2": right | {"anchor": "x2"}}
 
 
 def slowdown_by_size(runs, censored: bool = False) -> Drawing:
-    """Percentiles of slowdown, JCT / duration, by GPUs requested: the median job of each size on the left, the worst percent on the right.
+    """Return a `Drawing` of slowdown, JCT / duration, by GPUs requested: the median job of each size, and the worst per cent.
+
+    The median is on the left, the worst per cent on the right.
 
     Parameters as in `jct_cdf`.
     """

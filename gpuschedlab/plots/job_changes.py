@@ -30,7 +30,10 @@ class Compared(NamedTuple):
     weekday: int | None
 
     def lines(self, among=slice(None)) -> dict[str, np.ndarray]:
-        """Instants, `hours`, and how many jobs, or of those that `among` picks, are there `now` and `before`."""
+        """Return a dict of arrays: instants, `hours`, and numbers of jobs that are there `now` and `before`.
+
+        If `among` picks jobs, only these count.
+        """
         ends = [np.sort(np.nan_to_num(self.submit + took, nan=np.inf)[among]) for took in (self.now, self.before)]
         last = max(float(end[np.isfinite(end)].max(initial=1.0)) for end in ends)
         grid = np.linspace(0.0, last, POINTS)
@@ -39,14 +42,14 @@ class Compared(NamedTuple):
         return {"hours": grid / HOUR} | dict(zip(("now", "before"), present))
 
     def jobs_there(self, record: dict | None = None) -> Drawing:
-        """Jobs that are in the cluster, waiting or running, over time: the area below a line is the sum of the times to finish."""
+        """Return a `Drawing` of jobs in the cluster over time, waiting or running: the area below sums the times to finish."""
         title = "Jobs in the cluster, waiting or running"
         lines = self.lines()
         there = {name: lines[when] for name, when in zip(self.names[::-1], ("before", "now"))}
         return Lines(title, time_axis(), "jobs", lines["hours"], there).draw()._replace(record=record)
 
     def sent(self, also: int | None, timed, sized) -> dict:
-        """The jobs that a page gets: all jobs; of a large log, `rows` of those that change most and of a share of the others.
+        """Return a dict of the jobs that a page gets: all, or of a large log `rows` of those that change most, and some others.
 
         With those come the `lines` of all jobs that are `sized` (n,), and counts of `all` that are `timed` (n,).
         """
@@ -67,7 +70,7 @@ class Compared(NamedTuple):
         return fields | {"rows": rows, "all": counts, "lines": self.lines(sized)}
 
     def changes(self, record: dict | None = None) -> Drawing:
-        """One dot per job: how much later (up) or sooner (down) it ends, by its run time."""
+        """Return a `Drawing` of one dot per job: how much later (up) or sooner (down) it ends, by its run time."""
         change = (self.now - self.before) / HOUR
         dots = {}
         for name, mine in (("others", self.moved <= 0), ("jobs that end later", self.moved > 0)):

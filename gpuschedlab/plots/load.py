@@ -17,7 +17,7 @@ def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.nda
 
 
 def load_over_time(runs, points: int = 1000, start: float | None = None, end: float | None = None) -> Drawing:
-    """Jobs waiting above, utilisation (GPUs held over GPUs up) below, on one time axis: means over at most `points` bins.
+    """Return a `Drawing` on one time axis: jobs waiting above, utilisation (GPUs held over GPUs up) below; means over bins.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
 
 
 def free_space(run, points: int = 400) -> Lines:
-    """Reduce a run's timeline to free GPUs, in all and on the freest node, and GPUs that waiting jobs request, in some bins."""
+    """Return `Lines` of free GPUs, in all and on the freest node, and of GPUs that waiting jobs request, in some bins."""
     ((_, run),) = as_runs(run).items()
     line = timeline_of(run)
     time = line["time"].to_numpy()

@@ -34,7 +34,7 @@ def opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[p
 
 
 def differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
-    """Columns in which rows differ, without metrics and seed."""
+    """Return a list of the columns in which rows differ, without metrics and seed."""
     free = [c for c in frame.columns if c not in METRICS and c not in (*without, "seed")]
     return [c for c in free if frame[c].n_unique() > 1]
 
@@ -59,13 +59,13 @@ def spoken(column: str, knobs: dict[str, dict]) -> str:
 
 
 def _whiskers(above: np.ndarray, below: np.ndarray) -> dict:
-    """Error bars from the least to the greatest seed."""
+    """Return a dict of error bars from the least to the greatest seed."""
     lengths = {"array": abs(above), "arrayminus": abs(below)}
     return {"type": "data", "symmetric": False, "thickness": 1, "width": 3} | lengths
 
 
 def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
-    """One metric over one knob (or any other column); a line for each choice of whatever else differs, whiskers over its seeds.
+    """Return `Lines` of one metric over a knob or other column: a line for each choice of all else, whiskers over its seeds.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
 
 
 def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
-    """One metric over two knobs (or other columns); parameters as in `sweep_lines`.
+    """Return a `Landscape` of one metric over two knobs (or other columns); parameters as in `sweep_lines`.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
 
 
 def _choices(column: pl.Series) -> tuple:
-    """Values of a knob or another column, once each: numbers in order, texts as they come."""
+    """Return a tuple of the values of a knob or another column, once each: numbers in order, texts as they come."""
     values = column.unique(maintain_order=True).to_list()
     if isinstance(values[0], str):
         return tuple(values)
@@ -180,7 +180,7 @@ def _choices(column: pl.Series) -> tuple:
 
 
 def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
-    """Two metrics of every choice of policy and knobs, and those choices that no other beats in both.
+    """Return a `Drawing` of two metrics of every choice of policy and knobs, and those choices that no other beats in both.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ def _checked(traces: dict) -> dict:
 
 
 def arrivals(traces: dict, seconds: float = HOUR) -> Lines:
-    """Jobs submitted in each bin of time since a trace's first job.
+    """Return `Lines` of the jobs submitted in each bin of time since a trace's first job.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ def arrivals(traces: dict, seconds: float = HOUR) -> Lines:
 
 
 def durations(traces: dict, points: int = 500) -> Lines:
-    """Distribution of durations, at no more than `points` values per trace."""
+    """Return `Lines` of the distribution of durations, at no more than `points` values per trace."""
     values = {name: time_steps(*ecdf(trace["duration"].to_numpy(), points)) for name, trace in _checked(traces).items()}
     hover = "<b>%{y:.1%} of jobs</b> run at most <b>%{customdata:.3~r} %{text}</b>"
     return steps("Job durations", log_time_axis("duration (logarithmic)"), values, hover)
 
 
 def demand(traces: dict) -> Drawing:
-    """Shares of jobs on the left, and of GPU-time (GPUs x duration) on the right, by GPUs requested."""
+    """Return a `Drawing` by GPUs requested: shares of jobs on the left, of GPU-time (GPUs x duration) on the right."""
     drawn = []
     k = 1 + max(int(size_bucket(trace["gpus"].max())) for trace in _checked(traces).values())
     for i, (name, trace) in enumerate(traces.items()):

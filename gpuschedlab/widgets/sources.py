@@ -37,11 +37,11 @@ class TraceOf:
         return self.recipe.noun
 
     def __call__(self, rng: int = 0) -> pl.DataFrame:
-        """Make the trace of a seed."""
+        """Make the frame of a seed's trace."""
         return self.recipe(rng).trace
 
     def code(self, rng: int = 0) -> str:
-        """Write the expression that makes the trace."""
+        """Write the expression that makes the trace, as Python text."""
         if self.imported:
             return f"{self.recipe!r}({rng}).trace"
         return f"lab.recipe_of({word_of(self.recipe)!r})({rng}).trace"
@@ -75,7 +75,7 @@ def named_traces(given) -> dict:
 
 
 def place_of_trace(source, log: bool) -> str:
-    """Whose facts a comparison on a trace says."""
+    """Return in a few words whose facts a comparison on a trace says."""
     if log or not getattr(source, "drawn", True):
         return OF_LOG
     if getattr(source, "noun", "") == "weeks":
@@ -119,7 +119,7 @@ def named_clusters(given) -> dict[str, Cluster]:
 
 
 def named_policies(given, default) -> dict:
-    """Policies by name: instances or classes, in a list or by name; `default` without."""
+    """Return a dict of policies by name, given as instances or classes, in a list or by name; `default` without."""
     if given is None:
         given = default
     if isinstance(given, dict):
@@ -152,13 +152,13 @@ def named_policies(given, default) -> dict:
 
 
 def policy_code(policy) -> str:
-    """Write a policy as Python, with the fields that differ from their defaults."""
+    """Write a policy as Python text, with the fields that differ from their defaults."""
     words = [f"{f.name}={value!r}" for f in fields(policy) if (value := getattr(policy, f.name)) != f.default]
     return f"{type(policy).__name__}({', '.join(words)})"
 
 
 def cluster_code(cluster: Cluster) -> str:
-    """Write a cluster as Python."""
+    """Write a cluster as Python text."""
     short = f"lab.Cluster.parse({str(cluster)!r})"
     if not cluster.events:
         return short
@@ -167,7 +167,7 @@ def cluster_code(cluster: Cluster) -> str:
 
 
 def _home(thing) -> str:
-    """Shortest module of the package that gives a class or function; its own for those of others."""
+    """Name of the shortest module of the package that gives a class or function; its own for those of others."""
     public = ".".join(thing.__module__.split(".")[:2])
     if public.startswith("gpuschedlab.") and hasattr(sys.modules.get(public), thing.__name__):
         return public
@@ -175,7 +175,7 @@ def _home(thing) -> str:
 
 
 def argument_code(value) -> tuple[str, str]:
-    """Write a part of a scenario as Python, and the import that it needs; a function is one of the cluster."""
+    """Write a part of a scenario as Python text, with the import that it needs, in a tuple; a function is one of the cluster."""
     maker = type(value)
     if callable(value) and hasattr(value, "__qualname__"):
         maker = value
@@ -202,7 +202,7 @@ def _trace_code(source, rng: int, folder: Path | None) -> str:
 
 
 def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: Path | None = None) -> str:
-    """Write the few lines of Python that make a run again."""
+    """Write the few lines of Python that make a run again, as text."""
     kind = type(policy)
     trace = _trace_code(source, rng, folder)
     texts = {name: argument_code(value) for name, value in extras.items()}
@@ -233,7 +233,7 @@ def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
 
 
 def zipped(write) -> bytes:
-    """Zip file of the files that `write(folder)` puts into a folder."""
+    """Return the bytes of a zip file of the files that `write(folder)` puts into a folder."""
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as place:
         write(Path(place) / "run")
         return Path(shutil.make_archive(f"{place}/packed", "zip", f"{place}/run")).read_bytes()

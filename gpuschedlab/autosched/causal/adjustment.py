@@ -72,7 +72,7 @@ class Regressed(NamedTuple):
 
 
 def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
-    """Effects of settings of a (n,) on y (n,), x (n, p) held fixed; rows are in order of time.
+    """Return `Adjusted`: effects of settings of a (n,) on y (n,), x (n, p) held fixed; rows are in order of time.
 
     Columns with a heavy tail enter as logarithms. Terms: a natural cubic spline of each column; a mean for each of the few values of
     the setting, or a spline of it; and products of setting and columns. Least squares on all at once make setting and outcome
@@ -100,7 +100,7 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
 
 
 def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regressed:
-    """Regression of `adjusted`, without intervals and doubts."""
+    """Return the regression of `adjusted` as `Regressed`, without intervals and doubts."""
     n = len(y)
     calm_columns = [calmed(column)(column) for column in x.T]
     x = np.column_stack([np.empty((n, 0)), *calm_columns])
@@ -180,7 +180,7 @@ def _strength(part: np.ndarray, effect: float, free: int) -> float:
 
 
 def _refusal(shown, x, a, settings, residual) -> str:
-    """Why rows cannot say: no overlap, or the model does not fit; "" if they can."""
+    """Say in words why rows cannot say: no overlap, or the model does not fit; "" if they can."""
     spare = (a - shown).var() / max(a.var(), 1e-12)
     if spare < SPARE:
         return f"what is held fixed leaves {spare:.1%} of its variance"
@@ -246,7 +246,7 @@ def spline(at: np.ndarray, seen: np.ndarray) -> np.ndarray:
 
 
 def knots_of(seen: np.ndarray) -> np.ndarray:
-    """Knots of a natural cubic spline, at quantiles of the values seen; empty if these are few: it is a line then."""
+    """Return an array of the knots of a natural cubic spline, at quantiles of values seen; empty (a line) if these are few."""
     knots = np.unique(np.quantile(seen, np.linspace(0.05, 0.95, KNOTS)))
     if len(knots) < 3 or len(np.unique(seen)) <= FEW:
         return np.empty(0)

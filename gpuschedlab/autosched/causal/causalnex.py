@@ -191,7 +191,7 @@ class Intervened:
             self.pieces.append(engine)
 
     def query(self, observed: dict | None = None) -> dict[str, dict]:
-        """Marginal probabilities of all variables, by state, given states of some."""
+        """Return a dict by variable of its marginal probabilities, a dict by state, given states of some variables."""
         observed = {n: _shares(self.cpds, n, state) and state for n, state in (observed or {}).items()}
         marginals = {}
         for engine in self.pieces:
@@ -207,7 +207,9 @@ class Intervened:
         return {name: {s: float(p) for s, p in shares.items()} for name, shares in marginals.items()}
 
     def likely(self, observed: dict, given: dict) -> tuple[float, dict[str, dict]]:
-        """Probability of states that are `given`, once others are observed; and the marginals given both.
+        """Return the probability of states that are `given`, once others are observed, and the marginals given both, as a tuple.
+
+        The marginals are those of `query`, a dict by variable.
 
         Of several, each is asked for after those before it: the chain rule, since CausalNex returns marginals alone.
         """
@@ -223,7 +225,7 @@ class Intervened:
 
 
 def pieces(edges) -> list[list[tuple[str, str]]]:
-    """Edges of each connected piece of a graph, as `fit_network` takes them."""
+    """Return a list with the edges of each connected piece of a graph, a list per piece, as `fit_network` takes them."""
     networkx = need("networkx")
     graph = networkx.DiGraph(list(edges))
     return [[*graph.subgraph(names).edges] for names in networkx.weakly_connected_components(graph)]
@@ -245,7 +247,7 @@ def _shares(cpds: dict, name: str, state) -> dict:
 
 
 def _pieces(cpds: dict) -> list[set[str]]:
-    """Connected pieces of the graph that conditional probabilities span."""
+    """Return a list of the connected pieces of the graph that conditional probabilities span, each a set of names."""
     graph = need("networkx").Graph()
     for name, states in cpds.items():
         graph.add_node(name)

@@ -42,16 +42,16 @@ class Layers:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Inputs of a prediction: knobs, then context."""
+        """Tuple of the names of a prediction's inputs: knobs, then context."""
         return (*self.knobs, *self.context)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All variables, causes first."""
+        """Tuple of the names of all variables, causes first."""
         return (*self.given, *self.metrics, *self.objectives)
 
     def tier(self, name: str) -> int:
-        """0 for a knob or context, 1 for a metric, 2 for an objective."""
+        """Return the layer of a variable as an integer: 0 for a knob or context, 1 for a metric, 2 for an objective."""
         if name in self.given:
             return 0
         if name in self.metrics:
@@ -89,15 +89,15 @@ class CausalGraph:
     edges: tuple[tuple[str, str], ...]
 
     def causes(self, name: str) -> tuple[str, ...]:
-        """Direct causes of a variable."""
+        """Return a tuple of the names of a variable's direct causes."""
         return tuple(a for a, b in self.edges if b == name)
 
     def effects(self, name: str) -> tuple[str, ...]:
-        """Direct effects of a variable."""
+        """Return a tuple of the names of a variable's direct effects."""
         return tuple(b for a, b in self.edges if a == name)
 
     def paths(self, cause: str, effect: str) -> list[tuple[str, ...]]:
-        """All directed paths from one variable to another."""
+        """Return a list of all directed paths from one variable to another, each a tuple of names."""
         if cause == effect:
             return [(effect,)]
         paths = []
@@ -106,7 +106,7 @@ class CausalGraph:
         return paths
 
     def order(self) -> list[str]:
-        """Variables, each after its causes."""
+        """Return a list of the variables' names, each after its causes."""
         ordered = []
         waiting = list(self.layers.names)
         while waiting:
@@ -136,7 +136,7 @@ def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str, m
 
 
 def full_graph(layers: Layers) -> CausalGraph:
-    """Skeleton before anything is learnt: whatever may cause a metric or an objective does; metrics not one another."""
+    """Return the skeleton as a `CausalGraph`: whatever may cause a metric or an objective does; metrics cause no metric."""
     effects = (*layers.metrics, *layers.objectives)
     causes = (*layers.metrics, *layers.given)
     pairs = [(a, b) for b, a in product(effects, causes)]
@@ -145,7 +145,7 @@ def full_graph(layers: Layers) -> CausalGraph:
 
 
 def direct_graph(layers: Layers) -> CausalGraph:
-    """No skeleton at all: every knob and context causes the objective itself, past the metrics."""
+    """Return a `CausalGraph` without a skeleton: every knob and context causes the objective itself, past the metrics."""
     edges = tuple((name, layers.objectives[0]) for name in layers.given)
     of_knobs = edges[: len(layers.knobs)]
     return CausalGraph(replace(layers, direct=of_knobs), edges)
@@ -154,7 +154,7 @@ def direct_graph(layers: Layers) -> CausalGraph:
 def confidence(
     samples: pl.DataFrame, layers: Layers, graph: CausalGraph, *, times: int = 20, rng=0, **options
 ) -> dict[tuple[str, str], float]:
-    """Share of graphs in which each edge is found again, when whole segments are drawn anew (bootstrap).
+    """Return a dict by edge of the share of graphs in which it is found again, when whole segments are drawn anew (bootstrap).
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def learn_graph(
     samples: pl.DataFrame, layers: Layers, *, by: str = "fci", alpha: float = 0.05, depth: int = 3, rule: bool = False,
     threshold: float = 0.1,
 ) -> CausalGraph:  # fmt: skip
-    """Learn the graph by Fast Causal Inference, or by CausalNex' NOTEARS, with the layers as background knowledge.
+    """Learn a `CausalGraph` by Fast Causal Inference, or CausalNex' NOTEARS, with the layers as background knowledge.
 
     Independence is tested by partial correlation of normal scores (ranks), so that monotone effects count as linear ones do; a
     second search, with each knob replaced by the objective's mean around its value, finds effects that rise and fall. A category
@@ -266,7 +266,9 @@ def _table(columns: dict[str, np.ndarray], names: list[str]) -> np.ndarray:
 
 
 def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
-    """Variables that are searched together: all, or, where metrics do not cause one another, each metric with its knobs.
+    """Return a list of lists of variables that are searched together.
+
+    All are, or, if metrics do not cause one another, each metric with its knobs.
 
     Metrics are nearly functions of one another (the waiting jobs are the backlog); conditioned on each other they seem
     independent of the knobs that cause them both.
@@ -282,7 +284,7 @@ def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
 
 
 def _directed(marks: np.ndarray, names: list[str], layers: Layers, before) -> list[tuple[str, str]]:
-    """Directed edges from the marks (v, v) of a partial ancestral graph, without circles among them and those `before`."""
+    """Return a list of directed edges from marks (v, v) of a partial ancestral graph, with no circle among them and `before`."""
     edges: list[tuple[str, str]] = []
     for i, j in np.argwhere(np.triu(marks)):
         a = names[i]
@@ -308,7 +310,7 @@ def _shaped(knob: np.ndarray, target: np.ndarray, bins: int = 8) -> np.ndarray:
 
 
 def _normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarray]:
-    """Normal score (n,) of each variable's rank; categories by the mean of the objective at each value."""
+    """Return a dict of each variable's normal score of its rank (n,); categories by the mean of the objective at each value."""
     from scipy.stats import norm, rankdata
 
     target = rankdata(samples[layers.objectives[0]].to_numpy())

@@ -47,19 +47,22 @@ class Answer(Prediction):
 
     @cached_property
     def tested(self) -> Tested:
-        """The interval, and the word."""
+        """`Tested`: the interval, and the word."""
         if self.test is None:
             return Tested(UNTESTED, "not tested: only the effect of one variable on the first objective is")
         return self.test()
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Ends of the 95 % interval of the mean; nan if the `word` says why there is none."""
+        """Both ends of the 95 % interval of the mean as a tuple; nan if the `word` says why there is none."""
         return self.tested.interval
 
     @property
     def word(self) -> str:
-        """The fault: the answer lies outside the interval by adjustment, which its own covers; or why it has none. "" of a good one."""
+        """Text of the fault: the answer lies outside the interval by adjustment, or has none, and why; "" of a good one.
+
+        The answer's own interval covers that by adjustment.
+        """
         return self.tested.word
 
     def __repr__(self) -> str:
@@ -177,7 +180,7 @@ class CausalModel(Regressor, Parameters):
         return self
 
     def predict(self, configurations) -> Prediction:
-        """Predict the first objective of configurations: a frame with columns `layers.given`, or (n, k) in their order.
+        """Return a `Prediction` of the first objective of configurations, a frame of `layers.given`, or (n, k) in their order.
 
         EstimatorError if the model has not learnt, or there are other columns.
         """
@@ -193,7 +196,9 @@ class CausalModel(Regressor, Parameters):
         return Prediction(*self.core.predict(u))
 
     def do(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Prediction]:
-        """Predict every variable when some are set from outside, cut off from their causes; knobs left open vary.
+        """Return a dict of a `Prediction` per variable when some are set from outside, cut off from their causes.
+
+        Knobs left open vary.
 
         `given` keeps to cases in which variables are seen at values: regressions take the samples nearest to them, CausalNex
         those in the same states. It must have no cause in the graph, such as the load, except for CausalNex, which takes anything
@@ -216,7 +221,7 @@ class CausalModel(Regressor, Parameters):
         return answers
 
     def _untested(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Answer]:
-        """Answer of the backend, untested."""
+        """Return a dict of the backend's `Answer` per variable, untested."""
         names = self.graph.layers.names
         self._check("do", interventions, names)
         free = [name for name in names if name not in interventions]
@@ -233,7 +238,7 @@ class CausalModel(Regressor, Parameters):
         return float(at_high - at_low)
 
     def _test(self, cause: str, value: float, mean: float) -> Tested:
-        """Compare the change to an answer's mean with that by adjustment."""
+        """Compare the change to an answer's mean with that by adjustment, and return it as `Tested`."""
         goal = self._target
         if not self.graph.paths(cause, goal):
             return Tested(UNTESTED, f"not tested: by the graph {cause} does nothing to {goal}")
@@ -262,7 +267,10 @@ class CausalModel(Regressor, Parameters):
         return Tested((mean - half, mean + half), fault)
 
     def _blocking(self, cause: str) -> tuple[str, ...]:
-        """Variables that block every backdoor path from a cause to the first objective, also those between roots that came together."""
+        """Return a tuple of variables that block every backdoor path from a cause to the first objective.
+
+        They also block those between roots that came together.
+        """
         roots = [name for name in self.graph.layers.names if not self.graph.causes(name)]
         together = [("\0together", root) for root in roots]
         edges = [*self.graph.edges, *together]
@@ -284,7 +292,7 @@ class CausalModel(Regressor, Parameters):
         return float(values[is_another][most_frequent])
 
     def _adjusted(self, columns, cause: str, goal: str, settings: tuple[float, float]) -> Adjusted:
-        """Effect of two settings of a cause on a goal by adjustment for columns."""
+        """Return the effect of two settings of a cause on a goal, by adjustment for columns, as `Adjusted`."""
         names = [*self.graph.layers.names]
         x = self.rows[:, [names.index(name) for name in columns]]
         a = self.rows[:, names.index(cause)]

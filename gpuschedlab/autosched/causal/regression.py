@@ -47,7 +47,7 @@ class Boosted:
         self.fitted = {}
 
     def _fit(self, name: str, line: bool = False) -> tuple:
-        """The regression of a variable on all rows; most that a search learns are never asked again."""
+        """Return the tuple of `_regression` of a variable on all rows; most that a search learns are never asked again."""
         if (name, line) not in self.fitted:
             self.fitted[name, line] = self._regression(name, np.arange(len(self.rows)), line=line)
         return self.fitted[name, line]
@@ -56,12 +56,12 @@ class Boosted:
         """Wait for the next `learn`."""
 
     def _folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Rows held out and rows kept, by fold."""
+        """Return a list of pairs by fold: numbers of the rows held out, and of the rows kept."""
         every = np.arange(len(self.rows))
         return [(out, np.delete(every, out)) for out in np.array_split(every, FOLDS)]
 
     def _regression(self, name: str, kept: np.ndarray, line: bool = False) -> tuple:
-        """Trees of a variable, learnt from the rows kept, columns of its causes, and a linear term (None: without).
+        """Return a tuple: trees of a variable from the rows kept, columns of its causes, and a linear term (None: without).
 
         Without causes its mean, and none.
         """
@@ -152,7 +152,7 @@ class Boosted:
         return np.stack([mean, mean + min(low, 0.0), mean + max(high, 0.0)])
 
     def do(self, interventions: dict[str, float], given: dict | None = None, draws: int = 4000) -> dict[str, tuple]:
-        """Mean and spread of every variable, some being set from outside, in rows near the given values of the roots."""
+        """Return a dict of tuples (mean, 10 % and 90 % point) per variable, some set from outside, in rows near given values."""
         rng = np.random.default_rng(self.rng)
         rows = self.rows
         for name, value in (given or {}).items():

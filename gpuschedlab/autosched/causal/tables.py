@@ -72,11 +72,11 @@ class CausalNexNetwork:
         self.margins = {}
 
     def _named(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Columns of rows (n, v), by variable."""
+        """Dict of the columns of rows (n, v), by variable."""
         return dict(zip(self.graph.layers.names, rows.T, strict=True))
 
     def states(self, samples) -> dict[str, np.ndarray]:
-        """State (n,) of each variable in each row, of those that are there."""
+        """Return a dict of the state (n,) of each variable in each row, of those that are there."""
         names = [name for name in self.cuts if name in samples]
         return {name: np.searchsorted(self.cuts[name], samples[name], side="right") for name in names}
 
@@ -86,7 +86,7 @@ class CausalNexNetwork:
         return np.bincount(states, self._named(self.rows)[name]) / np.bincount(states)
 
     def _counts(self, name: str, kept=slice(None)) -> np.ndarray:
-        """Rows kept, by the states of a variable's causes and its own (last axis)."""
+        """Return an array of the counts of rows kept, by the states of a variable's causes and its own (last axis)."""
         names = (*self.causes[name], name)
         sizes = tuple(self.size[n] for n in names)
         if prod(sizes) > self.cells:
@@ -99,7 +99,7 @@ class CausalNexNetwork:
         return counts
 
     def _shares(self, counts: np.ndarray) -> np.ndarray:
-        """P(state | states of the causes) from counts."""
+        """Return an array of P(state | states of the causes) from counts."""
         cells = counts.copy()
         if self.prior == "K2":
             cells += 1.0
@@ -117,7 +117,7 @@ class CausalNexNetwork:
         return self._spread(goal, np.stack(shares))
 
     def do(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, tuple]:
-        """Mean and spread of every variable, some being set from outside; other roots as they came together in the samples.
+        """Return a dict of mean, 10 % and 90 % point per variable, some set from outside; other roots as together in the samples.
 
         `given` keeps to worlds in which variables are in the same states as these values.
         """
@@ -164,7 +164,9 @@ class CausalNexNetwork:
             )
 
     def _asked(self, fixed: dict, given: dict) -> tuple[float, dict[str, np.ndarray]]:
-        """Probability of the given values, in states, when other states are fixed; and then that of each variable's states.
+        """Return a tuple: probability of given values, in states, when others are fixed; and a dict of variables' shares (s,).
+
+        The shares are those of a variable's states.
 
         A fixed variable is set to all its states alike, which cuts it off, and then observed: one engine answers for all states.
         """
@@ -179,7 +181,7 @@ class CausalNexNetwork:
         return self.known[key]
 
     def _engine(self, names: tuple[str, ...]) -> Intervened:
-        """The networks, cut off from the causes of some variables; made once."""
+        """Return the networks as `Intervened`, cut off from the causes of some variables; made once."""
         key = frozenset(names)
         if key not in self.engines:
             alone = {n: dict(enumerate(self.given[n])) for n in self.causes if not self.causes[n]}

@@ -31,7 +31,9 @@ class Entered:
 
 
 def entered(smooth: Terms, a: np.ndarray, y: np.ndarray, line: np.ndarray, steps: bool) -> Entered:
-    """Choose terms that explain the part of y (n,) that smooth terms (n, t) of a setting a (n,) leave, one after the other, the best first.
+    """Return, as `Entered`, terms that explain the part of y (n,) that smooth terms (n, t) of a setting a (n,) leave.
+
+    They are chosen one after the other, the best first.
 
     Steps of the setting (if it takes many values), their products with columns `line` (n, p), and products of two columns.
     """
@@ -94,7 +96,7 @@ class _Unexplained:
         return np.where(size > least, explained, 0.0) / max(variance, 1e-300)
 
     def best(self, columns: np.ndarray) -> tuple[float, int]:
-        """Highest score of columns (n, m), and which it is; 0 of none."""
+        """Return the highest score of columns (n, m), and the index of its column, as a tuple; (0, 0) without columns."""
         if not columns.shape[1]:
             return 0.0, 0
         scores = self.scores(columns)

@@ -108,11 +108,11 @@ class CausalLab(BaseExplorer):
 
     @property
     def graph(self) -> CausalGraph:
-        """The graph without the edges that are cut."""
+        """`CausalGraph` without the edges that are cut."""
         return self.graph_panel.edits.graph
 
     def finish(self) -> "CausalLab":
-        """Play all rows and intervals at once, as a program that has no time to wait does."""
+        """Play all rows and intervals at once, as a program that has no time to wait does, and return this `CausalLab`."""
         self.arrivals.finish()
         self._draw_all()
         return self
@@ -130,7 +130,7 @@ class CausalLab(BaseExplorer):
         self.arrivals.begin(self._pieces(self.log, self.truth))
 
     def _pieces(self, log: IntervalLog, truth: Truth) -> Iterator[int]:
-        """Grow the log, then the truth, piece by piece."""
+        """Grow the log, then the truth; yield how much there is after each piece."""
         yield from log.grow(self.rows)
         yield from truth.grow(self.intervals)
 
@@ -167,7 +167,7 @@ class CausalLab(BaseExplorer):
         return LabView(world, frame, self.answers, self.truth.values, self.panel.setting, self._progress())
 
     def _curves(self, frame) -> Curves | None:
-        """Return the answer of the rows by the present graph and backend: computed once; None without rows."""
+        """Return the answer of the rows by the present graph and backend as `Curves`: computed once; None without rows."""
         graph = self.graph
         backend = self.panel.backend.value
         values = self.truth.values
@@ -175,7 +175,7 @@ class CausalLab(BaseExplorer):
         return self.cache.get(key, lambda: curves_of(graph, frame, values, backend)).value
 
     def _progress(self) -> Progress:
-        """Return how much has come."""
+        """Return how much has come as `Progress`."""
         return Progress(len(self.log), self.rows, len(self.truth), self.intervals)
 
     # Drawing -----------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class CausalLab(BaseExplorer):
     # Pages without a kernel --------------------------------------------------------------------------------
 
     def _kept_values(self) -> dict:
-        """Graphs and values of the knob that such a page holds."""
+        """Return a dict of the graphs and values of the knob that such a page holds, by control."""
         settings = self._settings()
         ends = tuple(dict.fromkeys((settings[len(settings) // 2], settings[-1])))
         graphs = tuple(GRAPHS)
@@ -228,11 +228,14 @@ class CausalLab(BaseExplorer):
             self.panel.do.index = self._settings().index(setting)
 
     def _settings(self) -> list[str]:
-        """Values that the slider offers, as texts."""
+        """List of the values that the slider offers, as texts."""
         return [text for text, _ in self.panel.do.options]
 
     def states(self) -> dict:
-        """States of a page without a kernel: three graphs, and two values of the knob; the screen stays as it is."""
+        """Return a dict of the states of a page without a kernel: three graphs, and two values of the knob.
+
+        The screen stays as it is.
+        """
         edits = self.graph_panel.edits
         setting = self.panel.do.index
         asking = self.sign_guess.open
@@ -246,7 +249,7 @@ class CausalLab(BaseExplorer):
         return recorded
 
     def html(self) -> str:
-        """Write a page of its own, from recorded states; whole without a network."""
+        """Return a page of its own as HTML text, from recorded states; whole without a network."""
         self.finish()
         return super().html()
 

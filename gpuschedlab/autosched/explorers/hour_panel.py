@@ -93,7 +93,7 @@ class HourPanel:
             self.point(max(before, default=0))
 
     def numbers(self) -> dict:
-        """Numbers of the figures of the stage that is shown; the places of the others are left out."""
+        """Return a dict of the numbers of the figures of the stage that is shown; the places of the others are left out."""
         numbers = dict.fromkeys((place.name for place in PLACES), HIDDEN)
         if self.place is None:
             return numbers
@@ -105,7 +105,7 @@ class HourPanel:
 
     @property
     def html(self) -> str:
-        """The hour, the question of its stage, and the answer; "" while no hour is shown."""
+        """HTML of the hour, the question of its stage, and the answer; "" while no hour is shown."""
         if self.place is None:
             return ""
         stage = STAGES[self.stage.index]
@@ -128,7 +128,7 @@ class HourPanel:
 
 
 def hour_name(choice: Choice) -> str:
-    """Hour of a choice, and whether it switched.
+    """Return the hour of a choice, and whether it switched, as text.
 
     Examples
     --------

@@ -91,7 +91,7 @@ class WorldPanel:
 
     @property
     def world(self) -> IntervalWorld:
-        """The world that the controls say."""
+        """`IntervalWorld` that the controls say."""
         begin = self._begin
         world = self.knobs.thing
         policy: Policy = self.policies[self.policy.value]
@@ -101,12 +101,12 @@ class WorldPanel:
 
     @property
     def info(self) -> KnobInfo:
-        """Declaration of the knob that is set."""
+        """`KnobInfo` of the knob that is set: its declaration."""
         return knobs_of(self.policies[self.policy.value])[self.knob.value]
 
     @property
     def setting(self) -> int:
-        """Place of the value that is asked about."""
+        """Index of the value that is asked about."""
         return self.do.value
 
     def offer(self, world: IntervalWorld, values: np.ndarray):

@@ -29,7 +29,7 @@ class Curves:
 
 
 def curves_of(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray, backend: str) -> Curves | None:
-    """Answer by the rows of a log in three ways; None while there are too few rows for any."""
+    """Return the answer by the rows of a log in three ways as `Curves`; None while there are too few rows for any."""
     if frame.height < FEWEST:
         return None
     return Curves(naive(frame, values), held(graph, frame, values), modelled(backend, graph, frame, values))
@@ -45,7 +45,7 @@ class Progress(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Legend of the dots: "120 of 300 intervals of the log, 0 of 60 of the truth"."""
+        """Text of the dots' legend: "120 of 300 intervals of the log, 0 of 60 of the truth"."""
         rows = _of(self.rows, self.all_rows)
         intervals = _of(self.intervals, self.all_intervals)
         return f"{rows} intervals of the log, {intervals} of the truth"
@@ -60,7 +60,7 @@ class Progress(NamedTuple):
 
 
 def _of(count: int, whole: int) -> str:
-    """Write a count, and of how many while it is not all."""
+    """Write a count as text, and of how many while it is not all."""
     if count >= whole:
         return f"{count}"
     return f"{count} of {whole}"
@@ -94,7 +94,10 @@ class LabView:
 
     @property
     def html(self) -> str:
-        """The headline, its numbers in the colours of their curves, and the sentences below it; while rows are too few, how many came."""
+        """HTML of the headline, its numbers in their curves' colours, and the sentences below it.
+
+        While rows are too few, it says how many came.
+        """
         if self.answers is None:
             return f'<p class="gpuschedlab-sentence gpuschedlab-long">The log begins: {self.progress.text}.</p>'
         explanation = escape(f"{self.answers.explanation} {self.answers.basis}")
@@ -111,7 +114,7 @@ class LabView:
         return "".join(marked) + rest
 
     def figure(self, hidden: bool) -> DoCurves:
-        """Numbers of the figure of curves; the model and the truth are left out while they are `hidden`."""
+        """Return the numbers of the figure of curves as `DoCurves`; those of the model and the truth not while `hidden`."""
         settings = self._settings(self.values)
         rows = np.column_stack([self._settings(self.frame["knob"].to_numpy()), self.frame["outcome"].to_numpy()])
         answers = self.answers
@@ -132,7 +135,7 @@ class LabView:
         )
 
     def _settings(self, entries: np.ndarray) -> np.ndarray:
-        """Values of the knob in its own unit."""
+        """Array of the values of the knob in its own unit."""
         if self.world.log_scale:
             return 10.0**entries
         return entries

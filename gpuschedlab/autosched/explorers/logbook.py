@@ -70,14 +70,14 @@ class LogbookExplorer(KnobExplorer):
         return Page(figures, comparisons=(self._comparison(answer),), words=self._estimates(answer))
 
     def _comparison(self, answer) -> Difference:
-        """Effect between the knob's ends by the forks, judged by their interval."""
+        """Return the effect between the knob's ends by the forks as a `Difference`, judged by their interval."""
         log = answer[0]
         oracle = answer[1]["load held fixed"][1]
         names = tuple(f"{log.knob} {value:g}" for value in oracle.values[::-1])
         return counted(DELAY, *np.exp(oracle.mean[::-1]).tolist(), names, float(np.ptp(oracle.effect[1:])) / 2)
 
     def _estimates(self, answer) -> str:
-        """The knob's effect by the log in both ways, and by the forks."""
+        """Sentence on the knob's effect by the log in both ways, and by the forks."""
         log, found = answer
         said = [f"{log.frame.height} intervals; {log.knob} {log.values[-1]:g} against {log.values[0]:g}"]
         said += [f"{name} {np.expm1(estimate.effect[0]):+.0%} delay" for name, (estimate, _) in found.items()]

@@ -91,7 +91,7 @@ class TunerLab(BaseExplorer):
     # Playing -----------------------------------------------------------------------------------------------
 
     def play(self, hours: float = np.inf) -> "TunerLab":
-        """Play some hours, or to the last submission, at once, as a program that has no time to wait does."""
+        """Play some hours, or to the last submission, at once, and return this `TunerLab`."""
         self.arrivals.begin(self._hours(hours))
         self.arrivals.finish()
         self._draw_all()
@@ -124,7 +124,7 @@ class TunerLab(BaseExplorer):
         self.hours.begin(self.race)
 
     def _hours(self, count: float) -> Iterator[None]:
-        """Play some hours, in pieces."""
+        """Play some hours, in pieces; yield after each."""
         while count > 0 and not self.race.ended:
             yield from self.race.hour()
             count -= 1
@@ -133,7 +133,7 @@ class TunerLab(BaseExplorer):
             self.panel.play.value = False
 
     def _others(self) -> Iterator[None]:
-        """Play races of other seeds, in pieces."""
+        """Play races of other seeds, in pieces; yield after each."""
         for found in play_like(self.race, RACES):
             self.like = found or self.like
             yield None
@@ -201,7 +201,7 @@ class TunerLab(BaseExplorer):
     # What happened in an hour ------------------------------------------------------------------------------
 
     def point(self, place: int | None, stage: int = 1) -> "TunerLab":
-        """Show the events at a decision, by its number; None shows none.
+        """Show the events at a decision, by its number, and return this `TunerLab`; None shows none.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class TunerLab(BaseExplorer):
         )
 
     def _numbers(self, race: Race) -> dict:
-        """Numbers of the figures of the race and of the hour; those of the race are kept while it stands."""
+        """Dict of the numbers of the figures of the race and of the hour; those of the race are kept while it stands."""
         line = race.lines[TUNED]
         state = (race, race.now, race.changes, race.tuning, line.policy, tuple(race.lines), len(race.choices))
         if state != self._main[0]:
@@ -261,7 +261,7 @@ class TunerLab(BaseExplorer):
         return self._main[1] | self.hours.numbers()
 
     def _race_numbers(self, race: Race) -> dict:
-        """Numbers of the figures of the whole race."""
+        """Dict of the numbers of the figures of the whole race."""
         goal = GOALS[race.tuning.goal]
         hours, figures = race.course()
         realised = [race.realised(choice) for choice in race.choices]
@@ -296,7 +296,7 @@ class TunerLab(BaseExplorer):
         return "".join(sentences)
 
     def _below(self, race: Race) -> str:
-        """List of the choices, latest first."""
+        """List of the choices as HTML, latest first."""
         lines = "".join(
             f"<li>{escape(outcome(race, choice))}</li>" for choice in reversed(race.choices) if choice.switched
         )
@@ -305,7 +305,7 @@ class TunerLab(BaseExplorer):
     # Pages without a kernel --------------------------------------------------------------------------------
 
     def _kept_hours(self) -> dict:
-        """Decided hours and their stages, and those that are shown."""
+        """Dict of the decided hours and their stages, and those that are shown, by control."""
         names = [hour_name(choice) for choice in self.race.choices]
         if not names:
             return {}
@@ -319,7 +319,7 @@ class TunerLab(BaseExplorer):
         self.hours.point(names.index(hour), self.hours.stage.options.index(stage))
 
     def states(self) -> dict:
-        """States of a page without a kernel: the stages of each decided hour; the screen stays as it is."""
+        """Return a dict of the states of a page without a kernel: the stages of each decided hour; the screen stays as it is."""
         place = self.hours.place
         stage = self.hours.stage.index
         if place is None:

@@ -12,7 +12,7 @@ ASIDE = ({"xanchor": "right", "xshift": -9}, {"yanchor": "bottom", "yshift": 8},
 
 
 def causes(graph, lit=(), held=(), strengths=None, words=None) -> Drawing:
-    """A `gpuschedlab.autosched.CausalGraph`: `lit` edges explain something now, `held` variables are fixed.
+    """Return a `Drawing` of a `CausalGraph`: `lit` edges explain something now, `held` variables are fixed.
 
     `words`: names of variables for readers, by their names in the graph; default: these. `strengths`: of each edge its
     standardised total effect and its sign, 1, -1 or 0: the width of the edge and its colour. Where edges explain, the others
@@ -63,7 +63,7 @@ def causes(graph, lit=(), held=(), strengths=None, words=None) -> Drawing:
 
 
 def _places(tiers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where variables of tiers (v,) stand: a column a tier, evenly over the height."""
+    """Return x and y at which variables of tiers (v,) stand, a tuple of arrays: a column a tier, evenly over the height."""
     y = np.empty(len(tiers))
     for tier in range(3):
         mine = np.flatnonzero(tiers == tier)
@@ -72,7 +72,7 @@ def _places(tiers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _signs(names, x, y, edges, strength, sign) -> list[tuple]:
-    """Symbols on the edges (e, 2) between places (v,) of the variables, a trace a sign."""
+    """Return a list of traces: symbols on the edges (e, 2) between places (v,) of the variables, a trace a sign."""
     traces = []
     for each, (symbol, colour, word) in SIGNS.items():
         mine = np.flatnonzero(sign == each)

@@ -12,7 +12,7 @@ NOTHING = np.array([np.nan])
 
 
 def parallel(axes, units, ticks, places: np.ndarray, rewards: np.ndarray, fates, texts, marked: dict) -> Drawing:
-    """Configurations of a search in the knobs' own units: a line each, coloured by its reward; rejected ones are dashed."""
+    """Return a `Drawing` of a search: a line per configuration, in the knobs' units, coloured by reward; dashed if rejected."""
     x = np.arange(len(axes))
     traces = []
     rewards = np.asarray(rewards, float)
@@ -42,7 +42,7 @@ def parallel(axes, units, ticks, places: np.ndarray, rewards: np.ndarray, fates,
 
 
 def _names(axes, units, ticks) -> list[dict]:
-    """Names above the axes, values beside them."""
+    """Return a list of annotations: names above the axes, values beside them."""
     look = {"showarrow": False, "font": {"size": 11}, "bgcolor": "#FFFFFF", "borderpad": 0}
     heads = zip(axes, units, strict=True)
     notes = [
@@ -56,7 +56,7 @@ def _names(axes, units, ticks) -> list[dict]:
 
 
 def again(names, gains: tuple, ranks: tuple[int, ...], threshold: float, chosen: int = -1) -> Drawing:
-    """Finalists measured again: a dot per future and finalist, and what decides: the mean as a diamond, and its 90 % interval.
+    """Return a `Drawing` of finalists measured again: a dot per future and finalist, a diamond per mean, and its 90 % interval.
 
     A switch needs a mean above the threshold and a lower end above 1, both of which are lines.
     """
@@ -98,7 +98,7 @@ def again(names, gains: tuple, ranks: tuple[int, ...], threshold: float, chosen:
 
 
 def change(names, before: np.ndarray, after: np.ndarray, texts: tuple) -> Drawing:
-    """Knobs before and after a decision: a knob a row, from where it was to where it is; values in its own unit."""
+    """Return a `Drawing` of the knobs before and after a decision: a knob a row, from old to new place; values in its unit."""
     rows = list(range(len(names)))
     before = np.asarray(before)
     after = np.asarray(after)
@@ -123,7 +123,9 @@ def change(names, before: np.ndarray, after: np.ndarray, texts: tuple) -> Drawin
 def weighed(
     searched: float, again: float | None, threshold: float, interval: tuple[float, float] | None = None
 ) -> Drawing:
-    """Gain of the best over what is in force, a bar each from 1: on the future searched on, again on the others (None: not measured).
+    """Return a `Drawing` of the best one's gain over the policy in force: on the future searched on, and on the others.
+
+    Each is a bar from 1; `again` is None if it was not measured on others.
 
     The 90 % `interval` of the latter is drawn as well: a switch needs a mean above the threshold and a lower end above 1.
     """
@@ -148,7 +150,7 @@ def weighed(
 
 
 def _interval_traces(low: float, high: float) -> list[tuple[dict, dict]]:
-    """Traces of an interval on the second bar of `weighed`: a whisker, a mark at its lower end, and the line that this must pass."""
+    """Return a list of the traces of an interval on the second bar of `weighed`: whisker, mark at its lower end, and border."""
     hidden = {"showlegend": False}
     mark = marks({"color": INK, "symbol": "line-ns-open", "size": 22, "line": {"width": 4}})
     return [
@@ -159,7 +161,7 @@ def _interval_traces(low: float, high: float) -> list[tuple[dict, dict]]:
 
 
 def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: int = -1) -> Drawing:
-    """Switches, a row each: what was announced with its interval above what came of it with its own, and all of it up to here."""
+    """Return a `Drawing` of switches, a row each: announced above realised gain, with intervals, and all of it up to here."""
     rows = np.arange(len(names))
     traces = []
     sides = (
@@ -190,7 +192,7 @@ def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: i
 
 
 def between(part: float) -> str:
-    """Colour at a part of the way from red (0) by grey to blue (1)."""
+    """Return the colour, as a string "#RRGGBB", at a part of the way from red (0) by grey to blue (1)."""
     stops = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in (RED_TO_BLUE[0], "#A0A0A0", RED_TO_BLUE[-1])])
     part = float(np.clip(part, 0, 1))
     found = [round(float(np.interp(part, [0, 0.5, 1], stops[:, k]))) for k in range(3)]

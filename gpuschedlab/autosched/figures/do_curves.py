@@ -34,7 +34,7 @@ class DoCurves(NamedTuple):
     title: str
 
     def draw(self) -> Drawing:
-        """Dots below, then lines, whiskers on top, and a vertical line at the setting."""
+        """Return the `Drawing`: dots below, then lines, whiskers on top, and a vertical line at the setting."""
         traces = [self._dots(), self._band(), self._naive(), self._line(), self._truth()]
         bottom, top = self._range()
         ticks = ticks_between(np.exp(bottom), np.exp(top))
@@ -53,7 +53,10 @@ class DoCurves(NamedTuple):
         return Drawing.of(traces, live, x=x, y=y, showlegend=True)
 
     def _range(self) -> tuple[float, float]:
-        """Return the ends of the outcome's axis: nearly all rows, all curves, and the whiskers of the truth; a band may be cut."""
+        """Return both ends of the outcome's axis as a tuple: nearly all rows, all curves, whiskers of the truth.
+
+        A band may be cut.
+        """
         outcomes = []
         if len(self.rows):
             outcomes.append(np.quantile(self.rows[:, 1], (0.01, 0.99)))
@@ -74,7 +77,7 @@ class DoCurves(NamedTuple):
         return {"x": self.rows[:, 0], "y": np.exp(self.rows[:, 1]), "name": "intervals"}, look
 
     def _band(self) -> tuple[dict, dict]:
-        """Return the model's band, which is empty without a model."""
+        """Return the trace of the model's band and its look as a pair of dicts; it is empty without a model."""
         x = np.zeros(0)
         y = np.zeros(0)
         if self.model is not None and np.isfinite(self.model.low).all():
@@ -92,13 +95,13 @@ class DoCurves(NamedTuple):
         return self._curve(self.model) | {"name": "the model, 95 %"}, look
 
     def _curve(self, curve) -> dict:
-        """Return the points of a curve; none without one."""
+        """Return the points of a curve as a dict of arrays; empty ones without a curve."""
         if curve is None:
             return {"x": np.zeros(0), "y": np.zeros(0)}
         return {"x": self.values, "y": np.exp(curve.mean)}
 
     def _truth(self) -> tuple[dict, dict]:
-        """Return the simulated outcomes, with whiskers from the second interval on."""
+        """Return the trace of the simulated outcomes and its look, a pair of dicts; whiskers from the second interval on."""
         hover = "truth: %{y:.2f}<extra></extra>"
         look = marks({"color": COLOURS[4], "size": 8}, hover)
         data = {"x": np.zeros(0), "y": np.zeros(0), "name": "truth, 95 %"}
@@ -112,7 +115,7 @@ class DoCurves(NamedTuple):
 
 
 def ticks_between(low: float, high: float) -> list[float]:
-    """Return round values of a logarithmic axis between two positive ends, about `MOST_TICKS` at most.
+    """Return a list of round values of a logarithmic axis between two positive ends, about `MOST_TICKS` at most.
 
     Examples
     --------

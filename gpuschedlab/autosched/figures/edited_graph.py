@@ -38,7 +38,7 @@ class EditedGraph(NamedTuple):
     title: str
 
     def draw(self) -> Drawing:
-        """Boxes and arrows as annotations and shapes; invisible points take the clicks."""
+        """Return the `Drawing`: boxes and arrows as annotations and shapes; invisible points take the clicks."""
         lines = []
         arrow_heads = []
         for number in range(len(self.edges)):
@@ -54,7 +54,7 @@ class EditedGraph(NamedTuple):
         return Drawing.of(traces, live, title=self.title, margin=margin, showlegend=False, dragmode=False, **axes)
 
     def ends(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return both ends (2,) of an edge, at the borders of the boxes."""
+        """Return both ends of an edge, at the borders of the boxes, as a tuple of two arrays (2,)."""
         cause, effect = self.edges[number]
         start = self.spots[cause]
         end = self.spots[effect]
@@ -85,7 +85,7 @@ class EditedGraph(NamedTuple):
         return line, head | {"arrowcolor": stroke["color"], "arrowwidth": stroke["width"]}
 
     def _box(self, number: int) -> dict:
-        """Return the box of a variable; that of the chosen one has a thick border."""
+        """Return the box of a variable as a dict; that of the chosen one has a thick border."""
         x, y = self.spots[number].tolist()
         border = 1
         if number == self.chosen:
@@ -94,7 +94,7 @@ class EditedGraph(NamedTuple):
         return {"x": x, "y": y, "text": f"<b>{self.names[number]}</b>", "borderwidth": border} | look
 
     def _edge_points(self) -> tuple[dict, dict]:
-        """Return the trace whose points lie on the edges, `POINTS` on each."""
+        """Return the trace whose points lie on the edges, `POINTS` on each, and its look as a pair of dicts."""
         shares = np.linspace(0.04, 0.96, POINTS)[:, None]
         points = [np.empty((0, 2))]
         hints = []
@@ -111,7 +111,7 @@ class EditedGraph(NamedTuple):
         return {"x": x, "y": y, "hovertext": hints}, look
 
     def _node_points(self) -> tuple[dict, dict]:
-        """Return the trace with a point under each box."""
+        """Return the trace with a point under each box, and its look, as a pair of dicts."""
         x, y = self.spots.T
         hints = [f"<b>{name}</b><br>click it, then another: an edge from it" for name in self.names]
         look = marks({"size": 36, "color": CLEAR, "symbol": "square"}, "%{hovertext}<extra></extra>")
@@ -119,7 +119,7 @@ class EditedGraph(NamedTuple):
 
 
 def edited_graph(graph, every=(), chosen: str = "", names: dict[str, str] | None = None) -> EditedGraph:
-    """Lay out a `gpuschedlab.autosched.CausalGraph` of one knob.
+    """Lay out a `gpuschedlab.autosched.CausalGraph` of one knob as an `EditedGraph`.
 
     Parameters
     ----------

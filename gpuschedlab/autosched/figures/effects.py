@@ -5,7 +5,9 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def answers(estimates: dict) -> Bars:
-    """Effect of a knob's highest value against its lowest on the logarithm of the delay, by question, with its interval.
+    """Return `Bars` of the effect of a knob's highest value against its lowest, by question, with its interval.
+
+    The effect is that on the logarithm of the delay.
 
     Parameters
     ----------

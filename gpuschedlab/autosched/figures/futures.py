@@ -12,7 +12,7 @@ FADED = "#9AA5B1"
 
 
 def observed(now: float, time: np.ndarray, used: np.ndarray, demanded: np.ndarray, waiting, gpus: float) -> Drawing:
-    """A cluster up to now (s): GPUs that are in use and requested, and jobs that wait on an axis of their own."""
+    """Return a `Drawing` of a cluster up to now (s): GPUs in use and requested, and jobs that wait on an axis of their own."""
     x = time / HOUR
     queue = {"yaxis": "y2", "fill": "tozeroy", "fillcolor": "rgba(0, 158, 115, 0.18)"}
     gpu = "<b>%{y:,.0f} GPUs</b>"
@@ -35,7 +35,10 @@ def observed(now: float, time: np.ndarray, used: np.ndarray, demanded: np.ndarra
 
 
 def alike(ends: tuple[float, ...], counts: np.ndarray) -> Bars:
-    """The last hour, beside a past one if there is one: ends : (1 or 2,) s; counts : (1 or 2, n) jobs submitted in each part of them."""
+    """Return `Bars` of the last hour, beside a past one if there is one.
+
+    ends : (1 or 2,) s; counts : (1 or 2, n) jobs submitted in each part of them.
+    """
     parts = np.shape(counts)[1]
     now = ends[0] / HOUR
     names = [f"up to now ({now:.0f} h)"]
@@ -50,7 +53,7 @@ def alike(ends: tuple[float, ...], counts: np.ndarray) -> Bars:
 
 
 def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, earlier: tuple = ()) -> Drawing:
-    """Likely futures of an instant in bins: a band from their 10 % to their 90 % point, their median, and what came."""
+    """Return a `Drawing` of likely futures of an instant in bins: a band from 10 % to 90 % point, their median, and what came."""
     low, middle, high = np.quantile(futures, [0.1, 0.5, 0.9], axis=0)
     top = 1.05 * max(1.0, *(np.max(part, initial=0.0) for part in (high, past, then)))
     hover = "<b>%{y:,.0f}</b> at %{x:.1f} h"
@@ -58,7 +61,7 @@ def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, ear
     edge = stroke(color="rgba(0, 0, 0, 0)", width=0)
 
     def drawn(name: str, start: float, values, look: dict) -> tuple[dict, dict]:
-        """Values of bins from an instant (s), at their middles."""
+        """Return the trace of bins' values from an instant (s), at their middles, and its look, as a pair of dicts."""
         x = (start + (np.arange(len(values)) + 0.5) * step) / HOUR
         return {"x": x, "y": values, "name": name}, look
 

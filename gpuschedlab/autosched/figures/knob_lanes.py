@@ -13,13 +13,13 @@ BORDER = {"type": "line", "layer": "below", "xref": "paper", "x0": 0, "x1": 1}
 
 
 def mark_at(now: float) -> dict:
-    """Shape of a vertical line at an instant (s), over the height of a figure over hours."""
+    """Return the shape, a dict, of a vertical line at an instant (s), over the height of a figure over hours."""
     dotted = {"color": INK, "dash": "dot", "width": 1.5}
     return {"type": "line", "x0": now / HOUR, "x1": now / HOUR, "yref": "paper", "y0": 0, "y1": 1, "line": dotted}
 
 
 def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...] = ()) -> Drawing:
-    """Policies in force by line: a lane per knob, a step line per tuner through all of them, and to the right the values now.
+    """Return a `Drawing` of policies in force by line: a lane per knob, a step line per tuner through all, and values now.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
 
 
 def _through(floor: np.ndarray, x: np.ndarray, place: np.ndarray, texts: list) -> dict:
-    """One trace through all lanes, broken between them: one entry in the legend."""
+    """Return one trace through all lanes as a dict, broken between them: one entry in the legend."""
     heights = floor + 0.15 + 0.7 * np.vstack([place, place[-1:], np.full(place.shape[1], np.nan)])
     words = [*texts, texts[-1], [""] * len(floor)]
     return {
@@ -73,7 +73,10 @@ def _through(floor: np.ndarray, x: np.ndarray, place: np.ndarray, texts: list) -
 
 
 def _values(floor: np.ndarray, row: list, head: str, left: float) -> list[dict]:
-    """Column of the values of a line now below its name, which has a mark in its colour: words in a light colour are hard to read."""
+    """Return a list of annotations: values of a line now, below its name, which has a mark in its colour.
+
+    Words in a light colour are hard to read.
+    """
     at = {"xref": "paper", "x": LANES + 0.01 + left * (1 - LANES), "xanchor": "left", "yref": "y"}
     look = NOTE | at | {"font": {"size": 9, "color": INK}}
     values = [text.partition(" = ")[2].partition(" ")[0] for text in row]
@@ -81,7 +84,7 @@ def _values(floor: np.ndarray, row: list, head: str, left: float) -> list[dict]:
 
 
 def spoken_knob(axis, policy) -> str:
-    """A coordinate of a policy in its knob's unit: "next queue after #3 = none GPU-s" where it does not use that place."""
+    """Write a policy's coordinate as text, in its knob's unit: "next queue after #3 = none GPU-s" for a place not used."""
     value = getattr(policy, axis.info.name)
     if axis.place is not None:
         value = value[axis.place] if axis.place < len(value) else "none"
@@ -89,7 +92,7 @@ def spoken_knob(axis, policy) -> str:
 
 
 def short(value) -> str:
-    """Knob's value in a few characters, large numbers with k, M or G."""
+    """Return a knob's value as text of a few characters, large numbers with k, M or G."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 1e4:
         power = min(3, int(np.log10(abs(value)) // 3))
         return f"{value / 1000**power:.3g}{' kMG'[power]}"

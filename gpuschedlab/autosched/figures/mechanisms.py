@@ -7,7 +7,7 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def mechanisms(twin) -> Points:
-    """Intervals of the mechanisms that were seen, as factors of their values; the hover has rows and overlap.
+    """Return `Points` of the intervals of mechanisms that were seen, as factors of their values; the hover has rows and overlap.
 
     Values of 0, and intervals without an end, have no such factor, and are left out.
 

@@ -8,7 +8,7 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def promises(choices, realised, end: float) -> Drawing:
-    """Gain that each choice promised, with the end of its interval that decides, and what came of the switches.
+    """Return a `Drawing` of the gain that each choice promised, its interval's deciding end, and what came of the switches.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def promises(choices, realised, end: float) -> Drawing:
 
 
 def course(hours, figures: dict, share: bool, title: str, end: float) -> Lines:
-    """A goal's figure (h,) of each line of a race at whole hours (h,), s: times (s) in hours, or shares."""
+    """Return `Lines` of a goal's figure (h,) of each line of a race at whole hours (h,), s: times (s) in hours, or shares."""
     scale = 1.0 if share else HOUR
     lines = {name: np.asarray(values, float) / scale for name, values in figures.items()}
     words = "share of jobs that came" if share else "of jobs that came (h)"

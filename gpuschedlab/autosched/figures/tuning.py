@@ -16,7 +16,10 @@ BELOW = {"orientation": "h", "y": -0.25, "x": 0}
 
 
 def tried(tuning, current) -> Drawing:
-    """Trials of a `gpuschedlab.autosched.Tuning`, a point each, by fate; lines at the best so far and at `current`, in force before."""
+    """Return a `Drawing` of a `Tuning`'s trials, a point each, by fate; lines at the best so far and at the one in force.
+
+    `current` was in force before.
+    """
     trials = tuning.trials
     names = tuning.space.names
     traces = []

@@ -60,7 +60,7 @@ class Aggregator(Knobbed):
         return replace(forecast, trace=trace, initial=initial, existing=existing)
 
     def group(self, trace: pl.DataFrame, initial: pl.DataFrame, now: float) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Group a trace, with `jobs` and `shift` (s), and the state of those of its jobs that are in the system.
+        """Group a trace: return a tuple of its frame with `jobs` and `shift` (s), and the frame of its jobs in the system.
 
         The state is for `Simulation(initial=...)`.
         """
@@ -77,7 +77,7 @@ class Aggregator(Knobbed):
         return grouped, parts.filter("known").select("job_id", *service)
 
     def _keyed(self, state: pl.DataFrame, now: float) -> pl.DataFrame:
-        """Give each job the number of its group: alike ones in order of submission, cut where a group is full."""
+        """Return the frame of jobs with the number of each one's group: alike ones in order of submission, cut at full ones."""
         length = pl.col("left").clip(1.0)
         grid = (length.log() / np.log(self.ratio)).floor()
         ahead = (pl.col("submit") - now).clip(0)
@@ -94,7 +94,7 @@ class Aggregator(Knobbed):
 
 
 def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
-    """The trace with the service of each job, whether it is `known` (in the system), and the rest of its work, `left` (s)."""
+    """Return the frame of a trace with jobs' service, whether they are `known` (in the system), and work to do, `left` (s)."""
     absent = [c for c in ("attained", "progress", "running") if c not in initial.columns]
     nulls = {c: pl.lit(None, pl.Float64) for c in absent}
     received = initial.with_columns(pl.col("job_id").cast(trace.schema["job_id"]), **nulls, known=True)
@@ -107,7 +107,10 @@ def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
 
 
 def _combined(jobs: pl.DataFrame) -> list[pl.Expr]:
-    """How members become one: means of times, sums of GPUs (fractions, to whole ones) and services."""
+    """Return a list of polars `Expr` by which members become one: means of times, sums of GPUs and services.
+
+    Fractions of GPUs add up to whole ones.
+    """
     gpus = pl.col("gpus")
     total = gpus.sum()
     rounded = pl.when(total > 1).then((total - 1e-9).ceil()).otherwise(total)

@@ -62,7 +62,7 @@ def _has_whole_buckets(knobs: dict) -> bool:
 
 
 def _with_whole_buckets(knobs: dict) -> dict:
-    """The segment that is the nearest number of whole buckets, at least one."""
+    """Return a dict with the segment that is the nearest number of whole buckets, at least one."""
     buckets = max(1, round(knobs["segment"] / knobs["bucket"]))
     return {"segment": buckets * knobs["bucket"]}
 

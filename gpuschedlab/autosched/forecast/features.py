@@ -200,7 +200,7 @@ class Seen:
         self.levels = [keys for keys in LEVELS if names.issuperset(keys)]
 
     def names(self, recent: int) -> list[str]:
-        """Name each feature, in order."""
+        """Name each feature, in order, as a list of strings."""
         names = ["executed", "gpus", "hour sin", "hour cos", "weekday", "arrivals 5 min", "arrivals 1 h", "ended 1 h"]
         for k in range(1, recent + 1):
             names += [f"arrival {k} {c}" for c in ("gap", "ran", "gpus")]
@@ -238,7 +238,7 @@ class Seen:
         return rows.fill_null(-1).to_numpy()
 
     def _alone(self, query: pl.DataFrame, queries: Queries, recent: int) -> list[np.ndarray]:
-        """The query's own attributes, how busy it is, and the k latest arrivals and completions."""
+        """Return a list of columns: the query's own attributes, how busy it is, and the k latest arrivals and completions."""
         at = queries.at
         submit = queries.submit
         angle = submit * 2 * np.pi / DAY
@@ -259,7 +259,10 @@ class Seen:
         return columns
 
     def _arrival(self, row: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of jobs (q,) that came before queries: seconds since, and seconds for which they ran, in logarithms; GPUs."""
+        """Return three arrays, of jobs (q,) that came before queries: log seconds since, log seconds for which they ran, GPUs.
+
+        They are a tuple.
+        """
         end = self.end[row]
         duration = self.duration[row]
         until_end = end - queries.at
@@ -269,14 +272,17 @@ class Seen:
         return np.log1p(queries.submit - self.submit[row]), np.log1p(ran), self.gpus[row]
 
     def _completion(self, row: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Of jobs (q,) that ended before queries: seconds between both submissions, since the end, and duration, in logarithms; GPUs."""
+        """Return a tuple of arrays, of jobs (q,) that ended before queries: log seconds of gap, since the end, and run; GPUs.
+
+        The gap is that between both submissions.
+        """
         gap = abs(queries.submit - self.submit[row])
         since = np.maximum(queries.at - self.end[row], 0)
         duration = np.maximum(self.duration[row], 0)
         return np.log1p(gap), np.log1p(since), np.log1p(duration), self.gpus[row]
 
     def _groups(self, query: pl.DataFrame, keys: list[str]) -> tuple[np.ndarray, np.ndarray, int]:
-        """Code of the group of each row of the repository, of each query, and more than the greatest."""
+        """Return a tuple: group's code of each row of the repository, of each query, and an integer above the greatest."""
         columns = (pl.repeat("", pl.len()).alias("all"), pl.col(keys).cast(pl.String))
         both = pl.concat([self.frame.select(columns), query.select(columns)])
         first = pl.col("first").first().over(both.columns)
@@ -286,7 +292,7 @@ class Seen:
 
 
 def _grouped(of_row: np.ndarray, order: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in `order`, group by group, and where each group begins (count + 1,)."""
+    """Return rows in `order`, group by group, and the index at which each group begins (count + 1,): a tuple of arrays."""
     codes = of_row[order]
     sizes = np.bincount(codes, minlength=count)
     return order[np.argsort(codes, kind="stable")], np.concatenate([[0], np.cumsum(sizes)])

@@ -52,7 +52,9 @@ def true_forecast(simulation, horizon: float = HOUR) -> Forecast:
 
 
 def past_forecast(simulation, repository: pl.DataFrame, span: float = HOUR) -> Forecast:
-    """Look back instead: the jobs submitted in the last `span` seconds, with their durations as far as they are known.
+    """Look back instead: return a `Forecast` of the jobs submitted in the last `span` seconds.
+
+    Their durations are given as far as they are known.
 
     For the baseline "SelfTune" (6.6.1). A job that has not ended counts for as long as it has run. So that there is a cluster to
     contend for, the jobs that are unfinished now and came earlier are in the system, each owed as long again as it has run.
@@ -97,7 +99,10 @@ class GenerationEngine:
         self.ranges = None
 
     def learn(self, simulation) -> pl.DataFrame:
-        """Observe, and retrain if a day has passed; a resumed loop does so at the instants of the decisions it repeats."""
+        """Observe, retrain if a day has passed, and return the frame of the repository.
+
+        A resumed loop does so at the instants of the decisions it repeats.
+        """
         if simulation.now > self.seen[0]:
             self.seen = (simulation.now, observe(simulation, self.history))
             self.ranges = None
@@ -136,5 +141,5 @@ class GenerationEngine:
 
 
 def _as_trace(parts: list[pl.DataFrame]) -> pl.DataFrame:
-    """Rows of a repository as a trace."""
+    """Return rows of a repository as the frame of a trace."""
     return pl.concat([p.drop("executed", "end") for p in parts], how="diagonal_relaxed")

@@ -38,7 +38,10 @@ def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> tuple:
-    """Make training queries: every job as it arrived, and at each whole hour while its range was still open."""
+    """Make training queries: every job as it arrived, and at each whole hour while its range was still open.
+
+    Return a tuple of arrays (q,): the job's row, seconds executed, instant (s).
+    """
     length = pl.col("duration").fill_null(pl.col("executed"))
     jobs = repository.with_row_index("row").with_columns(pl.col("end").fill_null(now), length=length)
     jobs = jobs.filter(pl.col("duration").is_not_null() | (pl.col("executed") >= RANGES[-1]))
@@ -182,7 +185,7 @@ class RangePredictor(Parameters, Knobbed):
         return fitted._train(queries.x, queries.y)
 
     def _queries(self, repository: pl.DataFrame, now: float) -> tuple[pl.DataFrame, "_Training"]:
-        """Jobs known by now, and their training queries in order of time."""
+        """Return the frame of jobs known by now, and their training queries in order of time (`_Training`), as a tuple."""
         past = known_by(repository, now)
         owner, executed, instants = queries_of(past, now, np.random.default_rng(self.rng))
         ran = past["duration"].fill_null(past["executed"]).to_numpy()
@@ -201,7 +204,7 @@ class RangePredictor(Parameters, Knobbed):
         return past, _Training(x, share, executed, y, early, cut)
 
     def _judged(self, queries: "_Training") -> tuple[float, float]:
-        """Share of right answers on the last fifth, having learnt from the rest, and the best of `WEIGHTS` there."""
+        """Return a tuple: share of right answers on the last fifth, having learnt from the rest, and the best of `WEIGHTS`."""
         early = queries.early
         fitted = replace(self)._train(queries.x[early], queries.y[early])
         late = slice(queries.cut, None)
@@ -236,7 +239,7 @@ class RangePredictor(Parameters, Knobbed):
         return np.maximum(drawn, np.nextafter(executed, np.inf) + 1e-3)
 
     def _look(self, repository, queries, at, rows) -> tuple[np.ndarray, np.ndarray]:
-        """Features (q, f) of queries, and the counted shares (q, 6)."""
+        """Return the features (q, f) of queries, and the counted shares (q, 6), as a tuple of arrays."""
         arrays = Seen(repository, self.users)
         x = arrays.features(queries, at, self.recent, rows)
         return x, counted(arrays, x, self.recent)

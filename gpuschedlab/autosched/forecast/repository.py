@@ -53,7 +53,7 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
 
 
 def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
-    """Remove everything that a repository holds from after `now` (s): later rows, and ends and durations not reached yet."""
+    """Return the frame of a repository without all from after `now` (s): later rows, and ends and durations not reached yet."""
     later = pl.col("end") > now
     after = pl.col("end") - now
     ran = pl.min_horizontal("executed", (pl.col("executed") - after).clip(0))
@@ -64,7 +64,7 @@ def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
 
 
 def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
-    """Check the history of a simulation: in order, and under names that its trace does not have; None if there is none."""
+    """Check a simulation's history (in order, other names than in the trace) and return its frame; None if there is none."""
     if history is None or (isinstance(history, pl.DataFrame) and history.is_empty()):
         return None
     history = in_order(history)

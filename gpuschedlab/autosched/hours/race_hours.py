@@ -63,7 +63,7 @@ class RaceHours:
         return len(self.race.kept)
 
     def hour(self, place: int) -> Hour:
-        """Events at a decision, by its number."""
+        """Return the `Hour` of a decision by its number: its events as plain data."""
         record = self.race.kept[place]
         if record not in self._hours:
             self._hours[record] = hour_of(record, self.race.scenario.history)
@@ -84,7 +84,7 @@ class RaceHours:
         return float(self.race.scenario.cluster.total_gpus)
 
     def came(self, start: float, end: float, what: str = "jobs") -> np.ndarray:
-        """Arrivals in each half hour from one instant (s) to another, as far as it was played: "jobs", or their "service"."""
+        """Return an array of arrivals in each half hour between instants (s), as far as played: "jobs", or their "service"."""
         scenario = self.race.scenario
         end = min(end, self.race.now)
         columns = ("submit", "gpus", "duration")
@@ -93,7 +93,7 @@ class RaceHours:
         return counted(jobs, start, bins)[what]
 
     def load(self, start: float, end: float) -> dict[str, np.ndarray]:
-        """Each half hour from one instant (s) to another under the tuner: `time`, GPUs `used` and `demanded`, and jobs `waiting`."""
+        """Return a dict of arrays over half hours between instants (s): `time`, GPUs `used` and `demanded`, jobs `waiting`."""
         timeline = self.race.lines[TUNED].simulation.result().timeline
         time = np.arange(round(start / STEP), round(end / STEP) + 1) * STEP
         rows = np.maximum(np.searchsorted(timeline["time"].to_numpy(), time, side="right") - 1, 0)
@@ -101,7 +101,7 @@ class RaceHours:
         return {"time": time} | load
 
     def searched(self, place: int) -> dict[str, np.ndarray]:
-        """Jobs and service of each half hour of the future that a decision was searched on."""
+        """Return a dict of the "jobs" and "service" of each half hour of the future that a decision was searched on: arrays."""
         record = self.race.kept[place]
         if record not in self._searched:
             self._searched[record] = forecast_counts(record.searched, ahead_of(record))
@@ -110,7 +110,7 @@ class RaceHours:
     # What came of it ---------------------------------------------------------------------------------------
 
     def rungs(self, place: int) -> list[Rung]:
-        """Switches up to a decision."""
+        """Return a list of the switches up to a decision, a `Rung` each."""
         rungs = []
         for record in self.race.kept[: place + 1]:
             choice = record.choice
@@ -144,7 +144,7 @@ def ahead_of(record: KeptDecision) -> float:
 
 
 def counted(jobs: pl.DataFrame, start: float, bins: int) -> dict[str, np.ndarray]:
-    """Jobs, and GPU-hours that they ask for, in so many half hours from an instant (s) on."""
+    """Return a dict of arrays (bins,) over half hours from `start` (s) on: "jobs", and their "service" (GPU-hours)."""
     submit = jobs["submit"].to_numpy()
     service = (jobs["gpus"] * jobs["duration"]).fill_null(0.0).to_numpy() / HOUR
     edges = start + STEP * np.arange(bins + 1)
@@ -155,7 +155,7 @@ def counted(jobs: pl.DataFrame, start: float, bins: int) -> dict[str, np.ndarray
 
 
 def forecast_counts(forecast: Forecast, ahead: float) -> dict[str, np.ndarray]:
-    """Jobs and service of each half hour of a forecast."""
+    """Return a dict of the "jobs" and "service" of each half hour of a forecast, as arrays."""
     return counted(forecast.trace[forecast.existing :], forecast.now, round(ahead / STEP))
 
 
@@ -169,7 +169,7 @@ def owed(forecast: Forecast) -> float:
 
 
 def futures_of(record: KeptDecision) -> list[Forecast]:
-    """All likely futures of a decision, by rank; the one that was searched on as it was."""
+    """Return a list of all likely futures of a decision, each a `Forecast`, by rank; the one that was searched on as it was."""
     now = record.choice.at
     futures = []
     for rank in range(1 + record.futures):
@@ -182,7 +182,7 @@ def futures_of(record: KeptDecision) -> list[Forecast]:
 
 
 def hour_of(record: KeptDecision, history: pl.DataFrame | None = None) -> Hour:
-    """Events at a decision, as plain data; the history is of the jobs before the trace."""
+    """Return the `Hour` of a decision: its events as plain data; the history is of the jobs before the trace."""
     decision = record.decision
     tuning = decision.tuning
     space = tuning.space
@@ -225,7 +225,7 @@ def hour_of(record: KeptDecision, history: pl.DataFrame | None = None) -> Hour:
 
 
 def _trials(record: KeptDecision) -> list[HourTrial]:
-    """Configurations of the search; some of those that the model rejected are measured now."""
+    """Return a list of `HourTrial`, one per configuration of the search; some that the model rejected are measured now."""
     would = _would(record)
     return [
         HourTrial(t.round, t.fate, _known(t.predicted), _known(t.reward), t.u.tolist(), would.get(t.policy))
@@ -239,7 +239,7 @@ def _known(value: float) -> float | None:
 
 
 def _would(record: KeptDecision) -> dict:
-    """By policy, the measured reward of some of those that the model rejected, times the default's."""
+    """Return a dict by policy of the measured rewards of some that the model rejected, times the default's."""
     tuning = record.decision.tuning
     policies = list(dict.fromkeys(trial.policy for trial in tuning.asked.rejected))
     rng = np.random.default_rng([record.seed, round(record.choice.at)])
@@ -252,7 +252,7 @@ def _would(record: KeptDecision) -> dict:
 
 
 def _last_hour(record: KeptDecision, history: pl.DataFrame | None) -> dict:
-    """Submissions of the last hour, and of the past one that the tuner found most like it."""
+    """Return a dict of the submissions of the last hour, and of the past one that the tuner found most like it."""
     now = record.choice.at
     forecaster = record.forecaster
     if not isinstance(forecaster, GenerationEngine):
@@ -267,6 +267,6 @@ def _last_hour(record: KeptDecision, history: pl.DataFrame | None) -> dict:
 
 
 def _in_buckets(jobs: pl.DataFrame, end: float) -> list[int]:
-    """Submissions of the hour before an instant (s), in five minutes each."""
+    """Return a list of the numbers of submissions in each five minutes of the hour before an instant (s)."""
     edges = end - HOUR + np.arange(BUCKETS + 1) * HOUR / BUCKETS
     return np.histogram(jobs["submit"].to_numpy(), edges)[0].tolist()

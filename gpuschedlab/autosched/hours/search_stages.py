@@ -19,7 +19,7 @@ FATES = {"rejected": "predicted; rejected", "known": "measured before", "measure
 
 
 def trials_numbers(hours: RaceHours, place: int) -> dict:
-    """Configurations of a search, a line each."""
+    """Return a dict with the `Drawing` of a search, "trials": its configurations, a line each."""
     hour = hours.hour(place)
     rewards = np.array([_worth(trial) for trial in hour.trials], float)
     texts = [_about(hour, trial, worth) for trial, worth in zip(hour.trials, rewards, strict=True)]
@@ -55,7 +55,7 @@ def _about(hour: Hour, trial: HourTrial, worth: float) -> str:
 
 
 def trials_sentence(hours: RaceHours, place: int) -> str:
-    """How many configurations were tried, in which ways, and the reward of the best."""
+    """Say in a sentence how many configurations were tried, in which ways, and the reward of the best."""
     hour = hours.hour(place)
     if not hour.trials:
         return "Nothing was tried: 0 jobs are there or forecast."
@@ -82,7 +82,7 @@ def trials_sentence(hours: RaceHours, place: int) -> str:
 
 
 def _said_afterwards(rounds: list[HourTrial], best: float) -> str:
-    """Result of measuring some of the rejected; "" if none is measured."""
+    """Say in a few words the result of measuring some of the rejected; "" if none is measured."""
     would = {tuple(trial.u): trial.would for trial in rounds if trial.would is not None}
     if not would:
         return ""
@@ -99,7 +99,7 @@ def _said_afterwards(rounds: list[HourTrial], best: float) -> str:
 
 
 def again_numbers(hours: RaceHours, place: int) -> dict:
-    """Gains of the finalists on other futures."""
+    """Return a dict with the `Drawing` "again": the gains of the finalists on other futures."""
     hour = hours.hour(place)
     names = tuple(_named(hour, u) for u, _ in hour.again)
     gains = tuple(gains for _, gains in hour.again)
@@ -107,12 +107,12 @@ def again_numbers(hours: RaceHours, place: int) -> dict:
 
 
 def _means(hour: Hour) -> list[float]:
-    """Geometric mean of each finalist's gains; 0 of none."""
+    """Return a list of the geometric mean of each finalist's gains; 0 of none."""
     return [float(np.exp(np.mean(np.log(gains)))) if gains else 0.0 for _, gains in hour.again]
 
 
 def chosen_finalist(hour: Hour) -> int:
-    """Place of the finalist that was put in force, or else of the one with the best mean gain; -1 if there is none."""
+    """Return the index of the finalist that was put in force, or else of the one with the best mean gain; -1 if there is none."""
     if not hour.again:
         return -1
     if hour.switched:
@@ -121,7 +121,7 @@ def chosen_finalist(hour: Hour) -> int:
 
 
 def again_sentence(hours: RaceHours, place: int) -> str:
-    """Gains of the finalists on other futures."""
+    """Say the gains of the finalists on other futures in a sentence."""
     hour = hours.hour(place)
     if not hour.again:
         return f"Nothing was measured again: on the future searched on (number {hour.turn + 1}), {hour.reason.split('; ')[-1]}."
@@ -138,7 +138,7 @@ def again_sentence(hours: RaceHours, place: int) -> str:
 
 
 def _origin(hour: Hour, number: int) -> str:
-    """Description of a round of the hour's search."""
+    """Return a description of a round of the hour's search as a string."""
     if number > 0:
         return f"round {number}"
     first = hour.trials[0].round
@@ -158,7 +158,7 @@ def _named(hour: Hour, u: list) -> str:
 
 
 def shown(axis: Axis, u: float) -> str:
-    """Value of a knob at a coordinate; "none" where a place of it is not used."""
+    """Return the value of a knob at a coordinate as text; "none" if a place of it is not used."""
     if axis.place is not None and u >= 1:
         return "none"
     value = axis.value(u)

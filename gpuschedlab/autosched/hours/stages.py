@@ -161,7 +161,7 @@ def _said_forecast(hours: RaceHours, place: int) -> str:
 
 
 def _words_of(hour: Hour) -> dict[str, str]:
-    """Names of the knobs' coordinates as their sliders have them."""
+    """Return a dict of the words of the knobs' coordinates, as their sliders have them, by name."""
     return {axis.name: axis.words for axis in hour.axes}
 
 
@@ -196,7 +196,7 @@ def _said_graph(hours: RaceHours, place: int) -> str:
 
 
 def _sized(strength: float, sign: int) -> str:
-    """Strength of an edge; a category has no sign."""
+    """Strength of an edge as text; a category has no sign."""
     if sign == 0:
         return f"{abs(strength):.2f}, of a category"
     return f"{strength:+.2f}"

@@ -11,7 +11,10 @@ CONSTANT = 1e-9
 
 
 def strengths(graph: CausalGraph, rows: np.ndarray) -> dict[tuple[str, str], tuple[float, int]]:
-    """Standardised total effect of the cause of each edge on its effect, and its sign (Wright, 1934)."""
+    """Return a dict by edge of pairs: the standardised total effect of its cause on its effect, and its sign (Wright, 1934).
+
+    The sign is 1, -1 or 0.
+    """
     layers = graph.layers
     column = dict(zip(graph.layers.names, np.asarray(rows, float).T, strict=True))
     coefficients: dict[tuple[str, str], float] = {}
@@ -36,7 +39,7 @@ def _standard(values: np.ndarray) -> np.ndarray:
 
 
 def _coded(values: np.ndarray, effect: np.ndarray, levels: int) -> np.ndarray:
-    """A cause in standard deviations; a category of three or more values by the mean of the effect at each."""
+    """Return a cause as an array in standard deviations; a category of three or more values by the mean of the effect at each."""
     if levels > 2:
         _, codes = np.unique(values, return_inverse=True)
         values = (np.bincount(codes, effect) / np.bincount(codes))[codes]

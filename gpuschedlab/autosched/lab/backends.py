@@ -129,7 +129,7 @@ def modelled(backend: str, graph: CausalGraph, frame: pl.DataFrame, values) -> C
 
 
 def misfit(said: Span, interval: Span, whose: str) -> str:
-    """Say that an effect lies outside an interval in which it should lie, or ""."""
+    """Return a sentence that an effect lies outside an interval in which it should lie, or "" if it does not."""
     if np.isnan(interval.low) or interval.low <= said.mean <= interval.high:
         return ""
     return f"does not fit: its own do says {said.mean:+.2f}, outside the interval of {whose}, {interval.low:+.2f} to {interval.high:+.2f}"
@@ -154,7 +154,10 @@ def _carried(graph: CausalGraph, rows: np.ndarray, values: np.ndarray) -> np.nda
 
 
 def _shrunk(graph, rows: np.ndarray, draws: np.ndarray, means: np.ndarray, said: Span, values: np.ndarray) -> str:
-    """Say that the boosted effect differs from adjustment by more than chance on the same rows, or "" if it does not or none can be had."""
+    """Return a sentence if the boosted effect differs from adjustment by more than chance on the same rows; else "".
+
+    It is "" as well if neither can be had.
+    """
     try:
         fixed = held_by(graph)
     except EstimatorError:

@@ -53,7 +53,10 @@ class Curve:
     word: str = ""
 
     def effect(self, first: int, second: int) -> Span:
-        """Effect of the second value against the first, by their places in `values`; negative places count from the end."""
+        """Return the `Span` of the second value's effect against the first, by their places in `values`.
+
+        Negative places count from the end.
+        """
         return Span(*(float(part) for part in self.effects[first, second]))
 
 

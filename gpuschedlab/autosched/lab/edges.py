@@ -30,19 +30,19 @@ LOAD = tuple(edge for edge in FULL if edge[0] == "load")
 
 
 def lab_graph(edges=FULL) -> CausalGraph:
-    """Graph of the lab with some edges, in an order that does not depend on that in which they were drawn."""
+    """Return the `CausalGraph` of the lab with some edges, in an order that does not depend on that in which they were drawn."""
     drawn = set(edges)
     known = [edge for edge in FULL if edge in drawn]
     return CausalGraph(BY_HAND, (*known, *sorted(drawn - {*FULL})))
 
 
 def cut(graph: CausalGraph, *edges: tuple[str, str]) -> CausalGraph:
-    """Graph without some edges; those that it does not have are no error."""
+    """Return the `CausalGraph` without some edges; those that it does not have are no error."""
     return lab_graph(edge for edge in graph.edges if edge not in edges)
 
 
 def drawn(graph: CausalGraph, *edges: tuple[str, str]) -> CausalGraph:
-    """Graph with some edges more; one whose reverse is there is turned.
+    """Return the `CausalGraph` with some edges more; one whose reverse is there is turned.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def drawn(graph: CausalGraph, *edges: tuple[str, str]) -> CausalGraph:
 
 
 def _with_edge(graph: CausalGraph, edge: tuple[str, str]) -> CausalGraph:
-    """Graph with one edge more."""
+    """Return the `CausalGraph` with one edge more."""
     cause, effect = edge
     names = graph.layers.names
     unknown = [name for name in edge if name not in names]
@@ -78,12 +78,12 @@ def _with_edge(graph: CausalGraph, edge: tuple[str, str]) -> CausalGraph:
 
 
 def learnt(frame: pl.DataFrame) -> CausalGraph:
-    """Graph that Fast Causal Inference finds in the rows of a log; EstimatorError if there are fewer than 20."""
+    """Return the `CausalGraph` that Fast Causal Inference finds in rows of a log; EstimatorError if there are fewer than 20."""
     return lab_graph(learn_graph(frame, LAYERS, rule=True).edges)
 
 
 def held_by(graph: CausalGraph) -> tuple[str, ...]:
-    """Variables that adjustment holds fixed by a graph.
+    """Return a tuple of the names of the variables that adjustment holds fixed by a graph.
 
     EstimatorError if no path leads from the knob to the outcome, or no set of variables will do.
     """

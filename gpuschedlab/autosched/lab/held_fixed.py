@@ -14,7 +14,7 @@ FEWEST = 20
 
 
 def naive(frame: pl.DataFrame, values) -> Curve:
-    """Mean outcome by value of the knob as the rows have it, nothing held fixed."""
+    """Return the `Curve` of the mean outcome by value of the knob as the rows have it, nothing held fixed."""
     return _adjusted_curve(frame, (), values)
 
 
@@ -48,7 +48,7 @@ def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], values) -> Curv
 
 
 def _unseen(knob: np.ndarray, entries: np.ndarray) -> str:
-    """Say that the log never set the knob to a value that is asked about, or not so far; "" if it did."""
+    """Say in words that the log never set the knob to a value that is asked about, or not so far; "" if it did."""
     settings = np.unique(knob)
     if len(settings) <= FEW:
         never = entries[~np.isin(np.round(entries, 9), np.round(settings, 9))]

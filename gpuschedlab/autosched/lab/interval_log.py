@@ -51,19 +51,19 @@ class IntervalLog:
             yield len(self._rows)
 
     def filled(self, rows: int = 300) -> "IntervalLog":
-        """Add rows at once until there are `rows`, and return the log."""
+        """Add rows at once until there are `rows`, and return this `IntervalLog`."""
         for _ in self.grow(rows):
             pass
         return self
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Rows so far, one per interval, in columns `COLUMNS`."""
+        """Frame of the rows so far, one per interval, in columns `COLUMNS`."""
         table = np.array(self._rows, float).reshape(-1, len(COLUMNS))
         return pl.DataFrame(table, schema=list(COLUMNS))
 
     def _row(self, number: int) -> tuple[float, ...]:
-        """Play an interval under the value that the operator sets."""
+        """Play an interval under the value that the operator sets, and return its row as a tuple."""
         world = self.world
         rng = np.random.default_rng([self.seed, LOG, number])
         load = float(np.exp(rng.uniform(np.log(world.lowest_load), np.log(world.highest_load))))

@@ -50,7 +50,7 @@ class PathModel:
         self._samples = [_Equations(graph, self.rows[draw]) for draw in draws]
 
     def curve(self, values) -> Curve:
-        """Mean outcome at each value of the knob, and effects between them; nan instead of intervals without bootstrap samples."""
+        """Return a `Curve`: mean outcome at each value, and effects between them; without bootstrap samples intervals are nan."""
         entries = np.asarray(values, float)
         mean = self.equations.do(entries)
         if not self._samples:
@@ -64,7 +64,7 @@ class PathModel:
         return Curve(entries, mean, mean - half, mean + half, paired_effects(mean, halves))
 
     def effect(self, first: float, second: float) -> Span:
-        """Effect of setting the knob to a second value instead of a first one."""
+        """Return the `Span` of the effect of setting the knob to a second value instead of a first one."""
         return self.curve([first, second]).effect(0, 1)
 
 

@@ -36,7 +36,7 @@ class Pools:
         self.size = max(1, min(POOLED, POOLED_JOBS // world.jobs))
 
     def prepare(self, number: int) -> Iterator[None]:
-        """Make the pool of an interval in pieces, each followed by a pause, if it is not there yet."""
+        """Return an iterator that makes the pool of an interval in pieces, and yields None after each; empty if it is there."""
         return _generated(self._key(number))
 
     def interval(self, number: int, load: float) -> Scenario:
@@ -50,7 +50,7 @@ class Pools:
         return pool.whole.part(place * jobs, jobs, pool.own_load[place] / load)
 
     def _key(self, number: int) -> tuple:
-        """All that the pool of an interval depends on."""
+        """Return a tuple of all that the pool of an interval depends on."""
         world = self.world
         return (world.preset, world.jobs, world.nodes, self.size, *self.seed, number // self.size)
 
@@ -68,7 +68,7 @@ _traces: dict = {}
 
 
 def _generated(key: tuple) -> Iterator[None]:
-    """Generate the trace of a pool in pieces, unless it is kept."""
+    """Generate the trace of a pool in pieces, unless it is kept; yield None after each."""
     if key in _traces:
         return
     preset, jobs, nodes, size, *seed = key

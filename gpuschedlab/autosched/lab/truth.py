@@ -89,11 +89,11 @@ class Truth:
         return curve.high - curve.mean
 
     def effect(self, first: int, second: int) -> Span:
-        """Effect of the second value against the first, over intervals that are paired; nan before the second interval."""
+        """Return the `Span` of the second value's effect against the first, over paired intervals; nan before the second."""
         return self.curve().effect(first, second)
 
     def curve(self) -> Curve:
-        """Means, and effects between all pairs of values."""
+        """Return the `Curve` of the means, and effects between all pairs of values; nan without intervals."""
         table = self.table
         count = len(self.values)
         if len(table) < 2:

@@ -11,7 +11,7 @@ SILENT = "cannot say"
 
 
 def judged(model: Span, truth: Span) -> str:
-    """Judge a model's effect by the simulated one: "agrees", "wrong sign", "misses" or "cannot say".
+    """Judge a model's effect by the simulated one, as a string: "agrees", "wrong sign", "misses" or "cannot say".
 
     It agrees if the intervals meet. It has the wrong sign if it is sure of one, and the truth is sure of the other; otherwise it misses.
     If one of the two has no interval there is no verdict.

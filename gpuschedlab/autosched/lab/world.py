@@ -133,7 +133,10 @@ class IntervalWorld(Knobbed):
             )
 
     def of(self, policy: Policy, knob: str | None = None) -> "IntervalWorld":
-        """Copy with another policy and one of its knobs, by default the first one, in the range that suits it."""
+        """Return a copy of this `IntervalWorld` with another policy and one of its knobs, in the range that suits it.
+
+        By default the knob is the first one.
+        """
         name = knob or next(iter(knobs_offered(policy)), "")
         return replace(self, policy=policy, knob=name, low=None, high=None)
 
@@ -156,7 +159,7 @@ class IntervalWorld(Knobbed):
 
     @property
     def info(self) -> KnobInfo:
-        """Declaration of the knob that is set."""
+        """`KnobInfo` of the knob that is set: its declaration."""
         return knobs_of(self.policy)[self.knob]
 
     @property
@@ -219,7 +222,10 @@ class IntervalWorld(Knobbed):
 
 
 def knobs_offered(policy: Policy) -> dict[str, KnobInfo]:
-    """Knobs of a policy that a log can set: numbers, and knobs of several numbers. A policy that decides by rounds has none here."""
+    """Return a dict, by name, of the `KnobInfo` of each knob that a log can set: numbers, and knobs of several numbers.
+
+    It is empty for a policy that decides by rounds.
+    """
     if not isinstance(policy, Ordered):
         return {}
     offered = {}

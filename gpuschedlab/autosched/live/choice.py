@@ -13,7 +13,7 @@ HOUR = 3600.0
 
 
 def spoken(value: object) -> str:
-    """Value of a knob for readers: three digits, thousands apart.
+    """Return a knob's value as text for readers: three digits, thousands apart.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Choice(NamedTuple):
 
     @property
     def changes(self) -> list[str]:
-        """Knobs that changed, in words: "next queue after 57,600 to 12,000 GPU-s"."""
+        """List of the knobs that changed, in words: "next queue after 57,600 to 12,000 GPU-s"."""
         old = values_of(self.before)
         new = values_of(self.policy)
         return [self._change(name, old.get(name), value) for name, value in new.items() if old.get(name) != value]

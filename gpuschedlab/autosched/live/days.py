@@ -31,7 +31,7 @@ class Kind(NamedTuple):
 
 
 def _short(load: float) -> Kind:
-    """Jobs of about twenty minutes."""
+    """`Kind` of jobs of about twenty minutes."""
     return Kind(1200.0, 0.4, (2.0, 4.0, 8.0), (0.4, 0.4, 0.2), load)
 
 
@@ -79,7 +79,7 @@ class LiveDays(Knobbed):
 
     @property
     def cluster(self) -> Cluster:
-        """Nodes of 8 GPUs."""
+        """`Cluster` of nodes of 8 GPUs."""
         return Cluster.homogeneous(self.nodes, 8)
 
     def jobs_of(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -113,7 +113,7 @@ class LiveDays(Knobbed):
         return jobs.insert_column(0, names)
 
     def _phase(self, kind: Kind, start: float, length: float, rng) -> pl.DataFrame:
-        """Jobs of one kind that come within a phase, until they bring its load."""
+        """Frame of the jobs of one kind that come within a phase, until they bring its load."""
         wanted = self.load * kind.load * self.cluster.total_gpus * length
         mean = kind.median * np.exp(kind.sigma**2 / 2) * np.dot(kind.gpus, kind.shares)
         most = 50 + 3 * int(wanted / mean)

@@ -41,7 +41,7 @@ class LikeRaces:
     gains: dict[str, np.ndarray]
 
     def interval(self, name: str) -> MedianInterval:
-        """Median gain over a line and its 95 % interval; ends are nan of fewer than six races."""
+        """Return the `MedianInterval` of the gains over a line, at 95 %; its ends are nan of fewer than six races."""
         return median_interval(self.gains[name])
 
     def sentence(self, name: str) -> str:

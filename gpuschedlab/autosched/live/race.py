@@ -120,7 +120,7 @@ class Race:
     # Playing -----------------------------------------------------------------------------------------------
 
     def hour(self) -> Iterator[None]:
-        """Play one hour, in pieces between which a caller may do something else, such as a change.
+        """Play one hour, in pieces; yield after each, so that a caller may do something else, such as a change.
 
         The rest of an hour is played by the next call; pieces of an hour that is over by then play nothing.
         """
@@ -225,7 +225,7 @@ class Race:
         return tuned_for(self.policy, GOALS[self.tuning.goal].name)
 
     def _beginnings(self) -> dict:
-        """First policy of each line, by name."""
+        """Dict of the first policy of each line, by name."""
         family = self.policy if isinstance(self.policy, Tiresias) else Tiresias()
         policy = self._goal_policy()
         return {
@@ -249,7 +249,10 @@ class Race:
 
     @property
     def twin_restart(self) -> Mechanism:
-        """Restart as the log of the history shows it, which was run by the policy as it comes: `seen` says whether it shows any."""
+        """`Mechanism` of the restart as the log of the history shows it, which the policy as it comes has run.
+
+        Its field `seen` says whether it shows any.
+        """
         key = ("twin", self.policy, self.tuning.believed)
         if key not in self._constants:
             past = self._scenario.past
@@ -323,7 +326,7 @@ class Race:
     # What came of it ---------------------------------------------------------------------------------------
 
     def figures(self, now: float | None = None) -> dict[str, float]:
-        """Figure of the goal by line, of the jobs that came so far; at the end of all jobs with `now=inf`."""
+        """Return a dict of the goal's figure by line, of the jobs that came so far; at the end of all jobs with `now=inf`."""
         now = self.now if now is None else now
         goal = GOALS[self.tuning.goal]
         trace = self._scenario.trace
@@ -358,7 +361,7 @@ class Race:
         return gained(goal, figure(goal, jobs, without[there]), figure(goal, jobs, switched[there]))
 
     def course(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Whole hours (h,) that were played (s), and the goal's figure (h,) of each line as it stood then."""
+        """Return a tuple: whole hours (h,) that were played (s), and a dict of each line's figure of the goal (h,) at these."""
         hours = HOUR * np.arange(1, round(self.now / HOUR) + 1)
         goal = GOALS[self.tuning.goal]
         trace = self._scenario.trace
@@ -369,7 +372,7 @@ class Race:
         return hours, figures
 
     def gains(self, now: float | None = None) -> dict[str, float]:
-        """How many times better the goal's figure is on the tuned line than on each other one; of all jobs with `now=inf`."""
+        """Return a dict by line of how many times better the goal's figure is on the tuned one; of all jobs with `now=inf`."""
         figures = self.figures(now)
         goal = GOALS[self.tuning.goal]
         return {name: gained(goal, value, figures[TUNED]) for name, value in figures.items() if name != TUNED}

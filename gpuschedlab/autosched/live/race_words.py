@@ -27,7 +27,7 @@ def apart(gain: float) -> str:
 
 
 def standing(race: Race, now: float | None = None) -> list[str]:
-    """How many times better the goal's figure is on the tuned line than under the default; and how far it is from the other lines.
+    """Return a list of two sentences: gain of the goal's figure, tuned over the default, and distance from the other lines.
 
     Two sentences, none while no job counts. With `now=inf` all jobs count, also those that are still there.
     """
@@ -48,7 +48,7 @@ def outcome(race: Race, choice: Choice) -> str:
 
 
 def possible(race: Race) -> str:
-    """Gain of the best constant, known afterwards, and how far the pair of the past is from that.
+    """Say in a sentence the gain of the best constant, known afterwards, and how far the pair of the past is from that.
 
     Says so if there is nothing to gain.
     """

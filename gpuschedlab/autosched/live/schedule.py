@@ -18,7 +18,9 @@ EASY = Fifo(backfill="easy")
 
 
 def constants(policy) -> list:
-    """Policies that never change: as it comes, its first number over its range by each value of its first choice, and EASY backfill.
+    """Return a list of policies that never change.
+
+    They are the one that comes, its first number over its range by each value of its first choice, and EASY backfill.
 
     Examples
     --------
@@ -90,7 +92,7 @@ class Past:
         return self._known[day, night]
 
     def ranked(self, policies) -> list:
-        """Constants, best first."""
+        """Return a list of the constants, best first."""
         worst = self.figure(policies[0], policies[0])
         return sorted(policies, key=lambda policy: -gained(self.goal, worst, self.figure(policy, policy)))
 

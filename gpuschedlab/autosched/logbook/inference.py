@@ -64,7 +64,7 @@ class Estimate(NamedTuple):
 
     @property
     def table(self) -> pl.DataFrame:
-        """One row per value."""
+        """Frame of one row per value."""
         means = pl.DataFrame({"value": self.values, "mean": self.mean, "low": self.low, "high": self.high})
         if self.overlap is None:
             return means
@@ -86,7 +86,7 @@ class Estimate(NamedTuple):
 
 
 def _cells(row: dict) -> dict:
-    """Cells of the table of an estimate, from a row of `Estimate.table`."""
+    """Dict of the cells of an estimate's table, from a row of `Estimate.table`."""
     interval = SHORT
     if not np.isnan(row["low"]):
         interval = f"{row['low']:.3g} to {row['high']:.3g}"
@@ -149,7 +149,7 @@ def estimate(frame: pl.DataFrame, question: Question) -> Estimate:
 
 
 def _held_fixed(frame: pl.DataFrame, question: Question) -> tuple[str, ...]:
-    """Return the columns that the method of a question holds fixed; EstimatorError if a name of the question is wrong."""
+    """Return a tuple of the columns that a question's method holds fixed; EstimatorError if a name of it is wrong."""
     knob, method, adjust, outcome, *_ = question
     if method not in METHODS:
         raise EstimatorError(f"{WHO} method {method!r}; expected one of {', '.join(METHODS)}.")
@@ -177,7 +177,10 @@ def _held_fixed(frame: pl.DataFrame, question: Question) -> tuple[str, ...]:
 
 
 def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.DataFrame, np.ndarray, list[str]]:
-    """Rows that hold all columns of the question, a knob of many values in thirds; its values (n,) as seen; and remarks on that change."""
+    """Return a tuple: frame of the rows with all columns of the question, the knob's values (n,) as seen, and list of remarks.
+
+    A knob of many values is in thirds in the frame; remarks say so.
+    """
     asked_columns = ", ".join((knob, *adjust, outcome))
     names = list(dict.fromkeys((knob, *adjust, outcome, "load")))
     for name in names:
@@ -207,7 +210,9 @@ def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.Dat
 
 
 def _overlap(frame: pl.DataFrame, knob: str, values, predicted: np.ndarray) -> tuple[pl.DataFrame, str]:
-    """How much of each value there is in the quarter in which it is rarest (`Estimate.overlap`), and why the log cannot say more.
+    """Return a frame of how much of each value there is in the quarter in which it is rarest, and why the log cannot say more.
+
+    They are a tuple; the frame is `Estimate.overlap`, the reason a string.
 
     Quarters are those of the knob as the columns held fixed predict it (n,), and those of the load. The reason is that of the lowest
     value or else of the highest; it is "" if the log can say of both.

@@ -48,7 +48,7 @@ class Log:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Values of the knob in the log, ascending."""
+        """Tuple of the values of the knob in the log, ascending."""
         values = self.frame[self.knob].unique()
         return tuple(values.sort())
 
@@ -197,7 +197,7 @@ def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.i
 
 
 def _interval(before, after) -> dict[str, float]:
-    """Speed and work of an interval, between two snapshots."""
+    """Return a dict of the speed and work of an interval, between two snapshots."""
     gained = {}
     for name in ("progress", "executed", "overhead"):
         seconds = after.jobs[name] - before.jobs[name]
@@ -209,7 +209,7 @@ def _interval(before, after) -> dict[str, float]:
 
 
 def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]:
-    """Outcomes of the jobs submitted in an interval, as they are known when they are read; None if none is."""
+    """Return a dict of the outcomes of the jobs submitted in an interval, as known when they are read; None if no job has one."""
     submitted = (jobs["submit"] >= start) & (jobs["submit"] < start + every)
     ended = submitted & (jobs["end"] <= read)
     outcomes = {"jobs": int(submitted.sum()), "open_jobs": int((submitted & ~ended).sum())}
@@ -290,7 +290,10 @@ def _frame_of(path) -> pl.DataFrame:
 
 
 def _refused(marked: pl.Expr, step: float, closed: float) -> dict[str, pl.Expr]:
-    """Rows that a log must not have, by the words that refuse them, if its intervals have `step` seconds; `marked` rows are censored."""
+    """Return a dict of polars `Expr`: rows that a log must not have, by the words that refuse them.
+
+    Its intervals have `step` seconds; `marked` rows are censored.
+    """
     time = pl.col("time")
     late = "a context seen after the knob was set, which may have caused it; expected seen <= time. Log what was seen before"
     gap = f"a gap or an overlap; expected rows {step:g} s apart. Add missing intervals, sort rows, or give every"

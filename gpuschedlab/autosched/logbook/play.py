@@ -79,7 +79,7 @@ class Rule(Knobbed):
 
 
 def context_of(snapshot, every: float) -> dict[str, float]:
-    """View of an operator at an instant: `load`, jobs that `came` in the last `every` seconds, `count` of jobs in the system."""
+    """Return an operator's view of an instant as a dict: `load`, jobs that `came` in `every` seconds, `count` in the system."""
     jobs = snapshot.jobs
     inside = jobs["submitted"] & ~jobs["done"]
     recent = jobs["submitted"] & (jobs["submit"] > snapshot.now - every)
@@ -103,7 +103,10 @@ def played(simulation, rule: Rule, every: float, until: float, given=None) -> It
 
 
 def counted(jobs, now: float, which) -> np.ndarray:
-    """Rows of the jobs that a fork counts: submitted in the next seconds, or "system": those in it, or submitted in an hour."""
+    """Return an array of the indices of jobs that a fork counts: submitted in the next `which` seconds, or those of the "system".
+
+    The latter are in it, or are submitted within an hour.
+    """
     if which == "system":
         return np.flatnonzero(~jobs["done"] & (jobs["submit"] < now + HOUR))
     return np.flatnonzero((jobs["submit"] >= now) & (jobs["submit"] < now + which))

@@ -15,7 +15,10 @@ FAILED = ("NODE_FAIL", "NF")
 
 
 def attempts_of(log: Run | pl.DataFrame) -> pl.DataFrame:
-    """`job, attempt` (from 0), `job_id, submit, start, end, gpus, nodes, at` (names), `LOGGED`, `why`: done, preempted, node, open."""
+    """Return a frame of attempts: `job, attempt` (from 0), `job_id, submit, start, end, gpus, nodes, at`, `LOGGED`, `why`.
+
+    `at` are names; `why` is done, preempted, node or open.
+    """
     if isinstance(log, Run):
         frame = _of_run(log)
     else:
@@ -32,7 +35,7 @@ def attempts_of(log: Run | pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_run(run: Run) -> pl.DataFrame:
-    """Attempts of a run: rows of its allocations that go on from the one before are one attempt."""
+    """Return the frame of a run's attempts: rows of its allocations that go on from the one before are one attempt."""
     node = pl.col("node").alias("at")
     rows = run.allocations.filter(~pl.col("profiling")).group_by("job", "start", maintain_order=True)
     rows = rows.agg(pl.col("end").max(), pl.col("gpus").sum(), node, pl.col("delay").first())
@@ -58,7 +61,7 @@ def _of_run(run: Run) -> pl.DataFrame:
 
 
 def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
-    """Attempts of a log that was read with attempts="each": those that follow a requeue are of the same job."""
+    """Return the frame of attempts of a log that was read with attempts="each"; those after a requeue are of the same job."""
     if not isinstance(log, pl.DataFrame):
         raise EstimatorError(f"twin: found {type(log).__name__}; expected a Run, or a frame: the trace of an intake.")
     running = pl.lit(False)
@@ -114,7 +117,7 @@ def _check_rows(log: pl.DataFrame, running: pl.Expr) -> None:
 
 
 def _node_names(rows: pl.DataFrame) -> pl.Series | pl.Expr:
-    """Names of the nodes of each row; null if the log has none."""
+    """Names of the nodes of each row as a `Series` of lists; a null `Expr` if the log has none."""
     kind = pl.List(pl.String)
     if "nodelist" not in rows.columns:
         return pl.lit(None, kind)

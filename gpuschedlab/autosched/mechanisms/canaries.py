@@ -24,7 +24,7 @@ class Canaries(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Jobs to submit, their cost and the precision that they would give."""
+        """Sentence on the jobs to submit, their cost and the precision that they would give."""
         models = self.jobs["model"].n_unique()
         sizes = self.jobs["nodes"].unique().sort()
         nodes = ", ".join(map(str, sizes))
@@ -35,7 +35,7 @@ class Canaries(NamedTuple):
 
 
 def ask(scenario: Scenario, *, begin=0.0, every=3600.0, seconds=600.0, gpus: int = 8) -> Canaries:
-    """Each model of the speeds on 1, 2 and 4 nodes, one after the other."""
+    """Plan `Canaries`: each model of the speeds on 1, 2 and 4 nodes, one after the other."""
     if scenario.speeds is None:
         raise EstimatorError("Twin.ask: found no speeds; expected speeds by placement, such as speeds=default_speeds.")
     models = [name for name, relative in zip(scenario.speeds.models, scenario.speeds.relative) if relative]

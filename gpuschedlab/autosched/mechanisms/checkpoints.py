@@ -78,7 +78,7 @@ def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: f
 
 
 def _likely(log: pl.DataFrame, pace: Pace, used: np.ndarray, sigma: float) -> list[float]:
-    """Logarithm of the likelihood of attempts after a restart, for each form of the hazard."""
+    """List of the log-likelihoods of attempts after a restart, one for each form of the hazard."""
     rows = restarts(log, pace).take(used)
     median = pace.delay[rows.row] * np.exp(-(sigma**2) / 2)
     chances = []

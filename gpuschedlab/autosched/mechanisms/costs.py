@@ -64,7 +64,7 @@ def period_of(delays: Delays) -> float:
 
 
 def names_by_type(log: pl.DataFrame, cluster: Cluster) -> list[tuple[str, ...]]:
-    """Names of the nodes of each GPU type, if the log calls nodes by their numbers in the cluster; else empty."""
+    """Return a list of tuples, the names of each GPU type's nodes, if the log calls nodes by their numbers; else empty."""
     held_nodes = log["at"].explode().drop_nulls()
     names = held_nodes.unique().to_list()
     if not all(name.isdigit() and int(name) < cluster.total_nodes for name in names):

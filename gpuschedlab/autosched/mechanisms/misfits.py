@@ -44,7 +44,10 @@ class Misfit(NamedTuple):
 
 
 def of_restarts(delay: Delay | None) -> list[Misfit]:
-    """Restarts whose delay differs from one to the next: the interval holds those of all sizes, and half a deviation more."""
+    """Return a list of one `Misfit` if the delay differs from one restart to the next; else empty.
+
+    The interval holds those of all sizes, and half a deviation more.
+    """
     if delay is None or not delay.scatters:
         return []
     sentence = f"restarts scatter: deviation of the logarithm of their delay {delay.sigma:.2f}"
@@ -56,7 +59,9 @@ def of_restarts(delay: Delay | None) -> list[Misfit]:
 
 
 def of_failures(nodes: NodeFailures, unit: float) -> list[Misfit]:
-    """A node that fails more often than the others do; rates are per `unit` (s).
+    """Return a list of one `Misfit` of the node that fails most often beside the others; rates are per `unit` (s).
+
+    It is empty if failures are too few, or most likely chance.
 
     If that may be chance it has no words, but the interval holds the rate of the node and that of the others all the same.
     """
@@ -79,14 +84,14 @@ def of_failures(nodes: NodeFailures, unit: float) -> list[Misfit]:
 
 
 def _times(one: float, other: float) -> str:
-    """How many times as often one happens as the other."""
+    """Say in a few words how many times as often one happens as the other."""
     if other <= 0:
         return "so often, and never as rarely"
     return f"{one / other:.2g} times as often"
 
 
 def of_nodes(rest: NodeEffects, level: float) -> list[Misfit]:
-    """Nodes on which jobs still hold their GPUs for longer than on others."""
+    """Return a list of one `Misfit` if jobs still hold their GPUs for longer on some nodes than on others; else empty."""
     names, chance = slowest_of(rest, [])
     if chance > level:
         return []
@@ -95,7 +100,7 @@ def of_nodes(rest: NodeEffects, level: float) -> list[Misfit]:
 
 
 def of_lost(checkpoint: Checkpoint) -> list[Misfit]:
-    """Jobs that completed before their lost work could be done again."""
+    """Return a list of one `Misfit` if jobs completed before their lost work could be done again; else empty."""
     if not checkpoint.early:
         return []
     sentence = (
@@ -105,7 +110,7 @@ def of_lost(checkpoint: Checkpoint) -> list[Misfit]:
 
 
 def of_predictions(jobs: pl.DataFrame) -> list[Misfit]:
-    """Users, or models, whose predictions differ from the others' in their mean or their error.
+    """Return a list of one `Misfit` if predictions of some users, or models, differ in their mean or error; else empty.
 
     `jobs` have the logarithm of predicted over inferred work (`ratio`), `user` and `model`. Of users who differ the interval holds
     the errors of all.
@@ -134,7 +139,7 @@ def of_predictions(jobs: pl.DataFrame) -> list[Misfit]:
 
 
 def _error() -> pl.Expr:
-    """Deviation of the factor between predictions and work, as `Noisy.error`."""
+    """Polars expression of the deviation of the factor between predictions and work, as `Noisy.error`: an `Expr`."""
     variance = pl.col("ratio").var()
     return (variance.exp() - 1).sqrt()
 

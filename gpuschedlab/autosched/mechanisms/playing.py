@@ -26,7 +26,7 @@ def with_checkpoints(delays: Delays, period: float) -> Delays:
 
 
 def numbers_of(names: tuple[str, ...], shown: list[str], cluster: Cluster) -> tuple[int, ...] | None:
-    """Numbers of nodes of a cluster by the names that a log has of them.
+    """Return a sorted tuple of the numbers of a cluster's nodes by the names that a log has of them.
 
     Names that are numbers are those of the cluster; of other names the last nodes stand for these, if all nodes are alike. None if
     neither helps.
@@ -79,18 +79,18 @@ def with_slow_nodes(scenario: Scenario, nodes: tuple[int, ...], speed: float) ->
 
 
 def _types_of(cluster: Cluster, nodes: np.ndarray) -> set[str]:
-    """GPU types of some nodes (N,)."""
+    """Set of the GPU types of some nodes (N,)."""
     names = np.repeat([group.gpu_type for group in cluster.groups], [group.nodes for group in cluster.groups])
     return set(names[nodes].tolist())
 
 
 def _split_types(cluster: Cluster, slow: np.ndarray) -> set[str]:
-    """GPU types of which some nodes are slow (N,) and some are not."""
+    """Set of the GPU types of which some nodes are slow (N,) and some are not."""
     return _types_of(cluster, slow) & _types_of(cluster, ~slow)
 
 
 def _with_models(trace: pl.DataFrame) -> pl.DataFrame:
-    """Jobs of which each has a model."""
+    """Frame of the jobs, of which each has a model."""
     if "model" not in trace.columns:
         return trace.with_columns(model=pl.lit(ANY_MODEL))
     return trace.with_columns(pl.col("model").fill_null(ANY_MODEL))
@@ -107,7 +107,7 @@ def _plain_speeds(trace: pl.DataFrame, cluster: Cluster) -> Speeds:
 
 
 def _allowed_on(trace: pl.DataFrame, split: set[str]) -> pl.DataFrame:
-    """Jobs that ask for a GPU type of which some nodes are slow have those as well, as the second choice."""
+    """Return the frame of jobs: those that ask for a GPU type of which some nodes are slow have these as second choice."""
     if "gpu_types" not in trace.columns or not split:
         return trace
     lists = []

@@ -22,7 +22,7 @@ class Predictions(NamedTuple):
 
 
 def predictions_of(log: pl.DataFrame, paces: list[Pace], costs: Costs) -> Predictions:
-    """Error of the durations that were predicted, at the first of some paces; the interval holds those at the others, too.
+    """Return `Predictions`: the error of predicted durations at the first of some paces; the interval holds those at the others.
 
     Jobs that lost work, and those of whose work over `UNSURE` may have been delay, are left out.
     """

@@ -15,7 +15,10 @@ class NodeFailures(NamedTuple):
     busy: np.ndarray
 
     def rates(self, odd: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Failures a second of some nodes (N, bool) and of the others, and the ends of their exact 95 % intervals (Poisson)."""
+        """Return three arrays (2,), of some nodes (N, bool) and of the others: failures a second, and both interval ends.
+
+        They are a tuple; the intervals are exact ones of 95 % (Poisson).
+        """
         counts = np.array([self.count[odd].sum(), self.count[~odd].sum()])
         busy = np.maximum([self.busy[odd].sum(), self.busy[~odd].sum()], 1.0)
         low, high = poisson_ends(counts)
@@ -23,7 +26,7 @@ class NodeFailures(NamedTuple):
 
 
 def poisson_ends(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the exact 95 % interval of the mean behind counts."""
+    """Return both ends of the exact 95 % interval of the mean behind counts, as a tuple of two arrays."""
     count = np.asarray(count, float)
     low = chi2.ppf(0.025, np.maximum(2 * count, 1e-9)) / 2
     high = chi2.ppf(0.975, 2 * count + 2) / 2
@@ -31,7 +34,7 @@ def poisson_ends(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def failures(log: pl.DataFrame, node_gpus: float) -> tuple[float, float, float, int, float]:
-    """Failures of a busy node (1/s), ends of the exact 95 % interval (Poisson), their count, and busy node-seconds.
+    """Return a tuple: failures of a busy node (1/s), both ends of the exact 95 % interval (Poisson), count, busy node-seconds.
 
     A node is busy while any job holds some of it. Without lists of nodes, the GPUs that were held are taken for full nodes.
     """
@@ -50,7 +53,7 @@ def failures(log: pl.DataFrame, node_gpus: float) -> tuple[float, float, float, 
 
 
 def failures_by_node(log: pl.DataFrame) -> NodeFailures:
-    """Failures and busy time of each node that the log names, until the last submission."""
+    """Return `NodeFailures`: failures and busy time of each node that the log names, until the last submission."""
     until = log["submit"].max()
     rows = log.filter(pl.col("start") < until)
     rows = rows.explode("at").drop_nulls("at").sort("at", "start")
@@ -67,7 +70,9 @@ def failures_by_node(log: pl.DataFrame) -> NodeFailures:
 
 
 def failed_nodes(log: pl.DataFrame) -> pl.DataFrame:
-    """Node of each failure (`at, begin`), seconds to the next start on it (`gap`, null: none follows), and whether that job had waited.
+    """Return a frame of the node of each failure (`at, begin`), and seconds to the next start on it (`gap`, null without one).
+
+    Column `waited` says whether the job of that start had waited.
 
     Of the nodes of the jobs that failed it is one that most of them held, and of these the one that is not used for the longest.
     """
@@ -88,7 +93,9 @@ def failed_nodes(log: pl.DataFrame) -> pl.DataFrame:
 
 
 def repairs(log: pl.DataFrame) -> tuple[float, float, float, int]:
-    """Mean seconds to repair a node, ends of the 95 % interval (exponential), and their count; (0, 0, inf, 0) if no repair is known.
+    """Return a tuple: mean seconds to repair a node, both ends of the 95 % interval (exponential), and their count.
+
+    It is (0, 0, inf, 0) if no repair is known.
 
     A repair is over when a job that waits for one node takes it; other starts come later than it, and tell nothing.
     """
@@ -103,7 +110,10 @@ def repairs(log: pl.DataFrame) -> tuple[float, float, float, int]:
 
 
 def prediction_error(predicted: np.ndarray, work: np.ndarray) -> tuple[float, float, float]:
-    """Deviation of the log-normal factor between predictions (n,) and work (n,), and its 95 % interval, as `Noisy.error`."""
+    """Return a tuple: deviation of the log-normal factor between predictions (n,) and work (n,), both ends of its 95 % interval.
+
+    The deviation is that of `Noisy.error`.
+    """
     n = len(work)
     variance = np.log(predicted / work).var(ddof=1)
     ends = variance * (n - 1) / chi2.ppf((0.975, 0.025), n - 1)

@@ -47,7 +47,7 @@ class Mechanism(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Value and interval, or that it was not seen, and why."""
+        """Text of the value and its interval, or that it was not seen, and why."""
         name = self.name.replace("_", " ")
         note = ""
         if self.note:
@@ -67,14 +67,14 @@ class Mechanism(NamedTuple):
 
 
 def _number(value: float) -> str:
-    """Three figures of a number, written out: 3,310, not 3.31e+03."""
+    """Three figures of a number as text, written out: 3,310, not 3.31e+03."""
     if not np.isfinite(value):
         return "no end"
     return f"{float(f'{value:.3g}'):,.12g}"
 
 
 def restart_of(log: pl.DataFrame, costs: Costs, scenario: Scenario) -> Mechanism:
-    """Delay of the restart of a job of the median size, on top of the cost of any start."""
+    """Return the `Mechanism` "restart": the delay of a job of the median size, on top of the cost of any start."""
     believed = scenario.delays.restart
     delay = costs.delay
     if delay is None:
@@ -107,7 +107,7 @@ def restart_of(log: pl.DataFrame, costs: Costs, scenario: Scenario) -> Mechanism
 def placement_of(
     jobs: Residuals, slow: np.ndarray, pace: Pace, scenario: Scenario, canaries: Canaries | None
 ) -> Mechanism:
-    """Power of the slowdown by placement, of canaries if there are any."""
+    """Return the `Mechanism` "placement": the power of the slowdown by placement, that of canaries if there are any."""
     log = jobs.log
     power = 1.0
     low = 0.0
@@ -133,7 +133,7 @@ def placement_of(
 
 
 def failure_of(log: pl.DataFrame, cluster) -> Mechanism:
-    """Failures of a busy node a day."""
+    """Return the `Mechanism` "failure": failures of a busy node a day."""
     *rates, count, busy = failures(log, float(cluster.node_gpus.mean()))
     submit = log["submit"]
     window = max(float(submit.max() - submit.min()), 1.0) * cluster.total_nodes
@@ -146,7 +146,7 @@ def failure_of(log: pl.DataFrame, cluster) -> Mechanism:
 
 
 def repair_of(log: pl.DataFrame) -> Mechanism:
-    """Seconds until a node that failed is back."""
+    """Return the `Mechanism` "repair": seconds until a node that failed is back."""
     value, *ends, count = repairs(log)
     is_seen = count >= FEWEST
     note = ""
@@ -159,7 +159,7 @@ def repair_of(log: pl.DataFrame) -> Mechanism:
 
 
 def first_start_mechanism(start: FirstStart, scenario: Scenario) -> Mechanism:
-    """Cost of every start."""
+    """Return the `Mechanism` "first_start": the cost of every start."""
     believed = scenario.delays.switch
     value = start.value
     note = ""
@@ -172,7 +172,7 @@ def first_start_mechanism(start: FirstStart, scenario: Scenario) -> Mechanism:
 
 
 def checkpoint_mechanism(checkpoint: Checkpoint, believed: float, misfits: list[Misfit]) -> Mechanism:
-    """Seconds between checkpoints, to which a failure throws a job back."""
+    """Return the `Mechanism` "checkpoint": seconds between checkpoints, to which a failure throws a job back."""
     note = ""
     if not checkpoint.seen:
         note = f"{checkpoint.rows} jobs completed after a failure"
@@ -184,7 +184,7 @@ def checkpoint_mechanism(checkpoint: Checkpoint, believed: float, misfits: list[
 
 
 def slow_nodes_mechanism(nodes: SlowNodes, overlap: float, known: bool) -> Mechanism:
-    """Speed of slow nodes over that of the others."""
+    """Return the `Mechanism` "slow_nodes": speed of slow nodes over that of the others."""
     if not nodes.seen:
         return Mechanism("slow_nodes", 1.0, 0.0, np.inf, "", nodes.rows, 0.0, False, "nodes are alike", 1.0)
     note = f"nodes {', '.join(nodes.names)}"

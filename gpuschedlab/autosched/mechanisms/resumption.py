@@ -56,7 +56,7 @@ class Delay(NamedTuple):
         return float(1 - self.weight[self.exponent == 0].sum())
 
     def at(self, gpus: float) -> tuple[float, float, float]:
-        """Delay (s) of a job's restart, and the ends of its 95 % interval."""
+        """Return the delay (s) of a job's restart, and both ends of its 95 % interval, as a tuple."""
         seconds = self.scale * float(gpus) ** self.exponent
         order = np.argsort(seconds)
         share = np.cumsum(self.weight[order])
@@ -77,7 +77,7 @@ class Delay(NamedTuple):
         return self.varied is not None and self.constant < REFUTED
 
     def of(self, gpus: np.ndarray) -> np.ndarray:
-        """Delay (s) of jobs by GPUs, those of other sizes as of the next ones that were seen."""
+        """Return an array of the delays (s) of jobs by GPUs, those of other sizes as of the next ones that were seen."""
         seconds = [self.at(size)[0] for size in self.sizes]
         return np.interp(gpus, self.sizes, seconds)
 
@@ -127,7 +127,7 @@ class Hazard(NamedTuple):
 
 
 def _constant_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float, float, float]]:
-    """Constant delays scale gpus^exponent that are tried: scale, exponent, 0, and the logarithm of their probability."""
+    """Return a list of constant delays scale gpus^exponent to try, as tuples: scale, exponent, 0, and log-probability."""
     cells = []
     for exponent in EXPONENTS:
         powers = gpus**exponent
@@ -145,7 +145,10 @@ def _constant_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float
 
 
 def _varied_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float, float, float]]:
-    """Log-normal delays that are tried: scale of the mean, exponent, deviation of the logarithm, and that of their probability."""
+    """Return a list of log-normal delays to try, as tuples: scale of the mean, exponent, deviation, log-probability.
+
+    The deviation is that of the logarithm.
+    """
     cells = []
     step = np.log(LOGNORMAL[1] / LOGNORMAL[0])
     for exponent, sigma in itertools.product(COARSE, SIGMAS):

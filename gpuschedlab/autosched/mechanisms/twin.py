@@ -82,17 +82,17 @@ class Twin:
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The base with the mechanisms that were seen, and the log's jobs with the work that the twin infers."""
+        """`Scenario`: the base with the mechanisms that were seen, and the log's jobs with the work that the twin infers."""
         return self.at()
 
     @property
     def frame(self) -> pl.DataFrame:
-        """One row per mechanism, with the fields of `Mechanism`."""
+        """Frame of one row per mechanism, with the fields of `Mechanism`."""
         return pl.DataFrame(list(self.mechanisms.values()), orient="row", schema=Mechanism._fields)
 
     @property
     def sentence(self) -> str:
-        """Each mechanism with its interval, or that it was not seen, and why; and the part that they leave unexplained."""
+        """Text on each mechanism with its interval, or that it was not seen, and why; and on the part left unexplained."""
         mechanisms = "; ".join(m.words for m in self.mechanisms.values())
         misfits = "; ".join(misfit.words for misfit in self.misfits)
         if not self.misfits:
@@ -101,7 +101,7 @@ class Twin:
 
     @property
     def surprises(self) -> tuple[str, ...]:
-        """Names of mechanisms whose interval leaves out the believed value, and columns that misfits depend on: "restart by restart"."""
+        """Tuple of the names of mechanisms whose interval leaves out the believed value, and of misfits: "restart by restart"."""
         names = [m.name for m in self.mechanisms.values() if m.refutes]
         names += [f"{misfit.mechanism} by {misfit.by}" for misfit in self.misfits]
         return tuple(names)
@@ -156,7 +156,7 @@ class Twin:
         return scenario
 
     def _settled(self, jobs: pl.DataFrame, value: dict) -> pl.DataFrame:
-        """Jobs with the work that the twin infers, and the delays of each one's starts."""
+        """Return the frame of jobs with the work that the twin infers, and the delays of each one's starts."""
         work = jobs.select("job_id").join(self.work, on="job_id", how="left", maintain_order="left")["work"]
         jobs = jobs.with_columns(duration=pl.coalesce(work, "duration"))
         if "first_start" in value:
@@ -267,7 +267,7 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
 
 
 def _residuals(log: pl.DataFrame, load: np.ndarray) -> Residuals:
-    """Jobs of a log, whose work is compared with its prediction if that says more than their tasks do."""
+    """Return `Residuals`: jobs of a log, whose work is compared with its prediction if that says more than their tasks do."""
     plain = residuals_of(log, load)
     predicted = log.filter(attempt=0)["predicted"].to_numpy()
     if not (predicted > 0).all():
@@ -322,7 +322,7 @@ def _share_on(nodes: tuple[str, ...], log: pl.DataFrame) -> float:
 
 
 def _open_paces(pace: Pace, slow: np.ndarray, costs: Costs, placement: Mechanism) -> list[Pace]:
-    """Paces at the ends of the open range of placement, of restarts and of slow nodes."""
+    """List of the paces at the ends of the open range of placement, of restarts and of slow nodes, each a `Pace`."""
     least, most = OPEN["placement"]
     powers = np.linspace(max(least, placement.low), min(most, placement.high), POWERS)
     paces = [pace._replace(slow=pace.slow + power * slow) for power in powers]

@@ -136,7 +136,7 @@ class Probe:
             self.until = self.now + look
 
     def __call__(self, policy) -> Measurement:
-        """Measure one configuration."""
+        """Return the `Measurement` of one configuration."""
         self.measured += 1
         after = self.after(policy, self.most)
         if self.most == MOST and after.now >= self.until:
@@ -186,7 +186,7 @@ class Probe:
         return float(np.average(end <= self.due + 1e-9, weights=weights))
 
     def metrics(self, after) -> dict[str, float]:
-        """All of `WATCHED` at a snapshot."""
+        """Return a dict of all of `WATCHED` at a snapshot."""
         jobs = after.jobs
         ended = after.jobs["done"]
         w = self.weight
@@ -257,14 +257,14 @@ def tuned_for(policy, goal: str):
 
 
 def objective_of(policy) -> str:
-    """The goal of tuning: the first one, or all by their weights."""
+    """Return the name of the goal of tuning: the first one, or all by their weights."""
     if policy.weights:
         return WEIGHTED
     return policy.goals[0]
 
 
 def others_of(objective: str, goals) -> list[str]:
-    """Goals that are not tuned, and have a column `reward_<goal>` of their own."""
+    """Return a list of the goals that are not tuned, and have a column `reward_<goal>` of their own."""
     return [goal for goal in goals if goal != objective]
 
 
@@ -305,12 +305,12 @@ def reward(objective: str, value: float, reference: float) -> float:
 
 
 def context_of(objective: str, reference: Measurement) -> dict[str, float]:
-    """Context at an instant, by name (`CONTEXT`), from the measurement of the reference configuration."""
+    """Return a dict of the context at an instant, by name (`CONTEXT`), from the measurement of the reference configuration."""
     return {name: float(CONTEXT[name](reference)) for name in OBJECTIVES[objective].context}
 
 
 def sample(u: np.ndarray, names, measurement: Measurement, reference: Measurement, objective: str) -> dict:
-    """One row for the causal model: coordinates, context, and logarithms of ratios to the reference configuration."""
+    """Return one row for the causal model as a dict: coordinates, context, and log ratios to the reference configuration."""
     floor = {name: FLOOR.get(name, 0.01) for name in measurement.metrics}
     ratios = {}
     for name, least in floor.items():

@@ -102,7 +102,7 @@ def gather(
 
 
 def _last(trace: pl.DataFrame, days: float) -> pl.DataFrame:
-    """Last days of a trace, from 0 on; there must be jobs."""
+    """Return the frame of the last days of a trace, from 0 on; there must be jobs."""
     submit = pl.col("submit")
     past = trace.filter(submit >= submit.max() - days * DAY)
     past = past.with_columns(submit - submit.min())
@@ -115,7 +115,10 @@ def _last(trace: pl.DataFrame, days: float) -> pl.DataFrame:
 
 
 def _instants(play: Simulation, count: int, horizon: float, load: float, rng) -> Iterator[Forecast]:
-    """Busy instants of a simulation, which is played to each: the jobs in the system and those that then came, made `busier`."""
+    """Play a simulation to busy instants, and yield a `Forecast` at each: jobs in the system and those that then came.
+
+    It is made `busier`.
+    """
     last = float(play.trace["submit"].max())
     horizon = min(horizon, last / 2)
     for number, instant in enumerate(_busy(play.copy(), last - horizon, count, rng)):
@@ -127,7 +130,10 @@ def _instants(play: Simulation, count: int, horizon: float, load: float, rng) ->
 
 
 def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast:
-    """Let arrivals come several times (at most `TIMES`) if jobs request less than `capacity` GPUs over the horizon (s)."""
+    """Return a `Forecast` in which arrivals come several times if jobs request less than `capacity` GPUs over the horizon (s).
+
+    They come at most `TIMES` as often.
+    """
     existing = forecast.trace.head(forecast.existing)
     coming = forecast.trace[forecast.existing :]
     passed = existing.join(forecast.initial, on="job_id", how="left", maintain_order="left")["progress"]
@@ -147,7 +153,7 @@ def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast
 
 
 def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
-    """Instants up to the `last`, a whole hour each, spread over the half of the time in which most GPUs were requested."""
+    """Return a list of instants up to the `last`, a whole hour each, spread over the half of the time of most requested GPUs."""
     timeline = play.run(until=last).timeline
     hours = np.arange(1, max(2, last // 3600 + 1)) * 3600.0
     rows = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
@@ -158,7 +164,7 @@ def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
 
 
 def train(samples: pl.DataFrame, space: Space, *, graph="learnt", backend="boosted", rng=0) -> CausalModel:
-    """Learn graph and model from the measurements of `gather`.
+    """Learn graph and model from the measurements of `gather`, and return the `CausalModel`.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class Search:
         self.judges = False  # whether the model has a say: from round 1 on
 
     def rounds(self, current, hints, iterations: int) -> Iterator[None]:
-        """Measure the reference, the policy in force and the hints; then go through the rounds."""
+        """Measure the reference, the policy in force and the hints, then go through the rounds; yield after each."""
         for t, policy in enumerate((self.space.policy, current, *hints), start=-1 - len(hints)):
             u = self.space.encode(policy)
             self.take(t, u, u, policy)
@@ -62,7 +62,7 @@ class Search:
         return SAMPLERS[self.tuner.sampler](self.levels, self.rng, start.u, **self.tuner.options)
 
     def spread(self, iterations: int) -> list[np.ndarray]:
-        """Coordinates (k,) all over the box: points of a Latin hypercube."""
+        """Return a list of coordinates (k,) all over the box: points of a Latin hypercube."""
         count = int(np.ceil(self.tuner.spread * iterations))
         plan = LatinHypercube(self.levels, self.rng, size=count)
         return [plan.ask() for _ in range(count)]
@@ -135,7 +135,7 @@ class Search:
         return policy, point
 
     def _judged(self, asked) -> tuple:
-        """Coordinates (k,) of a question, projected; its policy, and the reward that the model predicts.
+        """Return a tuple: coordinates (k,) of a question, projected; its policy; and the reward that the model predicts.
 
         What-if analysis of the sampled values comes before: axes that are predicted to spoil the best are held there in this round. All
         is predicted at once; the question itself anew, if others are held than in the round before.

@@ -75,7 +75,7 @@ class Tuner(Knobbed):
         return cls(**printed | {"batch": 1} | options)
 
     def tune(self, *given, **options) -> Tuning:
-        """Run the whole search; arguments as for `steps`."""
+        """Run the whole search, and return its `Tuning`; arguments as for `steps`."""
         *_, last = self.steps(*given, **options)
         return last
 

@@ -72,7 +72,7 @@ class Axis:
 
 
 def _axes_of(name: str, info: KnobInfo) -> list[Axis]:
-    """The coordinate of a knob, or one for each of its places if it is a tuple of numbers."""
+    """List of one `Axis`, the coordinate of a knob, or of one for each of its places if it is a tuple of numbers."""
     if info.kind != "floats":
         return [Axis(name, info)]
     return [Axis(f"{name}_{place + 1}", info, place) for place in range(info.knob.many)]

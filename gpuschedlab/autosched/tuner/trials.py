@@ -59,7 +59,7 @@ class Tuning:
 
     @property
     def ranking(self) -> list[Trial]:
-        """Measured trials, each configuration once, by reward; the earliest first of equals."""
+        """List of the measured `Trial`s, each configuration once, by reward; the earliest first of equals."""
         measured = [trial for trial in self.trials if trial.fate == "measured"]
         return sorted(measured, key=lambda trial: -trial.reward)
 
@@ -71,17 +71,17 @@ class Tuning:
         return self.ranking[0]
 
     def leaders(self, count: int = 4) -> tuple:
-        """Policies of the best trials, best first."""
+        """Return a tuple of the policies of the best trials, best first."""
         return tuple(trial.policy for trial in self.ranking[:count])
 
     @property
     def measured(self) -> int:
-        """Configurations that were simulated."""
+        """Number of configurations that were simulated."""
         return sum(t.fate == "measured" for t in self.trials)
 
     @property
     def asked(self) -> Asked:
-        """Questions to the causal model in this search, and their results."""
+        """`Asked`: the questions to the causal model in this search, and their results."""
         rejected = [t for t in self.trials if t.fate == "rejected"]
         measured = {t.policy for t in self.trials if t.fate == "measured"}
         rounds = tuple(t.round for t in self.trials if t.predicted == t.predicted)
@@ -89,7 +89,7 @@ class Tuning:
 
     @property
     def samples(self) -> pl.DataFrame:
-        """Rows for the causal model: coordinates, log ratios of metrics and of the reward to the reference."""
+        """Frame of rows for the causal model: coordinates, log ratios of metrics and of the reward to the reference."""
         names = [a.name for a in self.space.axes]
         done = [t for t in self.trials if t.fate == "measured"]
         reference = done[0].measurement

@@ -18,7 +18,7 @@ def add(parser):
 
 
 def check(args) -> int:
-    """Run the battery on each; 1 if any failed."""
+    """Run the battery on each, and return the exit code: 1 if any failed, else 0."""
     from gpuschedlab.policies import ALL
 
     reports = {word: _check(word) for word in args.subject or ALL}

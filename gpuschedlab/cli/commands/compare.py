@@ -73,7 +73,10 @@ def add(parser):
 
 
 def compare(args) -> int:
-    """Run the policies, print the table, write the report."""
+    """Run the policies, print the table, write the report, and return the exit code.
+
+    It is 130 after Ctrl-C, and 1 if a policy failed or a file could not be stored.
+    """
     from gpuschedlab.comparison import place_of
 
     recipe = recipe_in(args)
@@ -130,7 +133,7 @@ def _headline(args, policies: dict[str, tuple]) -> str:
 
 
 def _in_words(policies: dict[str, tuple]) -> dict[str, str]:
-    """Return the names of policies in sentences; those that would have the same keep their words."""
+    """Return a dict of the names of policies in sentences; those that would have the same keep their words."""
     spoken = {word: in_words(policy, estimator) for word, (policy, estimator) in policies.items()}
     times = Counter(spoken.values())
     return {word: name for word, name in spoken.items() if times[name] == 1}
@@ -187,7 +190,7 @@ def _weeks_like(recipe, scenario, policies: dict, done, args):
 
 
 def _usual_weeks(contenders: list[tuple], scenario) -> int:
-    """Weeks that are played by default: fewer of those that take long."""
+    """Number of weeks that are played by default: fewer of those that take long."""
     from gpuschedlab.metrics.like_weeks import FEWEST, MOST
     from gpuschedlab.sim import Ordered
 
@@ -215,7 +218,7 @@ def _store(folder: str | None, unstored: dict[str, str]):
 
 
 def caption(scenario, about: dict[str, str]) -> str:
-    """The trace, the cluster, the policies and their knowledge, in three lines; in a fourth, that nothing can wait."""
+    """Return text of three lines on trace, cluster, policies and their knowledge; in a fourth, that no job can wait."""
     summary = scenario.summary()
     load = ""
     if summary["load"] is not None:
@@ -290,7 +293,7 @@ def _json(done, scenario, about: dict[str, str]) -> str:
 
 
 def _over_seeds(recipe, policies: dict, seeds: range, first) -> list[dict]:
-    """Means and paired differences over the first seed, whose runs are there already, and others."""
+    """Return a list of dicts: means and paired differences over the first seed, whose runs are there already, and others."""
     from gpuschedlab.comparison import compare as run_all
     from gpuschedlab.report import over_seeds
 

@@ -42,7 +42,7 @@ def explain(args) -> None:
 
 
 def _stored_intake(path: Path) -> dict:
-    """Report on the intake of a log, which is stored beside a run; empty if there is none, or it is damaged."""
+    """Dict of the report on the intake of a log, stored beside a run; empty if there is none, or it is damaged."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
         report = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(report, dict) and isinstance(report.get("line"), str):

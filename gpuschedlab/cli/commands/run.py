@@ -31,7 +31,7 @@ def add(parser):
 
 
 def run(args) -> int:
-    """Simulate, store, print the metrics; Ctrl-C keeps the run until then."""
+    """Simulate, store, print the metrics, and return the exit code: 130 after Ctrl-C, which keeps the run until then, else 0."""
     if args.log and not args.out:
         raise LabError("run: found --log without --out; expected a folder to keep the log in: --out FOLDER.")
     policies = contenders_of([args.policy])

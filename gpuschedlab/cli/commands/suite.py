@@ -23,7 +23,10 @@ def add(parser):
 
 
 def suite(args) -> int:
-    """Run the tasks, print each as it is done, write the card."""
+    """Run the tasks, print each as it is done, write the card, and return the exit code.
+
+    It is 130 after Ctrl-C, and 1 if a task failed.
+    """
     from gpuschedlab.suite import TASKS, stand, write_card
     from gpuschedlab.suite.card import sentences
 

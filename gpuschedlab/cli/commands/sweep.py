@@ -54,7 +54,7 @@ def add(parser):
 
 
 def sweep(args) -> int:
-    """Run the cells that are left, print the means over seeds; Ctrl-C keeps the finished cells."""
+    """Run the cells that are left, print the means over seeds, and return the exit code; Ctrl-C (130) keeps finished cells."""
     from gpuschedlab.sweep import Sweep
     from gpuschedlab.sweep import sweep as run_all
 
@@ -92,7 +92,10 @@ def sweep(args) -> int:
 
 
 def _scenarios(args) -> tuple[dict, dict]:
-    """Every trace on every cluster, as functions of a seed; if none is named, a log on its own. And the reports of logs."""
+    """Return a tuple of two dicts: every trace on every cluster, as functions of a seed, and the reports of logs.
+
+    If no cluster is named, a log is on its own.
+    """
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.traces import presets
 
@@ -115,12 +118,15 @@ def _scenarios(args) -> tuple[dict, dict]:
 
 
 def _with(args, **changes) -> argparse.Namespace:
-    """Arguments with some changed."""
+    """Return a `Namespace` of arguments with some changed."""
     return argparse.Namespace(**vars(args) | changes)
 
 
 def _varied(args) -> tuple[dict[str, list], dict]:
-    """Policies, with their own estimators if they have one, and recipes by their words, every varied knob in all its values."""
+    """Return two dicts as a tuple: policies and recipes by their words, every varied knob in all its values.
+
+    Policies have their own estimators if they have one.
+    """
     from gpuschedlab.knobs import knobs_of
     from gpuschedlab.sweep import grid
 
@@ -148,7 +154,7 @@ def _varied(args) -> tuple[dict[str, list], dict]:
 
 
 def _recipes(recipe, all_of: Callable) -> dict:
-    """A recipe with all values of the knobs that are varied, by its words."""
+    """Dict of a recipe with all values of the knobs that are varied, by its words."""
     from gpuschedlab.scenarios import Instead
 
     if isinstance(recipe, Instead):
@@ -215,7 +221,7 @@ def _json(found, logs: dict) -> str:
 
 
 def _plot_word(word: str) -> tuple[str, tuple]:
-    """File, and the arguments of `plot_sweep`."""
+    """Return a tuple: path of a file, and the arguments of `plot_sweep`."""
     from gpuschedlab.metrics import METRICS
 
     path, equals, what = word.rpartition("=")

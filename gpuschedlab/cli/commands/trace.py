@@ -42,7 +42,7 @@ def add(parser):
 
 
 def list_traces(args) -> int:
-    """Presets, formats that can be read, and published traces that can be fetched."""
+    """Print presets, formats that can be read, and published traces that can be fetched; return exit code 0."""
     from gpuschedlab.traces import catalog, load_preset, presets
     from gpuschedlab.traces.intake.read import READERS
 
@@ -58,7 +58,7 @@ def list_traces(args) -> int:
 
 
 def describe(args) -> int:
-    """Figures of a trace."""
+    """Print figures of a trace, and return exit code 0."""
     from gpuschedlab.traces import describe as figures
 
     args.history = "0"
@@ -70,7 +70,7 @@ def describe(args) -> int:
 
 
 def generate(args) -> int:
-    """Generate a trace and store it."""
+    """Generate a trace and store it; return exit code 0."""
     from gpuschedlab.traces import load_preset, write_parquet
 
     load_preset(args.trace)
@@ -84,7 +84,7 @@ def generate(args) -> int:
 
 
 def convert(args) -> int:
-    """Read a published trace and store it; report the rows that were left out."""
+    """Read a published trace and store it, report the rows that were left out, and return exit code 0."""
     from gpuschedlab.traces import write_csv, write_parquet, write_swf
     from gpuschedlab.traces.formats.export import lost_in_swf
     from gpuschedlab.traces.intake.read import taken_of

@@ -17,7 +17,7 @@ def add(parser):
 
 
 def versions(args) -> int:
-    """Print them."""
+    """Print them, and return exit code 0."""
     found = {name: _version(name) for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", *PARTS)}
     found |= {"python": sys.version.split()[0], "platform": platform.platform()}
     if args.json:

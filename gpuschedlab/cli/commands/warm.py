@@ -22,7 +22,10 @@ def add(parser):
 
 
 def warm(args) -> int:
-    """Compile the engine and the parts that policies need, in two processes if there are two cores; report the time taken."""
+    """Compile the engine and the parts that policies need, in two processes if there are two cores; return exit code 0.
+
+    Report the time taken.
+    """
     from gpuschedlab.parse import policy_of
     from gpuschedlab.policies import ALL
 
@@ -39,7 +42,10 @@ def warm(args) -> int:
 
 
 def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = None) -> dict[str, float]:
-    """Compile the engine, the generator, and code of policies, figures and estimates; `each` is called with the parts done."""
+    """Compile the engine, the generator, and code of policies, figures and estimates; return a dict of the seconds of each part.
+
+    `each` is called with the number of parts that are done.
+    """
     seconds = {}
     begin = time.perf_counter()
 

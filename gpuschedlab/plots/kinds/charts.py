@@ -20,12 +20,12 @@ class Chart(NamedTuple):
     layout: dict | None = None
 
     def draw(self) -> Drawing:
-        """A trace for each name."""
+        """Return the `Drawing` with a trace for each name."""
         layout = {"showlegend": True} if self.layout is None else self.layout
         return Drawing.of(self.traces(), self.title, x=self.x_title, y=self.y_title, **layout)
 
     def traces(self) -> list[tuple[dict, dict]]:
-        """Pairs of a changing and a fixed part, one a trace, which a `Drawing` of several kinds is made of."""
+        """Return a list of pairs of a changing and a fixed part, one a trace, which a `Drawing` of several kinds is made of."""
         found = []
         for i, (which, (name, given)) in enumerate(zip(looks(self.values), self.values.items())):
             data = given if isinstance(given, dict) else {"x": self.x, "y": given}
@@ -96,7 +96,7 @@ class Lanes(NamedTuple):
     side: dict | None = None
 
     def draw(self) -> Drawing:
-        """A colour per group."""
+        """Return the `Drawing`, a colour per group."""
         traces = []
         for i, name in enumerate(self.groups):
             look = bars(bar(i, (self.colours or {}).get(name)), self.hover.replace("NAME", name), name=name)
@@ -107,7 +107,7 @@ class Lanes(NamedTuple):
         return Drawing.of([*traces, *self.over], live, barmode="overlay", x=x, y=y)
 
     def stretches(self, mine) -> dict:
-        """Bars of some stretches."""
+        """Return the bars of some stretches as a dict."""
         parts = {"base": self.begin[mine] / HOUR, "x": (self.end - self.begin)[mine] / HOUR}
         return {"y": [self.jobs[r] for r in self.row[mine]]} | parts | {"customdata": self.gpus[mine]}
 
@@ -144,7 +144,7 @@ class Landscape(NamedTuple):
     look: dict | None = None
 
     def draw(self, *over) -> Drawing:
-        """The map, and over it a line for each path, with a marker where it turns, or other traces."""
+        """Return the `Drawing`: the map, and over it a line for each path, with a marker where it turns, or other traces."""
         bar = {"colorbar": {"title": {"text": self.z_title}, "thickness": 12}} if self.z_title else {"showscale": False}
         # Colours and places, not the name of a scale: plotly.js has RdBu and others the other way round than plotly's Python.
         scale = [[i / (len(self.colours) - 1), colour] for i, colour in enumerate(self.colours)]

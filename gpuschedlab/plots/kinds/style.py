@@ -90,7 +90,10 @@ HIDDEN = Drawing([], [], {}, {"meta": {"hidden": True}})
 
 
 def line(i: int, hover: str | None = None, place: int | None = None, most: int = 9, **stroke) -> dict:
-    """Look of a line: its number gives colour and marker, its place the dash; `hover` as `hovertemplate`; `most` markers, 0: all."""
+    """Return a line's look as a dict: its number gives colour and marker, its place the dash.
+
+    `hover` is the `hovertemplate`; `most` markers are drawn, all if it is 0.
+    """
     colour = COLOURS[i % len(COLOURS)]
     dash = DASHES[(i if place is None else place) % len(DASHES)]
     marker = {"color": colour, "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8, "maxdisplayed": most}
@@ -99,22 +102,22 @@ def line(i: int, hover: str | None = None, place: int | None = None, most: int =
 
 
 def marks(marker: dict, hover: str | None = None, **more) -> dict:
-    """Look of points; `hover` as in `line`, "" for plotly's own; nothing is shown under the mouse without."""
+    """Return the look of points as a dict; `hover` as in `line`, "" for plotly's own; None shows no text under the mouse."""
     return {"type": "scatter", "mode": "markers", "marker": marker} | _shown(hover) | more
 
 
 def bars(marker: dict, hover: str | None = None, **more) -> dict:
-    """Look of bars from left to right; `hover` as in `marks`."""
+    """Return the look of bars from left to right as a dict; `hover` as in `marks`."""
     return {"type": "bar", "orientation": "h", "marker": marker} | _shown(hover) | more
 
 
 def stroke(hover: str | None = None, *, name: str | None = None, **look) -> dict:
-    """Look of a line without markers: `color`, `dash`, `width`, `shape`; `hover` as in `marks`."""
+    """Return a dict, the look of a line without markers: `color`, `dash`, `width`, `shape`; `hover` as in `marks`."""
     return {"type": "scatter", "mode": "lines", "line": look} | _shown(hover) | ({"name": name} if name else {})
 
 
 def texts(values: np.ndarray, form: str = ".2f") -> list[list[str]]:
-    """Values (n, m) as text; nothing for nan."""
+    """Return values (n, m) as text, a list of lists; "" for nan."""
     return [["" if v != v else format(v, form) for v in row] for row in values]
 
 
@@ -123,7 +126,10 @@ def _shown(hover: str | None) -> dict:
 
 
 def looks(names) -> list[int]:
-    """Look of each line by its name, for `line`: a policy has the same in all figures, unless two of one figure would share a colour."""
+    """Return a list of the look of each line by its name, a number for `line`.
+
+    A policy has the same in all figures, unless two of one figure would share a colour.
+    """
     numbers = _policy_numbers()
     number_of: dict[object, int] = {}
     for name in names:
@@ -140,7 +146,7 @@ def looks(names) -> list[int]:
 
 @cache
 def _policy_numbers() -> dict[str, int]:
-    """Number of each policy's colour: FIFO and its kind are grey, SRTF is blue, and those that follow have the next colours."""
+    """Dict of each policy's colour number: FIFO and its kind are grey, SRTF is blue, those that follow have the next."""
     from gpuschedlab.policies import ALL
 
     policies = list(ALL)
@@ -150,13 +156,13 @@ def _policy_numbers() -> dict[str, int]:
 
 
 def colours_of(names) -> dict[str, str]:
-    """Return the colour of each name, the same in all figures of a page that show the same names, and in its sentences."""
+    """Return a dict of each name's colour, the same in all figures of a page with the same names, and in its sentences."""
     numbers = looks(names)
     return {name: COLOURS[number % len(COLOURS)] for name, number in zip(names, numbers, strict=True)}
 
 
 def bar(i: int, colour: str | None = None) -> dict:
-    """Look of the i-th kind of bar: colour, and a pattern in it."""
+    """Return the look of the i-th kind of bar as a dict: colour, and a pattern in it."""
     fill = colour or COLOURS[i % len(COLOURS)]
     ink = "#FFFFFF" if luminance(fill) < 0.35 else INK
     pattern = {"shape": PATTERNS[i % len(PATTERNS)], "size": 7, "solidity": 0.12}
@@ -190,7 +196,7 @@ def as_runs(runs) -> dict:
 
 
 def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Split durations (n,) in s into values in readable units, and those units."""
+    """Split durations (n,) in s into a tuple of arrays (n,): values in readable units, and those units."""
     which = np.searchsorted([60.0, 3600.0, 86_400.0], seconds, side="right")
     return np.asarray(seconds) / np.array([1.0, 60.0, 3600.0, 86_400.0])[which], np.array(["s", "min", "h", "d"])[which]
 
@@ -201,17 +207,17 @@ def spoken(seconds: float | None) -> str:
 
 
 def axis(title: str, **more) -> dict:
-    """Axis with a title, which includes the unit."""
+    """Return an axis with a title, which includes the unit, as a dict."""
     return {"title": {"text": title}} | more
 
 
 def time_axis(**more) -> dict:
-    """Axis of hours since the trace's start."""
+    """Return a dict: the axis of hours since the trace's start."""
     return axis("time since the trace's start (h)", **more)
 
 
 def share_axis(title: str = "share of jobs", **more) -> dict:
-    """Axis of shares, 0 to 100 %."""
+    """Return a dict: the axis of shares, 0 to 100 %."""
     return axis(title, tickformat=".0%", **more or {"range": [0, 1.02]})
 
 
@@ -221,11 +227,11 @@ def middles(edges: np.ndarray, unit: float = HOUR) -> np.ndarray:
 
 
 def node_axis(nodes: tuple[str, ...]) -> dict:
-    """Changing part of a y axis with a row per node, the first on top."""
+    """Return a dict of the changing part of a y axis with a row per node, the first on top."""
     rows = np.arange(len(nodes)) + 0.5
     return {"yaxis_range": [len(nodes), 0], "yaxis_tickvals": rows, "yaxis_ticktext": list(nodes)}
 
 
 def template() -> dict:
-    """Return the template of all figures, as plain data."""
+    """Return the template of all figures as a dict of plain data."""
     return json.loads(files("gpuschedlab.plots.kinds").joinpath("template.json").read_text(encoding="utf-8"))

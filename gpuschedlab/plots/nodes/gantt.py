@@ -53,7 +53,7 @@ class Gantt(NamedTuple):
     source: np.ndarray
 
     def draw(self) -> Drawing:
-        """A row per node, a bar per stretch, as high as its share of the node's GPUs; idle GPUs grey."""
+        """Return the `Drawing`: a row per node, a bar per stretch, as high as its share of the node's GPUs; idle GPUs grey."""
         sized = len(self.groups) == len(SIZE_LABELS)
         rows = np.arange(len(self.nodes))
         start = self.start / style.HOUR
@@ -90,7 +90,7 @@ def gantt(
     limit: int = 1500,
     name: str | None = None,
 ) -> Gantt:
-    """Reduce a run's allocations to the rectangles of a window.
+    """Reduce a run's allocations to the rectangles of a window, and return them as `Gantt`.
 
     Parameters
     ----------
@@ -159,7 +159,10 @@ def _other(held: pl.DataFrame, column: str, where: pl.Expr) -> np.ndarray:
 
 
 def _window(run, start: float | None, end: float | None, nodes, total: int) -> tuple[float, float, np.ndarray]:
-    """Window to show, the busiest day by default, the rest of the run if one end is; and numbers of nodes."""
+    """Return a tuple: window's start and end, by default of the busiest day, and numbers of nodes.
+
+    If one end is given, the window is the rest of the run.
+    """
     if start is None and end is None:
         start, end = busy_window(run)
     time = timeline_of(run)["time"]
@@ -203,7 +206,7 @@ def _pieces(row: np.ndarray, held: pl.DataFrame, sizes: np.ndarray):
 
 
 def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Group of each job of the run (n,), and the groups' names: sizes in order, others by how common they are."""
+    """Return a tuple: group of each job of the run (n,), and the groups' names: sizes in order, others by how common they are."""
     if by == "size":
         return size_bucket(jobs["gpus"].to_numpy()), tuple(f"{label} GPUs" for label in SIZE_LABELS)
     if by not in jobs.columns:
@@ -221,7 +224,7 @@ def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
-    """Hover text of each piece's job, and when it ended (nan: never)."""
+    """Return a tuple: frame of the hover text of each piece's job, and array of when it ended (nan: never)."""
     jobs = run.jobs
     job = held["job"].to_numpy()
     some = jobs[job]
@@ -243,7 +246,7 @@ def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
 
 
 def _joins(numbers: Gantt, height: np.ndarray) -> list[tuple[dict, dict]]:
-    """A mark on each guest of another job's GPUs, and a line from the end of a job to the start of the one that took its result."""
+    """Return a list of two traces: marks on guests of another job's GPUs, and lines to starts that took another's result."""
     names = dict(zip(numbers.job, numbers.label))
     guest = np.flatnonzero(numbers.shared >= 0)
     x = []
@@ -278,7 +281,7 @@ HOVER = (
 
 
 def _bars(numbers: Gantt, which: np.ndarray) -> dict:
-    """One group's rectangles as horizontal bars, named if there is room, on a figure of usual size."""
+    """Return a dict of one group's rectangles as horizontal bars, named if there is room, on a figure of usual size."""
     middle = (numbers.low + numbers.high)[which] / 2
     # Of two jobs that share GPUs, one is drawn narrower, over the other.
     height = (numbers.high - numbers.low)[which] * np.where(numbers.over[which], 0.45, 0.96)

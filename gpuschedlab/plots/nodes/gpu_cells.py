@@ -26,11 +26,11 @@ class _Cells(NamedTuple):
     label: np.ndarray
 
     def some(self, which: np.ndarray) -> "_Cells":
-        """Return the cells of a mask (c,)."""
+        """Return the `_Cells` of a mask (c,)."""
         return _Cells(self.node[which], self.low[which], self.high[which], self.label[which])
 
     def as_bars(self, before: str = "job ", after: str = "", beside: str = "") -> dict:
-        """Return bars with words around their labels: before and after under the mouse, beside in the bar."""
+        """Return a dict of bars with words around their labels: before and after under the mouse, beside in the bar."""
         words = self.label.astype(object)
         return {
             "base": self.low,
@@ -64,7 +64,7 @@ class Seats(NamedTuple):
 
 
 def seats(run, buddy: bool | None = None) -> Seats:
-    """Seat a run's stretches on GPUs, by replaying them in order of time.
+    """Return `Seats`: a run's stretches seated on GPUs, by replaying them in order of time.
 
     A run records nodes and counts. For the rule "buddy", the GPUs that a job holds follow from them, if jobs that start
     together do so in the order of the trace; with the other rules it has no meaning, and the first free ones are
@@ -119,7 +119,10 @@ def seats(run, buddy: bool | None = None) -> Seats:
 
 
 def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
-    """Largest aligned power-of-two cells of a node's free GPUs, (first GPU, GPUs) of each, from the GPUs held (W,) and their number."""
+    """Return a list of a node's largest aligned power-of-two free cells, as tuples (first GPU, GPUs), from the GPUs held (W,).
+
+    `width` is the number of its GPUs.
+    """
     parts = []
     at = 0
     while at < width:
@@ -133,7 +136,7 @@ def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
 
 
 def _runs_of(bits: int) -> list[tuple[int, int]]:
-    """Neighbouring bits that are set: (first, one past the last) of each stretch."""
+    """Return a list of each stretch of neighbouring bits that are set, a tuple (first, one past the last)."""
     flags = [bits >> gpu & 1 for gpu in range(bits.bit_length())]
     changes = np.flatnonzero(np.diff([0, *flags, 0]))
     return [tuple(ends) for ends in changes.reshape(-1, 2).tolist()]
@@ -149,7 +152,9 @@ def _held(seated: Seats, alive: np.ndarray) -> np.ndarray:
 
 
 def cells(seated: Seats, moment: int) -> Drawing:
-    """Cells just after the moment-th instant at which something started or ended (0 to len(moments) - 1).
+    """Return a `Drawing` of the cells just after the moment-th instant at which a job started or ended.
+
+    Moments are 0 to len(moments) - 1.
 
     A row per node, a column per GPU; free cells white, jobs by size, new ones marked. The title names the events.
     """
@@ -186,7 +191,7 @@ def cells(seated: Seats, moment: int) -> Drawing:
 
 
 def _title(seated: Seats, time: float, alive: np.ndarray, held: np.ndarray, free: list[int]) -> str:
-    """Free cells and demands of the jobs that wait, GPUs, in order of submission; below them the events."""
+    """Title text: free cells and demands of waiting jobs, GPUs, in order of submission; below them the events."""
     # A job that runs later but not now waits; after its last stretch a job is done.
     known = np.arange(len(seated.submit))
     later = np.isin(known, seated.job[seated.start > time]) & ~np.isin(known, seated.job[alive])
@@ -199,7 +204,7 @@ def _title(seated: Seats, time: float, alive: np.ndarray, held: np.ndarray, free
 
 
 def _event(seated: Seats, time: float, held: np.ndarray) -> str:
-    """Jobs that started and ended at an instant, and the change in the free cells of a node."""
+    """Text on the jobs that started and ended at an instant, and on the change in the free cells of a node."""
     before = _held(seated, np.flatnonzero((seated.start < time) & (seated.end >= time)))
     parts = []
     for verb, when in (("ended", seated.end), ("started", seated.start)):
@@ -218,7 +223,7 @@ def _event(seated: Seats, time: float, held: np.ndarray) -> str:
 
 
 def _sizes_of_free(held: np.ndarray, width: int) -> str:
-    """Sizes of a node's free cells as a sum, "none" if all its GPUs are held."""
+    """Text of the sizes of a node's free cells as a sum, "none" if all its GPUs are held."""
     sizes = [str(size) for _, size in free_cells(held, width)]
     return " + ".join(sizes) or "none"
 

@@ -10,7 +10,7 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def job_lanes(run, jobs: int = 40, name: str | None = None) -> Lanes:
-    """Reduce a run's allocations to one row per job, a colour per GPU type, white while a start delays the job.
+    """Return `Lanes` of a run's allocations: a row per job, a colour per GPU type, white while a start delays the job.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def job_lanes(run, jobs: int = 40, name: str | None = None) -> Lanes:
 
 
 def held_by(run, jobs: int, kind: str, *columns) -> pl.DataFrame:
-    """Stretches of the first jobs of a run on GPUs of a kind (a column), with their GPUs on all nodes, by job and start."""
+    """Return the frame of the first jobs' stretches on GPUs of a kind (a column), with GPUs on all nodes, by job and start."""
     held = run.allocations.filter(pl.col("job") < jobs).group_by("job", "start", "end", kind, maintain_order=True)
     return held.agg(pl.col("gpus").sum(), *columns).sort("job", "start")
 

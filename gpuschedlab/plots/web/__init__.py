@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 @cache
 def plotly() -> bytes:
-    """plotly.js (cartesian), gzipped."""
+    """Return the bytes of plotly.js (cartesian), gzipped."""
     return (HERE / "plotly-cartesian.min.js.gz").read_bytes()
 
 
@@ -58,7 +58,7 @@ def script() -> str:
 
 @cache
 def css() -> str:
-    """Style sheet of figures in a grid."""
+    """Return the style sheet of figures in a grid as CSS text."""
     return _text("board.css")
 
 
@@ -165,6 +165,6 @@ def output(figures: dict, places: tuple[Place, ...], columns: int = 1, note="", 
 
 
 def document(body: str, title: str, small: bool = True) -> str:
-    """Write a whole page around some fragments; `small` as in `library`."""
+    """Write a whole page around some fragments as HTML text; `small` as in `library`."""
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><meta name="viewport" content="width=device-width">'
     return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}{library(small)}</body></html>'

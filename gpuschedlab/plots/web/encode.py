@@ -18,7 +18,7 @@ def short(value):
 
 
 def nested(flat: dict) -> dict:
-    """Layout or trace whose names with underscores (`xaxis_range`) are written out."""
+    """Return the nested dict of a layout or trace: names with underscores (`xaxis_range`) are written out."""
     tree: dict = {}
     for name, value in flat.items():
         parts = [name]
@@ -37,7 +37,10 @@ def nested(flat: dict) -> dict:
 
 
 def plain(figure, still: bool = False) -> dict:
-    """`data` and `layout` of a `Drawing` or of a plotly figure, as plain data with numpy arrays in it; its record, unless `still`."""
+    """Return a dict of plain data and numpy arrays: `data` and `layout` of a `Drawing` or plotly figure, and its record.
+
+    The record is left out if `still`.
+    """
     if isinstance(figure, Drawing):
         if figure.record is not None and not still:
             if not figure.record:
@@ -66,7 +69,7 @@ def encoded(value, pack=lambda raw: b64encode(raw).decode()):
 
 
 def _encoded_array(array: np.ndarray, pack) -> dict | list:
-    """Bytes, type and shape of an array of numbers; a list if the array is empty, has no numbers, or more than two axes."""
+    """Return a dict of bytes, type and shape of an array of numbers; a list if it is empty, without numbers, or of three axes."""
     if array.dtype.kind not in "fiub" or array.ndim not in (1, 2) or not array.size:
         return encoded(array.tolist(), pack)
     dtype = "i4"

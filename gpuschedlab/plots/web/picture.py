@@ -31,7 +31,10 @@ DRAW = {"scatter": traces.scatter, "scattergl": traces.scatter, "bar": traces.ba
 
 
 def png(figure, width: int, height: int, dark: bool = False, kind: str = "PNG") -> tuple[bytes, str]:
-    """Picture of a `Drawing` or a plotly figure, in pixels, for a `dark` page or a light one, and its title with the traces it lacks."""
+    """Return a tuple: the bytes of the picture of a `Drawing` or plotly figure, in pixels, and its title with traces it lacks.
+
+    It is for a `dark` page or a light one.
+    """
     content = _read(plain(figure, still=True))
     settings = dict(need("matplotlib", "pictures").rc_params_from_file(LOOK, use_default_template=False))
     colours = COLOURS
@@ -81,7 +84,7 @@ def _read(value):
 
 
 def _fill(figure, data: list, layout: dict, colours) -> list[str]:
-    """Draw all of a figure; returns a sentence if it lacks traces, which are those that it cannot draw."""
+    """Draw all of a figure; return a list with a sentence if it lacks traces, which are those that it cannot draw."""
     data = [trace for trace in data if trace.get("visible", True) is True]
     panels = _panels(figure, data, layout)
     keys = []
@@ -118,12 +121,12 @@ def _fill(figure, data: list, layout: dict, colours) -> list[str]:
 
 
 def _pair(trace: dict) -> tuple[str, str]:
-    """Names of the two axes of a trace."""
+    """Return both names of a trace's axes as a tuple."""
     return trace.get("xaxis", "x"), trace.get("yaxis", "y")
 
 
 def _panels(figure, data: list, layout: dict) -> dict[tuple[str, str], Panel]:
-    """Axes for each pair of plotly's that has traces; those with a common axis share it."""
+    """Return a dict of a `Panel` for each pair of plotly's axes that has traces; those with a common axis share it."""
     pairs = dict.fromkeys(map(_pair, data)) or {("x", "y"): None}
     panels = {}
     sides = {}
@@ -157,7 +160,7 @@ def _panels(figure, data: list, layout: dict) -> dict[tuple[str, str], Panel]:
 
 
 def _borders(sides: Iterable[Side]) -> list[float]:
-    """Ends of axes as shares of the figure, ascending, with those of the figure."""
+    """Return a list of the ends of axes as shares of the figure, ascending, with those of the figure."""
     ends = {0, 1}
     for side in sides:
         ends.update(side.domain)
@@ -197,7 +200,7 @@ class Span(NamedTuple):
 
 
 def _span(mark: dict, direction: str, panels: dict, paper) -> Span:
-    """Positions of a shape or a note along "x" or "y": on an axis, or as shares of it or of the figure."""
+    """Return the `Span` of a shape or a note along "x" or "y": on an axis, or as shares of it or of the figure."""
     is_note = "text" in mark
     name, _, domain = mark.get(f"{direction}ref", direction).partition(" ")
     host = next(iter(panels.values()))

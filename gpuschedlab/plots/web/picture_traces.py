@@ -44,13 +44,13 @@ class Panel:
     later: list = field(default_factory=list)
 
     def at(self, trace: dict) -> tuple:
-        """Positions of a trace's points, two arrays (n,)."""
+        """Return the positions of a trace's points, a tuple of two arrays (n,)."""
         numbers = range(len(trace.get("x", trace.get("y"))))
         return self.x.at(trace.get("x", numbers)), self.y.at(trace.get("y", numbers))
 
 
 def texts(trace: dict, count: int) -> list[str]:
-    """Texts of a trace's points: as they are given, or in a template of plotly's (`%{x:.2f}`); none if they are too many."""
+    """Return a list of the texts of a trace's points: as given, or in a template of plotly's (`%{x:.2f}`); empty if too many."""
     if count > MOST or not {"text", "texttemplate"} & trace.keys():
         return []
     columns = trace | {"text": np.broadcast_to(trace.get("text", ""), count)}
@@ -67,7 +67,7 @@ def texts(trace: dict, count: int) -> list[str]:
 
 
 def scatter(panel: Panel, trace: dict, colour: str) -> list:
-    """Lines, areas, points, whiskers and texts."""
+    """Draw lines, areas, points, whiskers and texts, and return the list of their artists."""
     line = trace.get("line", {})
     marker = trace.get("marker", {})
     if line.get("color"):
@@ -197,7 +197,7 @@ def _draw_whiskers(panel: Panel, trace: dict, points: tuple, colour: str):
 
 
 def bars(panel: Panel, trace: dict, colour: str) -> list:
-    """Bars with whiskers and texts; those in bars are written once these have their place."""
+    """Draw bars with whiskers and texts, and return the list of their artists; texts in bars are written later."""
     horizontal = trace.get("orientation") == "h"
     marker = trace.get("marker", {})
     fill = marker.get("color", colour)
@@ -274,7 +274,7 @@ def _corners(extents: Extents, horizontal: bool) -> np.ndarray:
 
 
 def _extents(panel: Panel, trace: dict, horizontal: bool) -> Extents:
-    """Middles, half widths and ends of bars."""
+    """Return the `Extents` of bars: middles, half widths and ends."""
     middle, size = panel.at(trace)
     if horizontal:
         middle, size = size, middle
@@ -326,7 +326,7 @@ def write_later(panel: Panel):
 
 
 def heat(panel: Panel, trace: dict, colour: str) -> list:
-    """Map of values, with their texts, and the meaning of its colours."""
+    """Draw a map of values, with their texts, and the meaning of its colours; return an empty list of artists."""
     z = np.ma.masked_invalid(np.asarray(trace["z"], float))
     row_count, column_count = z.shape
     x, y = panel.at({"x": range(column_count), "y": range(row_count)} | trace)
@@ -354,7 +354,7 @@ def heat(panel: Panel, trace: dict, colour: str) -> list:
 
 
 def _borders(positions: np.ndarray, count: int) -> np.ndarray:
-    """Borders (n + 1,) of cells: n middles get theirs, n + 1 borders are returned as they are."""
+    """Return an array of the borders (n + 1,) of cells: n middles get theirs, n + 1 borders are returned as they are."""
     if len(positions) != count:
         return positions
     if count > 1:

@@ -148,7 +148,7 @@ class Side:
                 label.set(ha="right", rotation=30, rotation_mode="anchor")
 
     def _tick_names(self) -> dict[float, str]:
-        """Texts by position; empty if ticks are numbers."""
+        """Return a dict of texts by position; empty if ticks are numbers."""
         if "tickvals" in self.about:
             positions = self.at(self.about["tickvals"]).tolist()
             return dict(zip(positions, map(words, self.about.get("ticktext", ()))))

@@ -108,12 +108,12 @@ class Explorer(Runs, PairExplorer):
 
     @property
     def setting(self) -> Setting:
-        """Present configuration."""
+        """`Setting` of the present configuration."""
         return self._setting(self.panel.policy.value, self.knobs.thing)
 
     @property
     def pinned(self) -> Setting:
-        """The reference, on the trace that is shown: a policy as it comes, or a kept run."""
+        """`Setting` of the reference, on the trace that is shown: a policy as it comes, or a kept run."""
         name = self.panel.against.value
         now = self.setting
         if self._pinned is None or name in self.policies:
@@ -155,7 +155,7 @@ class Explorer(Runs, PairExplorer):
         return setting.called(self.policies.get(setting.name), str(self.cluster_of(setting)) if resized else "")
 
     def _place_of_trace(self) -> str:
-        """Whose facts the head says."""
+        """Say in a few words whose facts the head says."""
         trace = self.panel.trace.value
         return sources.place_of_trace(self.traces[trace], trace in self.reports)
 
@@ -209,7 +209,7 @@ class Explorer(Runs, PairExplorer):
         self.panel.show(words, self.knobs.note, self.reports.get(now.trace))
 
     def _with_guess(self, record: dict) -> dict:
-        """A record with the reader's guess, if a guess is asked for."""
+        """Return a record, a dict, with the reader's guess, if a guess is asked for."""
         if self.guess:  # first
             whole = self.screen.whole
             group = whole.later.group

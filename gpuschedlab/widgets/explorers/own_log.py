@@ -14,7 +14,7 @@ from gpuschedlab.widgets.parts.controls import button
 
 
 def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
-    """Read a log that was sent, as a TOML spec says; without one, as it is recognised."""
+    """Read a log that was sent into an `Intake`, as a TOML spec says; without one, as it is recognised."""
     # The spec has the keys of a file's (`gpuschedlab.intake`), but for `path`: only what was sent is read.
     try:
         options = tomllib.loads(spec)

@@ -34,12 +34,12 @@ class Setting(NamedTuple):
     policy: object
 
     def moved(self, given) -> list[tuple[KnobInfo, object]]:
-        """Knobs that differ from those of the `given` policy, and their values."""
+        """Return a list of the knobs that differ from those of the `given` policy, each a pair of `KnobInfo` and value."""
         infos = knobs_of(self.policy).values() if type(given) is type(self.policy) else ()
         return [(i, i.value_of(self.policy)) for i in infos if i.value_of(self.policy) != i.value_of(given)]
 
     def unusual(self) -> list[tuple[KnobInfo, object]]:
-        """Knobs that differ from their defaults, and their values."""
+        """Return a list of the knobs that differ from their defaults, each a pair of `KnobInfo` and value."""
         infos = knobs_of(self.policy).values()
         return [(i, i.value_of(self.policy)) for i in infos if i.value_of(self.policy) != i.default]
 
@@ -79,7 +79,7 @@ class OtherSeeds(Kept):
         return key, lambda seed: self.owner.scenario_in_pieces(contender._replace(seed=seed))
 
     def policy(self, contender: Setting) -> tuple:
-        """Return the policy of a setting; its knowledge is the scenario's."""
+        """Return the pair of a setting's policy and None, as its knowledge is the scenario's."""
         return contender.policy, None
 
 
@@ -143,7 +143,7 @@ class Runs:
         return self.cache.get(key, lambda: Scenario(self.trace_of(setting), self.cluster_of(setting), **parts)).value
 
     def scenario_in_pieces(self, setting: Setting) -> Iterator[None]:
-        """Make the scenario of another seed with pauses, and return it; the trace is not kept."""
+        """Make the scenario of another seed, yield None at each pause, and return it; the trace is not kept."""
         source = self.traces[setting.trace]
         trace = (yield from source.pieces(setting.seed)) if hasattr(source, "pieces") else source(setting.seed)
         yield
@@ -172,7 +172,7 @@ class Runs:
 
     @property
     def code(self) -> str:
-        """The few lines of Python that make the present run again."""
+        """Python text of a few lines that make the present run again."""
         return self._code()
 
     def _code(self, folder: Path | None = None) -> str:
@@ -216,7 +216,7 @@ class Runs:
         return re.sub(r"\W+", "-", self.setting.name.lower())
 
     def _address(self) -> str:
-        """Write the present state: all that differs from how the explorer begins, and always the policies and the nodes."""
+        """Write the present state as the text of a query: all that differs from the beginning, always policies and nodes."""
         panel = self.panel
         view = self.view
         now = self.sides[0].key

@@ -19,7 +19,7 @@ DEAF = 3.0
 
 @cache
 def _widget(count: int) -> type:
-    """Class of a widget with a trait for each of some figures: values that change together travel in one message."""
+    """Return a widget `type` with a trait for each of some figures: values that change together travel in one message."""
     traitlets = need("traitlets", "explorers")
     synced = {
         **{name: traitlets.Unicode().tag(sync=True) for name in ("identity", "link")},

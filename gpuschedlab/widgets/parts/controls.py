@@ -117,7 +117,7 @@ class Control:
 
     @property
     def sliders(self) -> list:
-        """Parts that can follow the hand while it moves."""
+        """List of the parts that can follow the hand while it moves."""
         return [p for p in self.parts if hasattr(p, "continuous_update")]
 
     def _read(self, part):
@@ -184,7 +184,7 @@ class KnobControls:
         close_all(widgets)
 
     def split(self, names: tuple[str, ...]) -> tuple:
-        """Boxes of some knobs, by default the first four, and of the others."""
+        """Return a pair of boxes: that of some knobs, by default the first four, and that of the others."""
         names = names or [*self.controls][:4]
         self.box.children = [part for name in names for part in self.controls[name].parts]
         rest = [part for name, each in self.controls.items() if name not in names for part in each.parts]
@@ -192,13 +192,13 @@ class KnobControls:
 
     @property
     def first(self) -> list:
-        """Part for the first row: of the first knob with words of its own, or else of the first."""
+        """List of the part for the first row: of the first knob with words of its own, or else of the first; may be empty."""
         every = [each for each in self.controls.values() if each.info.knob.words] or [*self.controls.values()]
         return every[0].parts[:1] if every else []
 
     @property
     def sliders(self) -> list:
-        """All parts that can follow the hand."""
+        """List of all parts that can follow the hand."""
         return [part for each in self.controls.values() for part in each.sliders]
 
     def show(self, thing):
@@ -214,7 +214,7 @@ class KnobControls:
         return self._base.with_knobs(**self._allowed())
 
     def _allowed(self) -> dict:
-        """Nearest allowed values; the controls that had to give way are moved there, and `note` says why."""
+        """Return a dict of the nearest allowed values; controls that had to give way are moved there, and `note` says why."""
         wanted = {name: each.value for name, each in self.controls.items()}
         allowed = type(self._base).project(wanted)
         moved = [name for name in wanted if allowed[name] != wanted[name]]

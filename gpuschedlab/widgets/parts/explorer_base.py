@@ -256,7 +256,7 @@ class BaseExplorer:
         return f'<div class="gpuschedlab-said">{self.status.value}</div>{self.page.note(still)}'
 
     def states(self) -> dict:
-        """States of a page without a kernel: its controls, each combination's note and figures (by place), and which is `first`."""
+        """Return a dict of states of a page without a kernel: controls, notes and figures by combination, and the `first`."""
         values_of = self.controls.kept()
         states = []
         figures = {}
@@ -283,7 +283,7 @@ class BaseExplorer:
         }
 
     def html(self) -> str:
-        """Write a page of its own, from recorded states; whole without a network."""
+        """Return a page of its own as HTML text, from recorded states; whole without a network."""
         return web.document(self.board.html(self._note() + self.table.value, self.states()), type(self).__name__)
 
     def figure(self, name: str | None = None):

@@ -28,7 +28,7 @@ class Measured(NamedTuple):
     utilisation: float
 
     def table(self, among: np.ndarray | None = None) -> dict[str, float]:
-        """Metrics of the table, by their names in `METRICS`, of the jobs that `among` (n,) picks; nan if there is none."""
+        """Return a dict of the table's metrics, by names in `METRICS`, of the jobs that `among` (n,) picks; nan without jobs."""
         among = np.isfinite(self.jct) & (True if among is None else among)
         times, waits, unfair, stopped = (each[among] for each in self[:4])
         if not len(times):
@@ -39,7 +39,7 @@ class Measured(NamedTuple):
 
 
 def measured(run) -> Measured:
-    """Measure a run, job by job; the same values as `run.summary()` if all jobs are picked."""
+    """Return a run `Measured`, job by job; the same values as `run.summary()` if all jobs are picked."""
     jobs = jobs_of(run)
     rows = known(run, False)
     rho = finish_time_fairness(run)
@@ -121,20 +121,20 @@ class Screen:
         return between
 
     def record(self, why: dict) -> dict:
-        """Record that a page draws the screen from; `why` is the name of the view's job and why it waited, now and before."""
+        """Return a dict that a page draws the screen from; `why` is the view's job and why it waited, now and before."""
         fields = {"view": self.view._asdict(), "kind": self.whole.kind, "table": self.table()}
         fields |= self.compared.sent(self.view.job, *self._framed)
         return fields | {"lit": None if self.view.job is None else self.lit(self.view.job, why)}
 
     def lit(self, row: int, why: dict) -> dict:
-        """Record that a page draws one job from, besides `why` it waited: its times and when it held GPUs, now and before."""
+        """Return a dict that a page draws one job from: `why` it waited, its times and when it held GPUs, now and before."""
         c = self.compared
         times = {name: float(getattr(c, name)[row]) for name in ("now", "before", "submit")}
         times["held"] = [_spans_of(run, row) for run in self.runs]
         return why | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}
 
     def table(self) -> dict:
-        """Metrics of both runs on the jobs that are framed, how many these are, and the interval of the first's ratio."""
+        """Return a dict: metrics of both runs on the framed jobs, number of these, and the interval of the first's ratio."""
         d = self.difference
         found = self.measured[: 1 if self.whole.kind == "self" else 2]
         values = [list(measures.table(self.among).values()) for measures in found]
@@ -143,14 +143,14 @@ class Screen:
 
 
 def _spans_of(run, row: int) -> list[tuple[float, float]]:
-    """Start and end (s) of the times in which a job of a run held GPUs, in order; empty if it never did."""
+    """List of start and end (s) of the times in which a job of a run held GPUs, in order; empty if it never did."""
     stretches = run.allocations.filter(pl.col("job") == row)
     spans = stretches.select("start", "end").unique()
     return spans.sort("start").rows()
 
 
 def clock(hours: float, weekday: int | None) -> str:
-    """Write a time since the trace's start as a reader says it."""
+    """Return a time since the trace's start as text, as a reader says it."""
     day, hour = divmod(hours, 24.0)
     name = f"day {day + 1:.0f}"
     if weekday is not None:
@@ -159,7 +159,7 @@ def clock(hours: float, weekday: int | None) -> str:
 
 
 def _weekday(run) -> int | None:
-    """Weekday of time zero; None if the trace has no clock, or one that does not begin at midnight."""
+    """Index of the weekday of time zero; None if the trace has no clock, or one that does not begin at midnight."""
     jobs = jobs_of(run)
     if "clock" not in jobs:
         return None

@@ -18,7 +18,7 @@ WAITING = "This shows the answer to a question above. Answer it there, or press 
 
 @cache
 def _part(name: str) -> str:
-    """Return a file of this folder."""
+    """Return the text of a file of this folder."""
     return (HERE / name).read_text(encoding="utf-8")
 
 
@@ -82,7 +82,7 @@ class Guess:
         )
 
     def _elsewhere(self) -> str:
-        """Return the style of outputs that wait for this guess in other cells."""
+        """Return the style, as CSS text, of outputs that wait for this guess in other cells."""
         closed = f'body:has([data-guess="{self.identity}"]:not([open]))'
         mark = f'[data-waits="{self.identity}"]'
         return (
@@ -108,7 +108,7 @@ class Guess:
         _show_after(question, self.question, self.answers)
 
     def later(self, *answers) -> "Later":
-        """Hide more outputs until this question is answered: the value of another cell."""
+        """Hide more outputs until this question is answered: return `Later`, the value of another cell."""
         return Later(self.identity, answers)
 
 

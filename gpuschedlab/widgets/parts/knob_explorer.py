@@ -73,7 +73,7 @@ class KnobExplorer(BaseExplorer):
         )
 
     def _kept_values(self) -> dict:
-        """Values of the knobs in `kept`, and the present one, by their labels."""
+        """Dict of the values of the knobs in `kept`, and the present one, by their labels."""
         self._begin = self.knobs.thing
         infos = knobs_of(self._begin)
         values = {}
@@ -158,7 +158,7 @@ class RunExplorer(PairExplorer, KnobExplorer):
         return play, False
 
     def _lineup(self, recipe) -> Lineup:
-        """Policies that are played, which of them are compared, and the inputs of their runs."""
+        """Return the `Lineup`: policies that are played, which of them are compared, and the inputs of their runs."""
 
         def matters(name: str) -> tuple:
             return self.matter_of(recipe)
@@ -193,12 +193,12 @@ class RunExplorer(PairExplorer, KnobExplorer):
         return Page(self._pair(), self._comparisons(), note=self._pair_note, after=self._begin_weeks)
 
     def _own_measures(self, record: dict) -> dict:
-        """Add the measures of the head to the table of a record."""
+        """Add the measures of the head to the table of a record, and return the record, a dict."""
         record["table"]["own"] = [(d.measure, d.now, d.before) for d in self._comparisons()]
         return record
 
     def _comparisons(self) -> tuple:
-        """Both runs compared by each of `measures`."""
+        """Return a tuple of both runs compared by each of `measures`, a `Difference` each."""
         recipe = self.knobs.thing
         runs = [side.run for side in self.sides]
         names = [side.name for side in self.sides]

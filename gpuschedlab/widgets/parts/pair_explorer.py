@@ -61,7 +61,7 @@ class PairExplorer(BaseExplorer):
         return self.pairing.weeks()
 
     def _place(self) -> str:
-        """Whose facts the head says."""
+        """Say in a few words whose facts the head says."""
         return self.pairing.place
 
     def play_weeks(self, most: int = MOST):
@@ -96,7 +96,7 @@ class PairExplorer(BaseExplorer):
         super().close()
 
     def _compare(self, pairing: Pairing) -> Screen:
-        """Both runs, measured and compared as they are looked at."""
+        """Return the `Screen` of both runs, measured and compared as they are looked at."""
         self.pairing = pairing
         self.sides = sides = pairing.sides
         runs = [side.run for side in sides]
@@ -109,7 +109,7 @@ class PairExplorer(BaseExplorer):
         return self.screen
 
     def _pair(self) -> dict:
-        """Numbers of the figures drawn from the record of both runs."""
+        """Dict of the numbers of the figures drawn from the record of both runs."""
         drawn = self.screen.compared
         record = self._record()
         alone = self.places[0].name != "jobs"  # then the dots bring the record
@@ -118,7 +118,7 @@ class PairExplorer(BaseExplorer):
         )
 
     def _why(self, row: int | None) -> dict:
-        """Why a job waited, now and before: by the log of its waits, or else the runs' frames."""
+        """Dict of why a job waited, now and before: by the log of its waits, or else the runs' frames; empty without a job."""
         if row is None:
             return {}
         job = self._name_of(row)
@@ -140,7 +140,7 @@ class PairExplorer(BaseExplorer):
         self._draw(self._pair())
 
     def _record(self) -> dict:
-        """Record that a page draws the first screen from."""
+        """Return the record that a page draws the first screen from, a dict."""
         found = self.screen.record(self._why(self.view.job)) | {"mark": self._mark}
         if not self.keeping:
             return self.pairing.record(found)

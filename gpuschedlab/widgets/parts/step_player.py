@@ -17,12 +17,12 @@ HERE = files("gpuschedlab.widgets.parts")
 
 @cache
 def shared(name: str = "page.js") -> str:
-    """File that all players of a page use: a file of this folder."""
+    """Return the text of a file that all players of a page use, from this folder."""
     return (HERE / name).read_text(encoding="utf-8")
 
 
 def css() -> str:
-    """Style sheet of players, and of their figures."""
+    """Return the style sheet of players, and of their figures, as CSS text."""
     return web.css() + shared("player.css")
 
 
@@ -107,6 +107,6 @@ class StepPlayer:
         )
 
     def html(self) -> str:
-        """A page of its own with the player, whole without a network."""
+        """Return a page of its own with the player as HTML text, whole without a network."""
         head = '<meta charset="utf-8"><title>Step by step</title><meta name="viewport" content="width=device-width">'
         return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{self._repr_html_()}</body></html>'

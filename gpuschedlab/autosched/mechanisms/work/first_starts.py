@@ -35,7 +35,7 @@ class FirstStart(NamedTuple):
 
 
 def first_start_of(log: pl.DataFrame) -> FirstStart:
-    """Cost of every start.
+    """Return the `FirstStart` of a log: the cost of every start (s), with its interval.
 
     It is not seen if the log is as likely without it, or without it and with short jobs left out.
     """

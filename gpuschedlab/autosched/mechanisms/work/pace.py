@@ -77,7 +77,7 @@ class Restarts(NamedTuple):
     row: np.ndarray
 
     def take(self, rows: np.ndarray) -> "Restarts":
-        """Some of them, by place or by mask."""
+        """Return some of them as `Restarts`, by place or by mask."""
         return Restarts(*(column[rows] for column in self))
 
 
@@ -86,7 +86,7 @@ SHORTEST = 30.0
 
 
 def restarts(log: pl.DataFrame, pace: Pace, known_delay: bool = True) -> Restarts:
-    """Attempts after a restart.
+    """Return the attempts after a restart as `Restarts`.
 
     If the delay is not known, those that follow a restart that failed are left out: nobody knows how much of it was delay.
     """

@@ -79,7 +79,7 @@ class Residuals:
 
 
 def residuals_of(log: pl.DataFrame, load: np.ndarray, offset: np.ndarray | None = None) -> Residuals:
-    """Jobs of a log with the load at their first start (J, k), and what is known of their work, if anything is."""
+    """Return `Residuals`: jobs of a log, load at their first start (J, k), and what is known of their work, if anything is."""
     first = log.filter(attempt=0)
     task = _groups(first, ["user", "name", "gpus"])
     stratum = _groups(first, ["model", "gpus"])
@@ -110,7 +110,9 @@ def within(y: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 
 def power_range(jobs: Residuals, slow: np.ndarray, pace: Pace, powers: np.ndarray) -> tuple[float, float, float, int]:
-    """Power of a slowdown, ends of its 95 % interval, and rows behind it; (1, 0, inf, 0) if no job was slowed down.
+    """Return a tuple: power of a slowdown, both ends of its 95 % interval, and number of rows behind it.
+
+    It is (1, 0, inf, 0) if no job was slowed down.
 
     At the true power the work that the log implies does not depend on how slow its first attempt was (g-estimation); the interval
     holds the powers that this test does not refuse. `slow` (n,) is the logarithm of the speed of each attempt at power 1.

@@ -47,7 +47,7 @@ NO_NODES = SlowNodes((), 1.0, 0.0, math.inf, 0, False, 1.0)
 
 
 def effects_of(jobs: Residuals, residual: np.ndarray) -> NodeEffects:
-    """Mean residual of the jobs that began on each node, as far as their strata and the load do not explain it."""
+    """Return `NodeEffects`: mean residual of the jobs that began on each node, beyond their strata and the load."""
     first = jobs.log.filter(attempt=0)
     weight = jobs.weights(residual)
     centred = jobs.centred(jobs.clipped(residual, weight), weight)
@@ -84,7 +84,9 @@ def excess(effects: NodeEffects, group: np.ndarray) -> float:
 
 
 def slowest_of(effects: NodeEffects, types: list[tuple[str, ...]]) -> tuple[tuple[str, ...], float]:
-    """Nodes that are slower than the others, and the probability of such a difference between alike nodes.
+    """Return a tuple: names of the nodes that are slower than the others, and the probability of such a difference by chance.
+
+    The names are a tuple as well; chance means that all nodes are alike.
 
     Looked for are one node, the nodes of one of the `types`, and the slower of two groups at the best split.
     """
@@ -135,7 +137,7 @@ def level_of(jobs: Residuals) -> float:
 
 
 def slow_nodes_of(jobs: Residuals, pace: Pace, types: list[tuple[str, ...]]) -> SlowNodes:
-    """Slow nodes of a log, and their speed: at the true one the work of a job does not depend on where it first ran.
+    """Return the `SlowNodes` of a log, and their speed: at the true one the work of a job does not depend on its first nodes.
 
     `types` are the names of the nodes of each GPU type.
     """
