@@ -91,7 +91,7 @@ class Why(NamedTuple):
         return f"<p>{escape(self.sentence)}</p>{Table(self._in_words())._repr_html_()}"
 
     def _in_words(self) -> pl.DataFrame:
-        """The table, with causes in `words`."""
+        """Return the frame `table`, with causes in `words`."""
         return self.table.with_columns(pl.col("cause").replace(dict(self.words)))
 
 
@@ -212,7 +212,7 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
 
 
 def explain(probe: Callable, before, after, parts=(), *, permutations: int = PERMUTATIONS, rng=0) -> Why:
-    """Shares as of `why`, of two policies and of other causes."""
+    """Return shares as of `why`, of two policies and of other causes, as `Why`."""
     values = [values_of(policy, type(before) is type(after)) for policy in (before, after)]
     knobs = [name for name in values[0] if values[0][name] != values[1][name]]
     causes = (*parts, *knobs)

@@ -104,7 +104,7 @@ def tune(args) -> int:
 
 
 def _beginning(args) -> str:
-    """First line: the policy, the trace and the methods."""
+    """Text of the first line: the policy, the trace and the methods."""
     text = f"tuning {args.policy} on {args.on or args.trace}"
     if args.days:
         text += f", {args.days * 24:g} h"

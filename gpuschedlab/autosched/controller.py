@@ -239,7 +239,10 @@ class Controller:
         yield decision
 
     def _affordable(self, wide: bool) -> tuple:
-        """Hints that leave a budget room for the rounds of a search and for measuring one finalist again; all without a budget."""
+        """Tuple of the hints that leave a budget room for a search's rounds and for measuring a finalist again.
+
+        Without a budget these are all hints.
+        """
         if self.budget is None:
             return self.hints
         rounds = self.tuner.check
@@ -327,7 +330,7 @@ class Controller:
         return low > 1
 
     def _take(self, decision: Decision) -> Decision:
-        """Put a decision in force."""
+        """Put a decision in force, and return this `Decision`."""
         if decision.switched:
             self.simulation.switch(decision.policy)
         self.last = decision.now
@@ -367,7 +370,7 @@ class Controller:
 
     @property
     def turn(self) -> int:
-        """Rank of the future that is searched on now: they take turns."""
+        """Rank, an index, of the future that is searched on now: they take turns."""
         return len(self.decisions) % (1 + self.futures)
 
     def forecast(self, rng):

@@ -63,7 +63,7 @@ class Decision:
 
     @property
     def asked(self) -> Asked:
-        """Rounds in which the causal model was asked, its rejections, and the measurements saved."""
+        """`Asked`: rounds in which the causal model was asked, its rejections, and the measurements saved."""
         if self.tuning is None:
             return Asked()
         return self.tuning.asked

@@ -98,7 +98,7 @@ def add_size(group):
 
 
 def recipe_in(args) -> Recipe:
-    """The recipe that options name, or put together: a generated week of a preset, or the file of a trace."""
+    """Return the `Recipe` that options name, or put together: a generated week of a preset, or the file of a trace."""
     from gpuschedlab.parse import with_words
     from gpuschedlab.scenarios import recipe_of, with_values
     from gpuschedlab.scenarios.week import FIGURES
@@ -153,6 +153,6 @@ def informed(policies: dict[str, tuple], scenario: Scenario) -> dict[str, tuple]
 
 
 def one_in(policies: dict[str, tuple], scenario: Scenario) -> tuple[str, Policy, Scenario]:
-    """Word, policy and scenario of the only one of some `contenders_of`: the scenario has its estimator."""
+    """Return a tuple: word, policy and scenario of the only one of some `contenders_of`; the scenario has its estimator."""
     ((word, (policy, own)),) = informed(policies, scenario).items()
     return word, policy, scenario if own is None else scenario.replace(estimator=own)

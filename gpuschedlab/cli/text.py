@@ -55,7 +55,7 @@ def intake_of(about: dict) -> dict:
 
 
 def intake_line(about: dict) -> str:
-    """Line on the intake of a log, under a table; "" if the trace was no log."""
+    """Return text of a line on the intake of a log, under a table; "" if the trace was no log."""
     report = about.get("intake")
     if report is None:
         return ""

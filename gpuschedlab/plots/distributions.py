@@ -18,7 +18,10 @@ def log_time_axis(title: str, **more) -> dict:
 
 
 def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]:
-    """Exact points of the empirical distribution function at no more than `points` of the values, the least and 20 greatest among them."""
+    """Return exact points of the empirical distribution function at no more than `points` values, as a tuple of two arrays.
+
+    The least and the 20 greatest values are among them.
+    """
     x = np.sort(values)
     n = len(x)
     ranks = np.arange(len(x))
@@ -86,7 +89,7 @@ def fairness_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
 
 
 def steps(title: str, x: dict, values: dict, hover: str, **layout) -> Lines:
-    """Shares of jobs up to a value, as step lines."""
+    """Return `Lines` of shares of jobs up to a value, as steps."""
     return Lines(title, x, share_axis(), None, values, hover, {"shape": "hv"}, layout)
 
 

@@ -20,7 +20,7 @@ COST_SIGN = {"lower": 1.0, "higher": -1.0}
 
 
 def opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, dict]]:
-    """Frame and knobs of a sweep (or of a frame like a sweep's); the columns and metrics must exist."""
+    """Return a tuple: frame and dict of knobs of a sweep (or of a frame like it); the columns and metrics must exist."""
     frame = getattr(sweep, "frame", None)
     if isinstance(sweep, pl.DataFrame):
         frame = sweep

@@ -89,7 +89,10 @@ def has_others(source) -> bool:
 
 
 def named_logs(trace, cluster) -> tuple:
-    """Traces and clusters of which logs (`gpuschedlab.intake`) are opened, the cluster of a log under its name; reports by name."""
+    """Return traces and clusters of which logs (`gpuschedlab.intake`) are opened, and a dict of reports by name, as a tuple.
+
+    The cluster of a log has its name.
+    """
     sources = trace
     if isinstance(trace, Intake):
         sources = {trace.report.file: trace}
@@ -219,7 +222,10 @@ def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: P
 
 
 def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
-    """Store a run with its trace and the lines that make it again: a folder of parquet files and reproduce.py."""
+    """Store a run with its trace and the lines that make it again, and return the path of the folder.
+
+    It has parquet files and reproduce.py.
+    """
     folder = run.to_parquet(folder)
     try:
         (folder / "trace.parquet").write_bytes(parquet(trace))

@@ -266,7 +266,7 @@ def bends(at: np.ndarray, knots: np.ndarray) -> np.ndarray:
 
 
 def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
-    """Smallest set of the columns `seen` that blocks every backdoor path of a graph (pairs of cause and effect).
+    """Return a tuple of the fewest columns of `seen` that block every backdoor path of a graph (pairs of cause and effect).
 
     Raises
     ------

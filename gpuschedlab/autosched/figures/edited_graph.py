@@ -67,7 +67,7 @@ class EditedGraph(NamedTuple):
         return float(np.min(box / np.maximum(np.abs(way), 1e-9)))
 
     def _arrow(self, number: int) -> tuple[dict, dict]:
-        """Return an edge's line and its head."""
+        """Return an edge's line and its head as a pair of dicts."""
         start, end = self.ends(number)
         colour = INK
         if self.edges[number][0] == self.causes:

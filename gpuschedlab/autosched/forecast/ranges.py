@@ -27,7 +27,10 @@ def range_of(duration) -> np.ndarray:
 
 
 def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (q,) of jobs, and the whole hours (q,) in s after submission and before their end: a tuner finds them then."""
+    """Return two arrays (q,) as a tuple: rows of jobs, and whole hours in s after submission and before their end.
+
+    A tuner finds the jobs then.
+    """
     first = np.floor(submit / HOUR) + 1
     last = np.floor(np.nextafter(end, -np.inf) / HOUR)
     count = np.maximum(last - first + 1, 0).astype(int)

@@ -168,5 +168,5 @@ def shown(axis: Axis, u: float) -> str:
 
 
 def _ticks(axis: Axis) -> tuple:
-    """Coordinates and values at the ends of an axis, and between them; those of a category all."""
+    """Tuple of pairs of coordinate and value at the ends of an axis, and between them; those of a category all."""
     return tuple((u, shown(axis, u)) for u in np.linspace(0, 1, axis.levels or 3).tolist())

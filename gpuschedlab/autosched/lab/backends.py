@@ -73,7 +73,7 @@ def causalnex(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Cu
 
 
 def covering(curve: Curve, adjustment: Curve) -> Curve:
-    """The curve with intervals that are as wide as those of adjustment plus the difference of the two."""
+    """Return the `Curve` with intervals that are as wide as those of adjustment plus the difference of the two."""
     half = (adjustment.high - adjustment.low) / 2 + np.abs(curve.mean - adjustment.mean)
     own = curve.mean[None, :] - curve.mean[:, None]
     widths = (adjustment.effects[..., 2] - adjustment.effects[..., 1]) / 2

@@ -19,7 +19,7 @@ def naive(frame: pl.DataFrame, values) -> Curve:
 
 
 def held(graph: CausalGraph, frame: pl.DataFrame, values) -> Curve:
-    """Mean outcome at each value of the knob, with the variables held fixed that the graph names (`identify`).
+    """Return the `Curve` of mean outcomes by value of the knob, with the variables held fixed that the graph names (`identify`).
 
     The curve has a `refusal` if the graph allows no adjustment, or the rows cannot say; by a graph without a path from the knob to the
     outcome the effect is 0, without an interval.

@@ -69,7 +69,7 @@ class Truth:
             yield len(self._rows)
 
     def filled(self, intervals: int = 60) -> "Truth":
-        """Play intervals at once until there are so many, and return the truth."""
+        """Play intervals at once until there are so many, and return this `Truth`."""
         for _ in self.grow(intervals):
             pass
         return self

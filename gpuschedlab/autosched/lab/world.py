@@ -169,7 +169,7 @@ class IntervalWorld(Knobbed):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Lowest and highest value of the knob as it stands in the log."""
+        """Lowest and highest value of the knob as it stands in the log, a tuple."""
         return self.entry(self.low), self.entry(self.high)
 
     def entry(self, value: float) -> float:
@@ -200,7 +200,7 @@ class IntervalWorld(Knobbed):
         return np.unique(np.round(allowed, 12))
 
     def at(self, value: float) -> Policy:
-        """The policy with the knob at a value; its other knobs give way if a constraint ties them to it."""
+        """Return the `Policy` with the knob at a value; its other knobs give way if a constraint ties them to it."""
         setting = value
         if self.info.kind == "floats":
             setting = (value, *getattr(self.policy, self.knob)[1:])
@@ -239,7 +239,10 @@ def knobs_offered(policy: Policy) -> dict[str, KnobInfo]:
 
 
 def suited_range(policy: Policy, info: KnobInfo) -> tuple[float, float]:
-    """Range in which a knob is set: that which tuners search, or all of it; on a logarithmic scale a fiftieth of its value and up to it."""
+    """Return both ends of a knob's range as a tuple: that which tuners search, or all of it.
+
+    On a logarithmic scale it is a fiftieth of the knob's value and up to it.
+    """
     declared = info.knob
     if declared.tuned:
         return declared.tuned

@@ -83,7 +83,7 @@ class LiveDays(Knobbed):
         return Cluster.homogeneous(self.nodes, 8)
 
     def jobs_of(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """History and trace of a seed on one clock, on which the trace begins at 0."""
+        """Return the frames of history and trace of a seed as a tuple, on one clock, on which the trace begins at 0."""
         jobs = self._night_runs(seed) if self.preset in NIGHTS else self._generated(seed)
         due = 600.0 + self.slack * jobs["duration"]
         jobs = jobs.with_columns(deadline=due, submit=pl.col("submit") - self.days * DAY)

@@ -45,7 +45,7 @@ class LikeRaces:
         return median_interval(self.gains[name])
 
     def sentence(self, name: str) -> str:
-        """In how many of the races the tuned line is better than another, and by how much; "" without races."""
+        """Say in a sentence in how many races the tuned line is better than another, and by how much; "" without races."""
         gains = self.gains[name]
         if not len(gains):
             return ""

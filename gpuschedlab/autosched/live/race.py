@@ -104,7 +104,7 @@ class Race:
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario that is played, the jobs to come among it."""
+        """`Scenario` that is played, the jobs to come among it."""
         return self._scenario
 
     @property
@@ -236,7 +236,9 @@ class Race:
         }
 
     def believed(self, scenario: Scenario) -> Scenario:
-        """A scenario as the tuner's simulator has it: with the restart that is believed, or that the twin reads from a log of the history.
+        """Return a `Scenario` as the tuner's simulator has it: with the believed restart, or that which the twin reads.
+
+        The twin reads a log of the history.
 
         If that log shows none, the believed one stands.
         """
@@ -299,7 +301,7 @@ class Race:
         return train(self._models[key], space, rng=self.seed)
 
     def _steering(self) -> Controller:
-        """The tuner's controller; made anew after a change, from the policy in force."""
+        """`Controller` of the tuner; made anew after a change, from the policy in force."""
         if self._controller is not None:
             return self._controller
         line = self.lines[TUNED]
@@ -391,5 +393,5 @@ class Race:
         return self._came_of[key]
 
     def like(self, seed: int) -> "Race":
-        """Another race with the present settings, from its beginning, of another seed."""
+        """Return another `Race` with the present settings, from its beginning, of another seed."""
         return Race(self.days, self.tuning, self.policy, seed)

@@ -29,7 +29,7 @@ def apart(gain: float) -> str:
 def standing(race: Race, now: float | None = None) -> list[str]:
     """Return a list of two sentences: gain of the goal's figure, tuned over the default, and distance from the other lines.
 
-    Two sentences, none while no job counts. With `now=inf` all jobs count, also those that are still there.
+    The list is empty while no job counts. With `now=inf` all jobs count, also those that are still there.
     """
     gains = race.gains(now)
     if not np.isfinite(gains[DEFAULT]):

@@ -55,7 +55,7 @@ def by_clock(scenario: Scenario, day, night, until: float | None = None) -> Line
 
 
 def by_phase(scenario: Scenario, policy, other) -> tuple[float, float]:
-    """Average JCT under a policy over that under another, of the jobs that come by day and of those that come by night.
+    """Return a tuple of average JCTs under a policy over those under another: of jobs that come by day, and by night.
 
     If the mix drifts between both, the ratios lie on different sides of 1: no constant is best for all jobs.
     """

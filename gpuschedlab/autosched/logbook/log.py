@@ -56,7 +56,7 @@ class Log:
         return f"Log({self.frame.height} intervals of {self.knob}; closed at {self.closed / DAY:.1f} days)"
 
     def estimate(self, method: str = "adjusted", adjust=CONTEXT, outcome: str = "objective", **options) -> Estimate:
-        """Mean outcome of an interval if the knob were set to each of its values, from the log alone.
+        """Return an `Estimate` of an interval's mean outcome if the knob were set to each of its values, from the log alone.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Log:
 
 
 def _span_of_forks(holding: Holding) -> tuple[float, float]:
-    """First and last share of a log at which it is forked: a fork needs time after it."""
+    """Return the first and last share of a log at which it is forked, as a tuple: a fork needs time after it."""
     counted = holding.which
     if counted == "system":
         counted = HOUR
@@ -145,7 +145,7 @@ def _span_of_forks(holding: Holding) -> tuple[float, float]:
 
 
 def _over_instants(table: np.ndarray, instants: int) -> tuple[np.ndarray, np.ndarray]:
-    """Effect (3,), and mean, low and high (3, k) of each value, from forks (n, k) at instants."""
+    """Return a tuple of arrays: effect (3,), and mean, low and high (3, k) of each value, from forks (n, k) at instants."""
     table = table[np.isfinite(table).all(axis=1)]
     if len(table) < 2:
         problem = f"Log.oracle: found {len(table)} of {instants} instants with jobs that count"
@@ -226,7 +226,7 @@ def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]
 
 
 def read_log(path, knob: str, *, closed: float, every: float | None = None) -> Log:
-    """Read a log from CSV or parquet, one row an interval.
+    """Read a `Log` from CSV or parquet, one row an interval.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
 
 
 def _frame_of(path) -> pl.DataFrame:
-    """Table of a file, CSV or parquet; EstimatorError if it cannot be read."""
+    """Return the frame of a file, CSV or parquet; EstimatorError if it cannot be read."""
     try:
         raw = Path(path).read_bytes()  # a path with * or ? in it would be taken for a pattern
         if Path(path).suffix == ".parquet":

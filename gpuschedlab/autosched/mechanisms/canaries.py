@@ -57,7 +57,10 @@ def ask(scenario: Scenario, *, begin=0.0, every=3600.0, seconds=600.0, gpus: int
 
 
 def power_of_canaries(log: pl.DataFrame, slow: np.ndarray, asked: Canaries) -> tuple[float, float, float, int]:
-    """Power of the slowdown and its interval from the canaries that ran in one piece, and how many of them were spread."""
+    """Return a tuple: power of the slowdown, both ends of its interval, and number of canaries that were spread.
+
+    The power is that of canaries that ran in one piece; it is (1, 0, inf) if they are too few.
+    """
     rows = log.with_columns(slow=slow, pieces=pl.len().over("job"))
     rows = rows.filter(pl.col("pieces") == 1, pl.col("why") == "done")
     work = asked.jobs.select("job_id", work="duration")

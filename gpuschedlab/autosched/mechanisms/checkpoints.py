@@ -41,7 +41,9 @@ class Checkpoint(NamedTuple):
 
 
 def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: float = 0.0) -> Checkpoint:
-    """Posterior of the seconds between checkpoints: no attempt completes before the work that its job lost is done again.
+    """Return a `Checkpoint`, the posterior of the seconds between checkpoints.
+
+    No attempt completes before the work that its job lost is done again.
 
     The believed value is `pace.period`; it is the value unless the log refutes it. `predicted` (J,) is the work that was predicted of
     each job, nan if none was: it fits the work of jobs that lost some as well as that of the others. If restarts scatter, `sigma` is

@@ -40,7 +40,7 @@ def numbers_of(names: tuple[str, ...], shown: list[str], cluster: Cluster) -> tu
 
 
 def with_slow_nodes(scenario: Scenario, nodes: tuple[int, ...], speed: float) -> Scenario:
-    """A scenario in which some nodes have so many times the speed of the others.
+    """Return a `Scenario` in which some nodes have so many times the speed of the others.
 
     Nodes of a GPU type of which others are not slow become a type of their own; a job runs on nodes of one type.
     """

@@ -196,7 +196,7 @@ def slow_nodes_mechanism(nodes: SlowNodes, overlap: float, known: bool) -> Mecha
 
 
 def widened(mechanism: Mechanism, misfits: list[Misfit]) -> Mechanism:
-    """A mechanism whose interval holds the values that its misfits leave open as well."""
+    """Return a `Mechanism` whose interval holds the values that its misfits leave open as well."""
     low = mechanism.low
     high = mechanism.high
     for misfit in misfits:

@@ -83,7 +83,7 @@ class Delay(NamedTuple):
 
 
 def delay_of(log: pl.DataFrame, pace: Pace | None = None) -> Delay | None:
-    """Posterior of the delay of a restart, constant or log-normal, by size or not. None if too few restarted jobs completed.
+    """Return a restart's `Delay`, its posterior, constant or log-normal, by size or not; None if too few restarts completed.
 
     Restarts of jobs whose node failed before are used only if there are few others: the work that they do again is not known for sure.
     """

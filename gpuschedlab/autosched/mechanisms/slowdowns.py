@@ -17,7 +17,7 @@ FACTOR = 6.0
 
 
 def powered(speeds: Speeds, power: float) -> Speeds:
-    """Relative speeds whose slowdown by placement is a power of the believed one; speeds of GPU types stay."""
+    """Return `Speeds` whose slowdown by placement is a power of the believed one; speeds of GPU types stay."""
     rate = speeds.rate.copy()
     for m in np.flatnonzero(speeds.relative):
         of_model = slice(speeds.first[m], speeds.first[m + 1])
@@ -58,7 +58,9 @@ def slowdowns(log: pl.DataFrame, speeds: Speeds | None) -> np.ndarray:
 
 
 def power_of(log: pl.DataFrame, slow: np.ndarray, pace: Pace, load: np.ndarray) -> tuple[float, float, float, int]:
-    """Power of the slowdown, ends of its 95 % interval, and rows behind it; (1, 0, inf, 0) if no job was spread.
+    """Return a tuple: power of the slowdown, both ends of its 95 % interval, and number of rows behind it.
+
+    It is (1, 0, inf, 0) if no job was spread.
 
     At the true power the work that the log implies does not depend on the first placement, with model, size, load and task
     held fixed.

@@ -181,7 +181,9 @@ class Twin:
         return ask(self.base, **options)
 
     def flips(self, policies: dict, metric: str = "jct_mean") -> tuple[pl.DataFrame, str]:
-        """Whether the choice among policies stays the same within the range that the log leaves open of restarts and placement.
+        """Say whether the choice among policies stays the same in the range that the log leaves open of restarts and placement.
+
+        The answer is a tuple of a frame and a sentence.
 
         Parameters
         ----------

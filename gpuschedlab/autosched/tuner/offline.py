@@ -25,7 +25,7 @@ there, too, a model must predict the effect of knobs."""
 
 
 def layers_of(space: Space) -> Layers:
-    """Knobs, intermediate metrics and objectives of a policy as the three layers of its causal graph (6.4.3.1).
+    """Return the `Layers` of a policy's causal graph: its knobs, intermediate metrics and objectives (6.4.3.1).
 
     The first objective is tuned; figure 6.6 has several.
     """

@@ -123,7 +123,7 @@ class Search:
         return np.hstack([u, values])
 
     def _project(self, point) -> tuple:
-        """Policy that the constraints allow, those of the policy and those of the scope, and its coordinates (k,)."""
+        """Return a tuple: policy that the constraints of policy and scope allow, and its coordinates (k,)."""
         axes = list(self.fixed)
         values = list(self.fixed.values())
         for _ in range(1 + len(self.space)):

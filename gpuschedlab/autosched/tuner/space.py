@@ -35,7 +35,7 @@ class Axis:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Lowest and highest number that is searched."""
+        """Lowest and highest number that is searched, a tuple."""
         return self.info.knob.tuned or (self.info.knob.low, self.info.knob.high)
 
     def value(self, u: float):

@@ -65,7 +65,7 @@ class Tuning:
 
     @property
     def best(self) -> Trial:
-        """Measured trial with the highest reward; EstimatorError if nothing was measured, as there were no jobs."""
+        """Measured `Trial` with the highest reward; EstimatorError if none was measured, as there were no jobs."""
         if not self.measured:
             raise EstimatorError("Tuning.best: found no measured trial; expected one. There were no jobs to tune on.")
         return self.ranking[0]

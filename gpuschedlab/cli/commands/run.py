@@ -74,7 +74,7 @@ def run(args) -> int:
 
 
 def _metrics(name: str, done) -> str:
-    """Metrics that apply, one per line, times in their most readable unit."""
+    """Text of the metrics that apply, one per line, times in their most readable unit."""
     from gpuschedlab.metrics.display import column
 
     columns = [column(metric, [value]) for metric, value in done.summary().items() if value is not None]

@@ -191,7 +191,7 @@ def _backend(args):
 
 
 def _table(found) -> str:
-    """Means over seeds, a line for each choice."""
+    """Text of a table: means over seeds, a line for each choice."""
     import polars as pl
 
     if found.frame.is_empty():

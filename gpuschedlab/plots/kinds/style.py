@@ -81,7 +81,7 @@ class Drawing(NamedTuple):
         return cls(data, style, {"title_text": live} if live and isinstance(live, str) else live or {}, fixed | layout)
 
     def draw(self) -> "Drawing":
-        """Itself: a drawing stands for numbers wherever these are drawn."""
+        """Return this `Drawing`: a drawing stands for numbers wherever these are drawn."""
         return self
 
 
@@ -202,7 +202,7 @@ def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spoken(seconds: float | None) -> str:
-    """Format a duration in s in a readable unit (`metrics.display.duration`), or as "none"."""
+    """Return a duration in s as text in a readable unit (`metrics.display.duration`), or "none"."""
     return "none" if seconds is None or seconds != seconds else duration(seconds)
 
 

@@ -178,7 +178,7 @@ def _window(run, start: float | None, end: float | None, nodes, total: int) -> t
 
 
 def _rows(run, start: float, end: float, chosen: np.ndarray, limit: int) -> tuple[np.ndarray, pl.DataFrame, int]:
-    """Stretches in the window and their rows, sorted by (row, start), and how many rows fit within `limit`."""
+    """Return a tuple: rows of stretches in the window and their frame, by (row, start), and how many rows fit within `limit`."""
     held = run.allocations.filter((pl.col("start") < end) & (pl.col("end") > start))
     place = np.full(cluster_of(run).total_nodes, -1)
     place[chosen] = np.arange(len(chosen))

@@ -48,7 +48,7 @@ def plotly() -> bytes:
 
 @cache
 def script() -> str:
-    """JavaScript that draws figures, with the house style in it."""
+    """Return the text of the JavaScript that draws figures, with the house style in it."""
     house_style = json.dumps({"template": template(), "dark": DARK})
     code = _text("draw.js").replace("/*LOOK*/ {}", house_style)
     code = code.replace("  /*LEGEND*/\n", _text("legend.js"))

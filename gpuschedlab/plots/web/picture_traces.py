@@ -109,7 +109,7 @@ def _write_beside_points(panel: Panel, trace: dict, x: np.ndarray, y: np.ndarray
 
 
 def _filled(panel: Panel, trace: dict, colour: str) -> tuple[np.ndarray, np.ndarray, list]:
-    """Fill below a line, or between it and the line before.
+    """Fill below a line, or between it and the line before, and return a tuple of x and y (n,) and of a list of artists.
 
     Return x and y of the line, which is on top of its stack, and the artists of the area; these are empty if nothing is filled.
     """

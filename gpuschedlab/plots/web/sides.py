@@ -31,7 +31,7 @@ def words(text) -> str:
 
 
 def spelled(value, form: str = "") -> str:
-    """Number in the format of d3, nearly; whatever else as it is."""
+    """Return a number as text in the format of d3, nearly; whatever else as it is."""
     if not isinstance(value, int | float | np.number):
         return str(value)
     if form.endswith(("d", "e", "f", "%")):
@@ -123,7 +123,7 @@ class Side:
             self._mark(ax, axis)
 
     def _ends(self) -> tuple[float, float] | None:
-        """Ends of an axis of categories, half a category beyond the first and the last; None for numbers."""
+        """Both ends of an axis of categories as a tuple, half a category beyond the first and the last; None for numbers."""
         if self.categories is None:
             return None
         return -0.5, max(len(self.categories), 1) - 0.5

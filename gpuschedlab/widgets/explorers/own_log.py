@@ -43,7 +43,7 @@ def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
 
 
 def spec_of(found: Intake) -> str:
-    """TOML by which a log is read again as it was: its format, its zone, and the meaning of its columns."""
+    """Return the TOML text by which a log is read again as it was: its format, its zone, and the meaning of its columns."""
     report = found.report
     lines = [f'format = "{report.format}"', *([f'zone = "{report.zone}"'] if report.zone else [])]
     if report.format == "csv":  # others have columns of fixed names

@@ -74,7 +74,7 @@ class OtherSeeds(Kept):
         self.owner = owner
 
     def source(self, contender: Setting, seed: int) -> tuple:
-        """Return trace, cluster, nodes and seed of a setting, and a function that makes its scenario in pieces."""
+        """Return a pair: trace, cluster, nodes and seed of a setting, and a function that makes its scenario in pieces."""
         key = (contender.trace, contender.cluster, contender.nodes, seed)
         return key, lambda seed: self.owner.scenario_in_pieces(contender._replace(seed=seed))
 

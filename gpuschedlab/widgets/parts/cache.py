@@ -16,7 +16,7 @@ class Result(NamedTuple):
 
 
 def size_of(value) -> int:
-    """Bytes of a run's frames, roughly if they have not been made yet, or of a frame; 0 for anything else."""
+    """Return the number of bytes of a run's frames, roughly if they are not made yet, or of a frame; 0 for anything else."""
     held = [getattr(value, "__dict__", {}).get(name) for name in ("jobs", "timeline", "allocations", "rounds", "pools")]
     sizes = (f.estimated_size() for f in (value, *held) if hasattr(f, "estimated_size"))
     unmade = sum(_size_of_columns(columns) for columns in held if isinstance(columns, Mapping))
@@ -24,7 +24,7 @@ def size_of(value) -> int:
 
 
 def _size_of_columns(columns: Mapping) -> int:
-    """Bytes of columns of which no frame has been made yet: eight per value."""
+    """Number of bytes of columns of which no frame has been made yet: eight per value."""
     first = columns[next(iter(columns))]
     return 8 * len(columns) * len(first)
 

@@ -128,7 +128,7 @@ class Later:
         self.answers = answers
 
     def html(self) -> str:
-        """Return a line that stands in the place of the outputs while they are hidden."""
+        """Return the HTML of a line that stands in the place of the outputs while they are hidden."""
         return f'<p class="gpuschedlab-waits" data-waits="{self.identity}">{WAITING}</p>'
 
     def _ipython_display_(self):

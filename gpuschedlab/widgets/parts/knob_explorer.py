@@ -166,7 +166,7 @@ class RunExplorer(PairExplorer, KnobExplorer):
         return Lineup(list(recipe.policies), lambda runs: [*runs, *runs][:2], matters)
 
     def matter_of(self, recipe) -> tuple:
-        """Values of a recipe that a run depends on, besides its policy and the seed."""
+        """Return a tuple of the values of a recipe that a run depends on, besides its policy and the seed."""
         values = [(field.name, getattr(recipe, field.name)) for field in fields(recipe)]
         return tuple(v for field, v in values if field not in self.idle and not isinstance(v, Policy))
 

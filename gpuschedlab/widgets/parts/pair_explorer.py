@@ -162,6 +162,6 @@ class PairExplorer(BaseExplorer):
             super()._asked(what, value)
 
     def _pair_note(self, still: bool) -> str:
-        """The line of other weeks, and without scripts a table of both runs, for where no kernel answers."""
+        """HTML of the line of other weeks, and without scripts of a table of both runs, for places without a kernel."""
         table = MetricTable(compare(self.runs, list(COLUMNS)))._repr_html_() if still else ""
         return f"{self.week_line.html}{table}"

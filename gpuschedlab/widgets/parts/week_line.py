@@ -76,7 +76,7 @@ class WeekLine:
         self.background.stop()
 
     def play(self, most: int = MOST) -> Weeks | None:
-        """Play weeks at once, as a program that has no time to wait does; None if there are no others."""
+        """Play weeks at once, as a program that has no time to wait does, and return these `Weeks`; None without others."""
         self.stop()
         if self._make is not None:
             for weeks in self._make(most):
@@ -91,7 +91,7 @@ class WeekLine:
 
     @property
     def html(self) -> str:
-        """The line, for where no kernel answers."""
+        """HTML of the line, for places without a kernel."""
         return f'<div class="gpuschedlab-said">{self.said.value}</div>' if self.said.value else ""
 
     def _begin(self, most: int, wait: float):

@@ -106,7 +106,9 @@ def slowest_of(effects: NodeEffects, types: list[tuple[str, ...]]) -> tuple[tupl
 
 
 def split_of(effects: NodeEffects) -> tuple[tuple[str, ...], float]:
-    """Nodes that are slower than the others, at the best split into two groups, and the probability of such a split of alike nodes.
+    """Return a tuple: names of the slower nodes at the best split into two groups, and the probability of it for alike nodes.
+
+    The names are a tuple, too, and empty if there are too few nodes.
 
     The law of the best split is that of Scott and Knott (Biometrics 30, 1974).
     """
