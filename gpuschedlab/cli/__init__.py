@@ -77,13 +77,13 @@ def _interrupted_by_sigterm():
 def _warnings_in_one_line():
     """Print warnings as errors are printed, each once, without the place in the code."""
     before = warnings.formatwarning
-    said = set()
+    printed_warnings = set()
 
     def line(message, *_) -> str:
-        text = f"gpuschedlab: {message}\n"
-        new = text not in said
-        said.add(text)
-        return text * new
+        warning_line = f"gpuschedlab: {message}\n"
+        new = warning_line not in printed_warnings
+        printed_warnings.add(warning_line)
+        return warning_line * new
 
     warnings.formatwarning = line
     try:

@@ -43,8 +43,8 @@ def module_of(name: str) -> "SourceModule":
     Unreadable
         It is neither, or has no source.
     """
-    known = {ROOT.name, *(paper.partition(".")[0] for paper in papers())}
-    if name.partition(".")[0] not in known:
+    known_packages = {ROOT.name, *(paper.partition(".")[0] for paper in papers())}
+    if name.partition(".")[0] not in known_packages:
         raise Unreadable(name)
     package = home_of(name)
     if package is not None and (package / "__init__.py").exists():
@@ -94,9 +94,9 @@ class SourceModule(dict):
                 body["__annotations__"][statement.target.id] = hint
                 body[statement.target.id] = self.value(statement.value)
         bases = tuple(self.value(base) for base in node.bases)
-        made = type(node.name, bases, body)
+        skeleton_class = type(node.name, bases, body)
         decorators = [ast.unparse(decorator).partition("(")[0] for decorator in node.decorator_list]
-        return dataclass(frozen=True)(made) if "dataclass" in decorators else made
+        return dataclass(frozen=True)(skeleton_class) if "dataclass" in decorators else skeleton_class
 
     def may_declare(self, annotation: ast.expr) -> bool:
         """Whether a type may be one with a knob: an `Annotated`, or a name that is given to one somewhere."""

@@ -31,11 +31,11 @@ def commands() -> dict[str, tuple[str, str]]:
     for paper in papers():
         for path in sorted((home_of(paper) / "commands").glob("*.py")):
             theirs[f"{paper}.commands.{path.stem}"] = path
-    found = {}
+    found_commands = {}
     for module, path in (ours | theirs).items():
-        if said := re.match(r'"""`gpuschedlab (\w+)`: (.*)\.("""|\n)', path.read_text(encoding="utf-8")):
-            found[said[1]] = said[2], module
-    return {name: found[name] for name in COMMANDS if name in found} | found
+        if command_title := re.match(r'"""`gpuschedlab (\w+)`: (.*)\.("""|\n)', path.read_text(encoding="utf-8")):
+            found_commands[command_title[1]] = command_title[2], module
+    return {name: found_commands[name] for name in COMMANDS if name in found_commands} | found_commands
 
 
 POLICY_WORDS = """\
@@ -93,9 +93,9 @@ def make_parser() -> Parser:
     parser = Parser(prog="gpuschedlab", description="A laboratory for GPU-cluster scheduling of deep-learning work.")
     parser.opening = EXAMPLES
     parser.epilog = "gpuschedlab COMMAND --help has the options of each, and the policies with their knobs."
-    words = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for name, (help, module) in commands().items():
-        add_command(words, name, help).filling = module, name
+        add_command(subcommands, name, help).filling = module, name
     return parser
 
 
@@ -123,9 +123,9 @@ def policies_help() -> str:
     modules = names_of(policies.__name__) | names_of_papers("policies")
     names = {name.lower(): name for name in modules}
     entries = []
-    for word in policies.ALL:
-        name = names[word]
-        entries.append(knobs_help(word, declared(modules[name], name)))
+    for policy_word in policies.ALL:
+        name = names[policy_word]
+        entries.append(knobs_help(policy_word, declared(modules[name], name)))
     return POLICY_WORDS + "\npolicies and their knobs\n" + "\n".join(entries)
 
 
@@ -138,19 +138,19 @@ def knobs_help(name: str, cls: type) -> str:
     screen = shutil.get_terminal_size((120, 24)).columns
     lines = [f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}"]
     for knob, info in knobs.items():
-        text = info.describe() + (f": {info.knob.help}" if info.knob.help else "")
-        lines += textwrap.wrap(f"  {knob:{wide - 2}}{text}", max(screen, 60), subsequent_indent=" " * wide)
+        knob_text = info.describe() + (f": {info.knob.help}" if info.knob.help else "")
+        lines += textwrap.wrap(f"  {knob:{wide - 2}}{knob_text}", max(screen, 60), subsequent_indent=" " * wide)
     return "\n".join(lines)
 
 
-def _number(kind: type, low: float, expected: str, text: str):
+def _number(kind: type, low: float, expected: str, option_text: str):
     """Read a number of a kind, from `low` on."""
     try:
-        value = kind(text.replace(",", "") if kind is int else text)
+        value = kind(option_text.replace(",", "") if kind is int else option_text)
     except ValueError:
         value = None
     if value is None or not low <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"found {text!r}; expected {expected}")
+        raise argparse.ArgumentTypeError(f"found {option_text!r}; expected {expected}")
     return value
 
 

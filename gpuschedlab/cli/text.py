@@ -20,9 +20,9 @@ def grid(columns: list[list[str]]) -> str:
     for column in columns:
         wide = max(map(len, column))
         if aligned:
-            aligned.append([word.rjust(wide) for word in column])
+            aligned.append([table_cell.rjust(wide) for table_cell in column])
         else:
-            aligned.append([word.ljust(wide) for word in column])
+            aligned.append([table_cell.ljust(wide) for table_cell in column])
     return "\n".join("  ".join(row).rstrip() for row in zip(*aligned))
 
 

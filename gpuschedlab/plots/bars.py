@@ -39,15 +39,15 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
     if metric not in METRICS:
         raise RunError(f"metric_bars: found metric {metric!r}; expected one of {', '.join(METRICS)}.")
     runs = as_runs(runs)
-    values = np.array([summary(run, **options)[metric] for run in runs.values()], float)  # None becomes nan
+    metric_values = np.array([summary(run, **options)[metric] for run in runs.values()], float)  # None becomes nan
     divisor, title = metric_axis(metric)
-    look = {"orientation": "h", "texttemplate": "%{x:,.3~r}", "textposition": "outside", "cliponaxis": False}
+    bar_look = {"orientation": "h", "texttemplate": "%{x:,.3~r}", "textposition": "outside", "cliponaxis": False}
     sides = axis(title, rangemode="tozero"), axis("", autorange="reversed")
     marker = {"color": list(colours_of(runs).values()), "line": {"color": INK, "width": 0.6}}
-    points = {metric: {"x": values / divisor, "y": list(runs), "marker": marker}}
+    points = {metric: {"x": metric_values / divisor, "y": list(runs), "marker": marker}}
     layout = {"showlegend": False, "margin_r": 70}
     hover = "<b>%{x:,.3~r}</b><extra>%{y}</extra>"
-    return Bars(upper(METRICS[metric].label), *sides, list(runs), points, hover, look, layout)
+    return Bars(upper(METRICS[metric].label), *sides, list(runs), points, hover, bar_look, layout)
 
 
 def metric_axis(metric: str) -> tuple[float, str]:

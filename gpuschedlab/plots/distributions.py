@@ -49,7 +49,7 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
     censored : bool
         As in `metrics.measured`.
     """
-    values = {}
+    cdf_lines = {}
     for name, run in as_runs(runs).items():
         times = jct(run, censored)
         tails = spread(times)
@@ -60,9 +60,9 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
         )
         if left_out:
             sentence += f"<br>{left_out:,} jobs left out: no known end"
-        values[name] = time_steps(*ecdf(times, points)) | {"meta": sentence}
+        cdf_lines[name] = time_steps(*ecdf(times, points)) | {"meta": sentence}
     hover = "<b>%{y:.1%} of jobs</b> within <b>%{customdata:.3~r} %{text}</b><br>%{meta}<extra></extra>"
-    return steps("Job completion time", log_time_axis("job completion time (logarithmic)"), values, hover)
+    return steps("Job completion time", log_time_axis("job completion time (logarithmic)"), cdf_lines, hover)
 
 
 def fairness_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
@@ -70,7 +70,7 @@ def fairness_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
 
     Rho is that of `metrics.finish_time_fairness`.
     """
-    values = {}
+    cdf_lines = {}
     for name, run in as_runs(runs).items():
         rho = finish_time_fairness(run, censored)
         rho = rho[~np.isnan(rho)]
@@ -79,13 +79,13 @@ def fairness_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
         if len(rho):
             worst = float(rho.max())
         sentence = f"{name}: {unfair_fraction(rho):.1%} of jobs unfair, worst rho {worst:.3g}"
-        values[name] = {"x": x.astype("f4"), "y": share.astype("f4"), "meta": sentence}
+        cdf_lines[name] = {"x": x.astype("f4"), "y": share.astype("f4"), "meta": sentence}
     border = {"type": "line", "line": {"width": 1, "dash": "dot"}, "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
     note = {"x": 0, "y": 0, "text": "unfair beyond 1 \u2192", "showarrow": False}
     note |= {"yref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
     x = axis("finish-time fairness rho = time shared / time alone (logarithmic)", type="log")
     hover = "<b>%{y:.1%} of jobs</b> have rho up to <b>%{x:.3~r}</b><br>%{meta}<extra></extra>"
-    return steps("Finish-time fairness", x, values, hover, shapes=[border], annotations=[note])
+    return steps("Finish-time fairness", x, cdf_lines, hover, shapes=[border], annotations=[note])
 
 
 def steps(title: str, x: dict, values: dict, hover: str, **layout) -> Lines:
@@ -135,23 +135,23 @@ def slowdown_by_size(runs, censored: bool = False) -> Drawing:
     for run in runs.values():
         jobs = measured(run, censored)
         which = size_bucket(jobs["gpus"].to_numpy())
-        values = slowdown(jobs, True)
+        job_slowdowns = slowdown(jobs, True)
         level = np.full((buckets, len(LEVELS)), np.nan)
         for k in np.unique(which):
-            level[k] = np.percentile(values[which == k], LEVELS)
+            level[k] = np.percentile(job_slowdowns[which == k], LEVELS)
         tables.append((np.bincount(which, minlength=buckets), level))
     # Empty buckets are not drawn; the numbers are sent as JSON, which has no nan.
     used = sum(count for count, _ in tables) > 0
     used |= not used.any()
-    labels = [label for label, some in zip(SIZE_LABELS, used) if some]
+    labels = [label for label, size_used in zip(SIZE_LABELS, used) if size_used]
     for i, (name, which, (count, level)) in enumerate(zip(runs, looks(runs), tables)):
         details = np.nan_to_num(np.column_stack([count, level]))[used]
-        for side, rank, word in (("", 1, "median"), ("2", 4, "p99")):
-            hover = f"<b>{word} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>{PERCENTILES}"
+        for side, rank, percentile_name in (("", 1, "median"), ("2", 4, "p99")):
+            hover = f"<b>{percentile_name} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>{PERCENTILES}"
             points = {"x": labels, "y": level[used, rank], "name": name, "customdata": details}
-            place = {"legendgroup": str(i), "showlegend": not side, "xaxis": f"x{side}", "yaxis": f"y{side}"}
-            traces.append((points, line(which, hover, i) | place))
-    panels = (axis(f"{word} JCT / duration", type="log") for word in ("median", "p99"))
+            panel_axes = {"legendgroup": str(i), "showlegend": not side, "xaxis": f"x{side}", "yaxis": f"y{side}"}
+            traces.append((points, line(which, hover, i) | panel_axes))
+    panels = (axis(f"{percentile_name} JCT / duration", type="log") for percentile_name in ("median", "p99"))
     return Drawing.of(traces, title="Slowdown by job size", **size_axes(*panels))
 
 

@@ -89,8 +89,8 @@ def free_space(run, points: int = 400) -> Lines:
     up = line["capacity"].to_numpy().astype(float)
     wanted = line["demanded"].to_numpy().astype(float)
     names = ("free in all", "free on the freest node", "requested by waiting jobs")
-    values = (up - used, line["largest_free"].to_numpy().astype(float), np.maximum(wanted - used, 0.0))
-    means = {name: bin_means(time, v, edges).astype("f4") for name, v in zip(names, values, strict=True)}
+    gpu_lines = (up - used, line["largest_free"].to_numpy().astype(float), np.maximum(wanted - used, 0.0))
+    means = {name: bin_means(time, v, edges).astype("f4") for name, v in zip(names, gpu_lines, strict=True)}
     title = "Free GPUs, and GPUs that waiting jobs request"
     hover = "<b>%{y:.3~r} GPUs NAME</b> at %{x:.2f} h<extra></extra>"
     return Lines(title, time_axis(), "GPUs", middles(edges), means, hover, layout={"zero": True})

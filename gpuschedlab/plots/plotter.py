@@ -44,7 +44,7 @@ def figure(numbers):
     from gpuschedlab.plots.web.figure import Figure
 
     drawing = draw(numbers)
-    traces = [style | data for style, data in zip(drawing.style, drawing.data, strict=True)]
+    traces = [style | trace_numbers for style, trace_numbers in zip(drawing.style, drawing.data, strict=True)]
     return Figure(data=traces, layout={"template": template()} | drawing.layout).update_layout(**drawing.live)
 
 

@@ -41,16 +41,16 @@ def differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
 
 def word(row: dict, by: list[str], knobs: dict[str, dict]) -> str:
     """Name of a row by some columns: "fair, queues 3"; `knobs` have the words of some columns."""
-    parts = []
+    column_words = []
     for column in by:
         value = row[column]
         if value is None:
             continue
         if column in NAMES:
-            parts.append(str(value))
+            column_words.append(str(value))
         else:
-            parts.append(f"{spoken(column, knobs)} {knob_word(value, 6)}")
-    return ", ".join(parts)
+            column_words.append(f"{spoken(column, knobs)} {knob_word(value, 6)}")
+    return ", ".join(column_words)
 
 
 def spoken(column: str, knobs: dict[str, dict]) -> str:
@@ -104,9 +104,9 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
             summaries = (row[f"{how} {metric}"] for how in HOWS)
             groups.setdefault(word(row, by, knobs), []).append((order.index(value), *summaries, row["seeds"]))
     divisor, title = metric_axis(metric)
-    values = {}
-    for which, (name, rows) in zip(looks(groups), groups.items()):
-        numbers_of_choices, mean, low, high, seeds = np.array(sorted(rows), float).T
+    choice_lines = {}
+    for which, (name, choice_rows) in zip(looks(groups), groups.items()):
+        numbers_of_choices, mean, low, high, seeds = np.array(sorted(choice_rows), float).T
         mean = mean / divisor
         low = low / divisor
         high = high / divisor
@@ -116,7 +116,7 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
         else:
             points = {"x": np.array(choices), "y": mean}
         whiskers = _whiskers(high - mean, mean - low) | {"color": COLOURS[which % len(COLOURS)]}
-        values[name] = points | {"customdata": seeds.astype(int), "error_y": whiskers}
+        choice_lines[name] = points | {"customdata": seeds.astype(int), "error_y": whiskers}
     side = {}
     if named or uneven:
         side["type"] = "category"
@@ -127,7 +127,7 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
     label = axis(about.get("label", x) + " (uneven steps)" * uneven, **side)
     hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
     return Lines(
-        upper(f"{METRICS[metric].label} over {spoken(x, knobs)}"), label, title, None, values, hover, {"most": 0}
+        upper(f"{METRICS[metric].label} over {spoken(x, knobs)}"), label, title, None, choice_lines, hover, {"most": 0}
     )
 
 
@@ -150,33 +150,33 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
         raise RunError(
             f"sweep_map: found {problem}; expected one value of each. Pass a part: sweep.filter(policy='tiresias')."
         )
-    columns = _choices(frame[x])
-    rows = _choices(frame[y])
-    values = np.full((len(rows), len(columns)), np.nan)
+    column_choices = _choices(frame[x])
+    row_choices = _choices(frame[y])
+    metric_map = np.full((len(row_choices), len(column_choices)), np.nan)
     for a, b, value in frame.group_by(x, y, maintain_order=True).agg(pl.col(metric).mean()).iter_rows():
         if value is not None:
-            values[rows.index(b), columns.index(a)] = value
+            metric_map[row_choices.index(b), column_choices.index(a)] = value
     divisor, title = metric_axis(metric)
     label = METRICS[metric].label
     policy = frame["policy"][0]
-    heights = values / divisor
+    heights = metric_map / divisor
     sides = (axis(knobs.get(c, {}).get("label", c), type="category") for c in (x, y))
     hover = f"<b>%{{z:,.4~r}}</b><br>{spoken(x, knobs)} %{{x}}<br>{spoken(y, knobs)} %{{y}}<extra></extra>"
     ramp = RAMP
     if METRICS[metric].better == "higher":
         ramp = RAMP[::-1]
     style = {"colorbar": {"title": {"text": title, "side": "right"}}, "hoverongaps": False, "xgap": 1, "ygap": 1}
-    labels = ([knob_word(v, 6) for v in choices] for choices in (columns, rows))
-    table = {"text": texts(heights, ".4g"), "hover": hover, "colours": ramp, "look": style}
-    return Landscape(upper(f"{label} of {policy}"), *sides, title, *labels, heights, **table)
+    labels = ([knob_word(v, 6) for v in choices] for choices in (column_choices, row_choices))
+    map_cells = {"text": texts(heights, ".4g"), "hover": hover, "colours": ramp, "look": style}
+    return Landscape(upper(f"{label} of {policy}"), *sides, title, *labels, heights, **map_cells)
 
 
 def _choices(column: pl.Series) -> tuple:
     """Return a tuple of the values of a knob or another column, once each: numbers in order, texts as they come."""
-    values = column.unique(maintain_order=True).to_list()
-    if isinstance(values[0], str):
-        return tuple(values)
-    return tuple(sorted(values))
+    column_values = column.unique(maintain_order=True).to_list()
+    if isinstance(column_values[0], str):
+        return tuple(column_values)
+    return tuple(sorted(column_values))
 
 
 def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
@@ -213,12 +213,12 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
     means = means.drop_nulls([f"mean {m}" for m in metrics])
     groups = {name: part for (name,), part in means.partition_by("policy", as_dict=True, maintain_order=True).items()}
     sign = np.array([COST_SIGN[METRICS[m].better] for m in metrics])
-    every = means.select(f"mean {m}" for m in metrics).to_numpy()
+    metric_points = means.select(f"mean {m}" for m in metrics).to_numpy()
     divisors, titles = zip(*map(metric_axis, metrics))
     hover = "<b>%{x:,.4~r}, %{y:,.4~r}</b><br>%{customdata}<extra></extra>"
     ring = {"symbol": "circle-open", "size": 16, "color": INK, "line": {"width": 1.5}}
     steps = {"mode": "lines+markers", "line": {"color": INK, "width": 1, "dash": "dot", "shape": "hv"}}
-    x, y = (every[best(every * sign)] / divisors).T
+    x, y = (metric_points[best(metric_points * sign)] / divisors).T
     traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
     for which, (name, part) in zip(looks(groups), groups.items()):
         choices = [word(row, by, knobs) for row in part.iter_rows(named=True)]
@@ -242,9 +242,9 @@ def best(cost: np.ndarray) -> np.ndarray:
     return order[np.concatenate([[True], least[1:] < least[:-1]])]
 
 
-def _uneven(values: list[float]) -> bool:
+def _uneven(axis_values: list[float]) -> bool:
     """Whether ascending values are spaced so unevenly that they overlap on a linear axis."""
-    gaps = np.diff(values)
+    gaps = np.diff(axis_values)
     return len(gaps) > 1 and bool(gaps.max() > 20 * gaps.min())
 
 

@@ -30,19 +30,23 @@ def arrivals(traces: dict, seconds: float = HOUR) -> Lines:
     count = np.array([np.histogram(s, edges)[0] for s in submits])
     fano = count.var(axis=1) / count.mean(axis=1)
     middle = middles(edges)
-    values = {
+    arrival_lines = {
         name: {"x": middle, "y": jobs, "meta": f"{name}: variance over mean {over:.3g}"}
         for name, jobs, over in zip(traces, count, fano)
     }
     hover = "<b>%{y:,d} jobs</b> around %{x:.1f} h<br>%{meta}<extra></extra>"
-    return Lines("Jobs submitted", time_axis(), "jobs per hour", middle, values, hover, {"width": 1.5}, {"zero": True})
+    return Lines(
+        "Jobs submitted", time_axis(), "jobs per hour", middle, arrival_lines, hover, {"width": 1.5}, {"zero": True}
+    )
 
 
 def durations(traces: dict, points: int = 500) -> Lines:
     """Return `Lines` of the distribution of durations, at no more than `points` values per trace."""
-    values = {name: time_steps(*ecdf(trace["duration"].to_numpy(), points)) for name, trace in _checked(traces).items()}
+    duration_lines = {
+        name: time_steps(*ecdf(trace["duration"].to_numpy(), points)) for name, trace in _checked(traces).items()
+    }
     hover = "<b>%{y:.1%} of jobs</b> run at most <b>%{customdata:.3~r} %{text}</b>"
-    return steps("Job durations", log_time_axis("duration (logarithmic)"), values, hover)
+    return steps("Job durations", log_time_axis("duration (logarithmic)"), duration_lines, hover)
 
 
 def demand(traces: dict) -> Drawing:
@@ -56,11 +60,11 @@ def demand(traces: dict) -> Drawing:
         work = np.bincount(which, gpus * seconds, k)
         shares = {"jobs": np.bincount(which, minlength=k) / len(gpus), "GPU-time": work / work.sum()}
         for side, (unit, share) in zip(("", "2"), shares.items()):
-            look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
+            size_bar_look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
             hover = f"<b>%{{y:.1%}} of {unit}</b> by jobs of %{{x}} GPUs"
-            look |= {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover}
-            drawn.append(({"x": list(SIZE_LABELS[:k]), "y": share, "name": name}, look))
-    sides = (share_axis(f"share of {what}", rangemode="tozero") for what in ("jobs", "GPU-time"))
+            size_bar_look |= {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover}
+            drawn.append(({"x": list(SIZE_LABELS[:k]), "y": share, "name": name}, size_bar_look))
+    sides = (share_axis(f"share of {share_noun}", rangemode="tozero") for share_noun in ("jobs", "GPU-time"))
     return Drawing.of(drawn, title="GPUs requested", barmode="group", **size_axes(*sides))
 
 

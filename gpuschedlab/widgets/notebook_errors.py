@@ -58,9 +58,9 @@ def find_errors(notebook) -> list[str]:
 
 
 def _errors(output: dict, where: str) -> list[str]:
-    text = "".join(output.get("text", ())) if output.get("name") == "stderr" else ""
-    if UNSENDABLE in text:
-        return [f"{where}: {' '.join(text[text.index(UNSENDABLE) :].split())[:120]}"]
+    stderr_text = "".join(output.get("text", ())) if output.get("name") == "stderr" else ""
+    if UNSENDABLE in stderr_text:
+        return [f"{where}: {' '.join(stderr_text[stderr_text.index(UNSENDABLE) :].split())[:120]}"]
     if output.get("output_type") != "error":
         return []
     return [f"{where}: {output.get('ename')}: {output.get('evalue')}"]

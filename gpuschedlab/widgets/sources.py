@@ -156,8 +156,8 @@ def named_policies(given, default) -> dict:
 
 def policy_code(policy) -> str:
     """Write a policy as Python text, with the fields that differ from their defaults."""
-    words = [f"{f.name}={value!r}" for f in fields(policy) if (value := getattr(policy, f.name)) != f.default]
-    return f"{type(policy).__name__}({', '.join(words)})"
+    field_codes = [f"{f.name}={value!r}" for f in fields(policy) if (value := getattr(policy, f.name)) != f.default]
+    return f"{type(policy).__name__}({', '.join(field_codes)})"
 
 
 def cluster_code(cluster: Cluster) -> str:
@@ -169,12 +169,12 @@ def cluster_code(cluster: Cluster) -> str:
     return f"lab.Cluster({short}.groups, ({outages.strip()}))"
 
 
-def _home(thing) -> str:
+def _home(imported_thing) -> str:
     """Name of the shortest module of the package that gives a class or function; its own for those of others."""
-    public = ".".join(thing.__module__.split(".")[:2])
-    if public.startswith("gpuschedlab.") and hasattr(sys.modules.get(public), thing.__name__):
+    public = ".".join(imported_thing.__module__.split(".")[:2])
+    if public.startswith("gpuschedlab.") and hasattr(sys.modules.get(public), imported_thing.__name__):
         return public
-    return thing.__module__
+    return imported_thing.__module__
 
 
 def argument_code(value) -> tuple[str, str]:
@@ -187,9 +187,14 @@ def argument_code(value) -> tuple[str, str]:
         imported = f"from {_home(maker)} import {maker.__name__}"
     if maker is value:
         return f"{value.__name__}(cluster)", imported
-    text = repr(value)
-    if len(text) < 200 and text.isprintable() and not text.startswith("<") and "array(" not in text:
-        return text, imported
+    argument_text = repr(value)
+    if (
+        len(argument_text) < 200
+        and argument_text.isprintable()
+        and not argument_text.startswith("<")
+        and "array(" not in argument_text
+    ):
+        return argument_text, imported
     return f"...  # the {maker.__name__} that was given", ""
 
 
@@ -209,15 +214,20 @@ def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: P
     kind = type(policy)
     trace = _trace_code(source, rng, folder)
     texts = {name: argument_code(value) for name, value in extras.items()}
-    own = "" if kind.__module__.startswith("gpuschedlab.") else "  # your class"
-    makers = sorted({f"from {_home(kind)} import {kind.__name__}{own}", *(place for _, place in texts.values())})
+    own_class_note = "" if kind.__module__.startswith("gpuschedlab.") else "  # your class"
+    makers = sorted(
+        {
+            f"from {_home(kind)} import {kind.__name__}{own_class_note}",
+            *(import_line for _, import_line in texts.values()),
+        }
+    )
     makers.append(getattr(source, "imported", ""))
     head = ["import polars as pl"] if "pl." in trace else []
     lines = [*head, "import gpuschedlab as lab", *filter(None, makers), "", f"trace = {trace}"]
     lines += [f"cluster = {cluster_code(cluster)}", f"policy = {policy_code(policy)}"]
-    lines += [f"{name} = {text}" for name, (text, _) in texts.items()]
-    words = "".join(f", {name}={name}" for name in texts)
-    lines.append(f"scenario = lab.Scenario(trace, cluster{words}, seed={rng})")
+    lines += [f"{name} = {argument_text}" for name, (argument_text, _) in texts.items()]
+    scenario_arguments = "".join(f", {name}={name}" for name in texts)
+    lines.append(f"scenario = lab.Scenario(trace, cluster{scenario_arguments}, seed={rng})")
     return "\n".join([*lines, "run = scenario.run(policy)", "run"])
 
 
@@ -240,6 +250,6 @@ def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
 
 def zipped(write) -> bytes:
     """Return the bytes of a zip file of the files that `write(folder)` puts into a folder."""
-    with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as place:
-        write(Path(place) / "run")
-        return Path(shutil.make_archive(f"{place}/packed", "zip", f"{place}/run")).read_bytes()
+    with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as zip_folder:
+        write(Path(zip_folder) / "run")
+        return Path(shutil.make_archive(f"{zip_folder}/packed", "zip", f"{zip_folder}/run")).read_bytes()

@@ -46,9 +46,9 @@ class DoCurves(NamedTuple):
             x |= {"type": "log", "tickmode": "array"}
             steps = ticks_between(self.values[0], self.values[-1])
             live |= {"xaxis_tickvals": steps, "xaxis_ticktext": [f"{step:,g}" for step in steps]}
-        place = {"x0": self.setting, "x1": self.setting, "y0": 0, "y1": 1, "yref": "y domain"}
+        setting_line = {"x0": self.setting, "x1": self.setting, "y0": 0, "y1": 1, "yref": "y domain"}
         line = {"type": "line", "line": {"color": INK, "width": 1.5, "dash": "dot"}}
-        live["shapes"] = [line | place]
+        live["shapes"] = [line | setting_line]
         live["title_text"] = self.title
         return Drawing.of(traces, live, x=x, y=y, showlegend=True)
 
@@ -73,8 +73,8 @@ class DoCurves(NamedTuple):
         return float(finite.min() - room), float(finite.max() + room)
 
     def _dots(self) -> tuple[dict, dict]:
-        look = marks({"color": SLATE, "size": 4, "opacity": 0.6}, "log: %{x:,.3~s}, %{y:.2f}<extra></extra>")
-        return {"x": self.rows[:, 0], "y": np.exp(self.rows[:, 1]), "name": "intervals"}, look
+        interval_dots = marks({"color": SLATE, "size": 4, "opacity": 0.6}, "log: %{x:,.3~s}, %{y:.2f}<extra></extra>")
+        return {"x": self.rows[:, 0], "y": np.exp(self.rows[:, 1]), "name": "intervals"}, interval_dots
 
     def _band(self) -> tuple[dict, dict]:
         """Return the trace of the model's band and its look as a pair of dicts; it is empty without a model."""
@@ -83,16 +83,16 @@ class DoCurves(NamedTuple):
         if self.model is not None and np.isfinite(self.model.low).all():
             x = np.concatenate([self.values, self.values[::-1]])
             y = np.exp(np.concatenate([self.model.high, self.model.low[::-1]]))
-        look = stroke(width=0, color=COLOURS[0]) | {"fill": "toself", "fillcolor": BAND, "showlegend": False}
-        return {"x": x, "y": y, "name": "95 %"}, look
+        band_look = stroke(width=0, color=COLOURS[0]) | {"fill": "toself", "fillcolor": BAND, "showlegend": False}
+        return {"x": x, "y": y, "name": "95 %"}, band_look
 
     def _naive(self) -> tuple[dict, dict]:
-        look = stroke("log: %{y:.2f}<extra></extra>", color=GREY, width=2.5)
-        return self._curve(self.naive) | {"name": "the log"}, look
+        log_curve_look = stroke("log: %{y:.2f}<extra></extra>", color=GREY, width=2.5)
+        return self._curve(self.naive) | {"name": "the log"}, log_curve_look
 
     def _line(self) -> tuple[dict, dict]:
-        look = stroke("model: %{y:.2f}<extra></extra>", color=COLOURS[0], width=3)
-        return self._curve(self.model) | {"name": "the model, 95 %"}, look
+        model_curve_look = stroke("model: %{y:.2f}<extra></extra>", color=COLOURS[0], width=3)
+        return self._curve(self.model) | {"name": "the model, 95 %"}, model_curve_look
 
     def _curve(self, curve) -> dict:
         """Return the points of a curve as a dict of arrays; empty ones without a curve."""
@@ -103,15 +103,15 @@ class DoCurves(NamedTuple):
     def _truth(self) -> tuple[dict, dict]:
         """Return the trace of the simulated outcomes and its look, a pair of dicts; whiskers from the second interval on."""
         hover = "truth: %{y:.2f}<extra></extra>"
-        look = marks({"color": COLOURS[4], "size": 8}, hover)
-        data = {"x": np.zeros(0), "y": np.zeros(0), "name": "truth, 95 %"}
-        data["error_y"] = {"type": "data", "symmetric": False, "array": np.zeros(0), "arrayminus": np.zeros(0)}
+        truth_look = marks({"color": COLOURS[4], "size": 8}, hover)
+        truth_points = {"x": np.zeros(0), "y": np.zeros(0), "name": "truth, 95 %"}
+        truth_points["error_y"] = {"type": "data", "symmetric": False, "array": np.zeros(0), "arrayminus": np.zeros(0)}
         if self.truth is None:
-            return data, look
+            return truth_points, truth_look
         middle = np.exp(self.truth.mean)
         whiskers = {"type": "data", "symmetric": False, "color": COLOURS[4], "thickness": 1.5, "width": 3}
         whiskers |= {"array": np.exp(self.truth.high) - middle, "arrayminus": middle - np.exp(self.truth.low)}
-        return data | {"x": self.values, "y": middle, "error_y": whiskers}, look
+        return truth_points | {"x": self.values, "y": middle, "error_y": whiskers}, truth_look
 
 
 def ticks_between(low: float, high: float) -> list[float]:

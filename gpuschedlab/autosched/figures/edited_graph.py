@@ -56,19 +56,21 @@ class EditedGraph(NamedTuple):
     def ends(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Return both ends of an edge, at the borders of the boxes, as a tuple of two arrays (2,)."""
         cause, effect = self.edges[number]
-        start = self.spots[cause]
-        end = self.spots[effect]
-        way = end - start
-        return start + self._room(cause, way) * way, end - self._room(effect, way) * way
+        cause_spot = self.spots[cause]
+        effect_spot = self.spots[effect]
+        edge_vector = effect_spot - cause_spot
+        edge_start = cause_spot + self._room(cause, edge_vector) * edge_vector
+        edge_end = effect_spot - self._room(effect, edge_vector) * edge_vector
+        return edge_start, edge_end
 
-    def _room(self, number: int, way: np.ndarray) -> float:
+    def _room(self, number: int, edge_vector: np.ndarray) -> float:
         """Return the share of a way (2,) from a variable's middle that its box takes."""
         box = np.array([ROOM + LETTER * len(self.names[number]), HEIGHT])
-        return float(np.min(box / np.maximum(np.abs(way), 1e-9)))
+        return float(np.min(box / np.maximum(np.abs(edge_vector), 1e-9)))
 
     def _arrow(self, number: int) -> tuple[dict, dict]:
         """Return an edge's line and its head as a pair of dicts."""
-        start, end = self.ends(number)
+        arrow_start, arrow_end = self.ends(number)
         colour = INK
         if self.edges[number][0] == self.causes:
             colour = COLOURS[0]
@@ -78,9 +80,14 @@ class EditedGraph(NamedTuple):
             stroke = {"color": SLATE, "width": 1.5, "dash": "dash"}
             opacity = 0.6
         line = {"type": "line", "layer": "below", "line": stroke, "opacity": opacity}
-        line |= {"x0": float(start[0]), "y0": float(start[1]), "x1": float(end[0]), "y1": float(end[1])}
-        tail = end + HEAD * (start - end)
-        head = {"x": float(end[0]), "y": float(end[1]), "ax": float(tail[0]), "ay": float(tail[1])}
+        line |= {
+            "x0": float(arrow_start[0]),
+            "y0": float(arrow_start[1]),
+            "x1": float(arrow_end[0]),
+            "y1": float(arrow_end[1]),
+        }
+        tail = arrow_end + HEAD * (arrow_start - arrow_end)
+        head = {"x": float(arrow_end[0]), "y": float(arrow_end[1]), "ax": float(tail[0]), "ay": float(tail[1])}
         head |= {"showarrow": True, "text": "", "axref": "x", "ayref": "y", "arrowhead": 2, "opacity": opacity}
         return line, head | {"arrowcolor": stroke["color"], "arrowwidth": stroke["width"]}
 
@@ -90,8 +97,8 @@ class EditedGraph(NamedTuple):
         border = 1
         if number == self.chosen:
             border = 3
-        look = {"showarrow": False, "font": {"size": 13}, "bgcolor": "#FFFFFF", "bordercolor": INK, "borderpad": 6}
-        return {"x": x, "y": y, "text": f"<b>{self.names[number]}</b>", "borderwidth": border} | look
+        box_look = {"showarrow": False, "font": {"size": 13}, "bgcolor": "#FFFFFF", "bordercolor": INK, "borderpad": 6}
+        return {"x": x, "y": y, "text": f"<b>{self.names[number]}</b>", "borderwidth": border} | box_look
 
     def _edge_points(self) -> tuple[dict, dict]:
         """Return the trace whose points lie on the edges, `POINTS` on each, and its look as a pair of dicts."""
@@ -99,23 +106,23 @@ class EditedGraph(NamedTuple):
         points = [np.empty((0, 2))]
         hints = []
         for number, (cause, effect) in enumerate(self.edges):
-            start, end = self.ends(number)
-            points.append(start + shares * (end - start))
+            edge_start, edge_end = self.ends(number)
+            points.append(edge_start + shares * (edge_end - edge_start))
             answer = "cut it"
             if self.cut[number]:
                 answer = "restore it"
             hint = f"<b>{self.names[cause]} causes {self.names[effect]}</b><br>click to {answer}"
             hints += [hint] * POINTS
         x, y = np.concatenate(points).T
-        look = marks({"size": 20, "color": CLEAR}, "%{hovertext}<extra></extra>")
-        return {"x": x, "y": y, "hovertext": hints}, look
+        click_look = marks({"size": 20, "color": CLEAR}, "%{hovertext}<extra></extra>")
+        return {"x": x, "y": y, "hovertext": hints}, click_look
 
     def _node_points(self) -> tuple[dict, dict]:
         """Return the trace with a point under each box, and its look, as a pair of dicts."""
         x, y = self.spots.T
         hints = [f"<b>{name}</b><br>click it, then another: an edge from it" for name in self.names]
-        look = marks({"size": 36, "color": CLEAR, "symbol": "square"}, "%{hovertext}<extra></extra>")
-        return {"x": x, "y": y, "hovertext": hints}, look
+        click_look = marks({"size": 36, "color": CLEAR, "symbol": "square"}, "%{hovertext}<extra></extra>")
+        return {"x": x, "y": y, "hovertext": hints}, click_look
 
 
 def edited_graph(graph, every=(), chosen: str = "", names: dict[str, str] | None = None) -> EditedGraph:
@@ -134,7 +141,7 @@ def edited_graph(graph, every=(), chosen: str = "", names: dict[str, str] | None
     """
     layers = graph.layers
     variables = layers.names
-    words = names or {}
+    variable_names = names or {}
     number_of = {name: number for number, name in enumerate(variables)}
     spots = np.zeros((len(variables), 2))
     columns = ((*layers.context, *layers.knobs), layers.metrics, layers.objectives)
@@ -144,9 +151,9 @@ def edited_graph(graph, every=(), chosen: str = "", names: dict[str, str] | None
     edges = tuple(dict.fromkeys([*every, *graph.edges]))
     hint = "click an edge to cut or restore it, two boxes for a new one"
     if chosen:
-        hint = f"click what {words.get(chosen, chosen)} causes"
+        hint = f"click what {variable_names.get(chosen, chosen)} causes"
     return EditedGraph(
-        names=tuple(words.get(name, name) for name in variables),
+        names=tuple(variable_names.get(name, name) for name in variables),
         spots=spots,
         edges=tuple((number_of[cause], number_of[effect]) for cause, effect in edges),
         cut=np.array([edge not in graph.edges for edge in edges], bool),

@@ -14,16 +14,16 @@ def answers(estimates: dict) -> Bars:
     estimates : dict
         Pairs (estimate, oracle of its question) by name, such as those of `gpuschedlab.autosched.Log`.
     """
-    values = {}
+    effect_bars = {}
     for side, name in enumerate(("from the log", "oracle: forks")):
         mean, low, high = zip(*(pair[side].effect for pair in estimates.values()))
         above, below = ([b - a for a, b in zip(*ends)] for ends in ((mean, high), (low, mean)))
         whiskers = {"type": "data", "symmetric": False, "array": above, "arrayminus": below}
-        values[name] = {"x": list(estimates), "y": mean, "error_y": whiskers}
+        effect_bars[name] = {"x": list(estimates), "y": mean, "error_y": whiskers}
     title = "Effect of the highest value against the lowest"
     y = "logarithm of the delay (below 0: less)"
     hover = "<b>%{y:+.2f}</b> NAME<extra>%{x}</extra>"
-    return Bars(title, "question and estimator", y, None, values, hover, layout={"barmode": "group"})
+    return Bars(title, "question and estimator", y, None, effect_bars, hover, layout={"barmode": "group"})
 
 
 Answers = Bars

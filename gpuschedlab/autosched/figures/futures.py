@@ -39,17 +39,21 @@ def alike(ends: tuple[float, ...], counts: np.ndarray) -> Bars:
 
     ends : (1 or 2,) s; counts : (1 or 2, n) jobs submitted in each part of them.
     """
-    parts = np.shape(counts)[1]
-    now = ends[0] / HOUR
-    names = [f"up to now ({now:.0f} h)"]
-    names += [f"up to {now - end / HOUR:.1f} h ago" for end in ends[1:]]
-    values = {name: list(row) for name, row in zip(names, counts, strict=True)}
-    sides = axis("minute of the hour", dtick=10), f"jobs in {60 / parts:.0f} min", (np.arange(parts) + 0.5) * 60 / parts
+    bin_count = np.shape(counts)[1]
+    present_hour = ends[0] / HOUR
+    names = [f"up to now ({present_hour:.0f} h)"]
+    names += [f"up to {present_hour - past_hour / HOUR:.1f} h ago" for past_hour in ends[1:]]
+    hour_counts = {name: list(row) for name, row in zip(names, counts, strict=True)}
+    sides = (
+        axis("minute of the hour", dtick=10),
+        f"jobs in {60 / bin_count:.0f} min",
+        (np.arange(bin_count) + 0.5) * 60 / bin_count,
+    )
     layout = {"legend": BELOW, "barmode": "group", "zero": True}
     title = "The last hour"
     if len(ends) > 1:
         title = "The last hour, and the one most like it"
-    return Bars(title, *sides, values, "<b>%{y:,d} jobs</b>", layout=layout)
+    return Bars(title, *sides, hour_counts, "<b>%{y:,d} jobs</b>", layout=layout)
 
 
 def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, earlier: tuple = ()) -> Drawing:
@@ -60,18 +64,18 @@ def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, ear
     silent = {"showlegend": False}
     edge = stroke(color="rgba(0, 0, 0, 0)", width=0)
 
-    def drawn(name: str, start: float, values, look: dict) -> tuple[dict, dict]:
+    def drawn(name: str, start: float, bin_values, forecast_look: dict) -> tuple[dict, dict]:
         """Return the trace of bins' values from an instant (s), at their middles, and its look, as a pair of dicts."""
-        x = (start + (np.arange(len(values)) + 0.5) * step) / HOUR
-        return {"x": x, "y": values, "name": name}, look
+        x = (start + (np.arange(len(bin_values)) + 0.5) * step) / HOUR
+        return {"x": x, "y": bin_values, "name": name}, forecast_look
 
     traces = [
         drawn("90 %", now, high, edge | silent),
         drawn("10 to 90 %", now, low, edge | {"fill": "tonexty", "fillcolor": SHADE}),
     ]
     for i, (instant, median) in enumerate(earlier):
-        look = stroke(color=FADED, width=1) | {"showlegend": i == 0}
-        traces.append(drawn("earlier forecasts", instant, median, look))
+        forecast_look = stroke(color=FADED, width=1) | {"showlegend": i == 0}
+        traces.append(drawn("earlier forecasts", instant, median, forecast_look))
     upright = {"x": [now / HOUR] * 2, "y": [0, top], "name": "now"}
     traces += [
         drawn("median", now, middle, stroke(hover, color=COLOURS[0], width=2.5)),

@@ -44,13 +44,16 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
         steps = _through(
             floor, np.append(time, [end, np.nan]) / HOUR, np.stack([space.encode(p) for _, p in switches]), texts
         )
-        look = line(which[name], f"<b>%{{text}}</b> from %{{x:.0f}} h ({name})", shape="hv", width=1.5)
-        traces.append((steps | {"name": name}, look | {"mode": "lines"}))
+        knob_line_look = line(which[name], f"<b>%{{text}}</b> from %{{x:.0f}} h ({name})", shape="hv", width=1.5)
+        traces.append((steps | {"name": name}, knob_line_look | {"mode": "lines"}))
         if i:  # the first is what the others are compared with
             row = texts[int(np.searchsorted(time, now, side="right")) - 1]
-            left = (i - 1) / (len(lines) - 1)
+            column_place = (i - 1) / (len(lines) - 1)
             notes += _values(
-                floor, row, f'<span style="color:{COLOURS[which[name] % len(COLOURS)]}">■</span> <b>{name}</b>', left
+                floor,
+                row,
+                f'<span style="color:{COLOURS[which[name] % len(COLOURS)]}">■</span> <b>{name}</b>',
+                column_place,
             )
     shapes = [BORDER | {"line": {"color": "#9AA5B1", "width": 0.5}, "y0": int(f), "y1": int(f)} for f in floor]
     title = f"Knobs in force<br>values at {now / HOUR:.0f} h"
@@ -61,26 +64,29 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
     return Drawing.of(traces, live, x=side, y=lanes, showlegend=True)
 
 
-def _through(floor: np.ndarray, x: np.ndarray, place: np.ndarray, texts: list) -> dict:
+def _through(floor: np.ndarray, x: np.ndarray, knob_place: np.ndarray, texts: list) -> dict:
     """Return one trace through all lanes as a dict, broken between them: one entry in the legend."""
-    heights = floor + 0.15 + 0.7 * np.vstack([place, place[-1:], np.full(place.shape[1], np.nan)])
-    words = [*texts, texts[-1], [""] * len(floor)]
+    heights = floor + 0.15 + 0.7 * np.vstack([knob_place, knob_place[-1:], np.full(knob_place.shape[1], np.nan)])
+    knob_texts = [*texts, texts[-1], [""] * len(floor)]
     return {
         "x": np.tile(x, len(floor)),
         "y": heights.T.ravel(),
-        "text": [row[k] for k in range(len(floor)) for row in words],
+        "text": [step_texts[k] for k in range(len(floor)) for step_texts in knob_texts],
     }
 
 
-def _values(floor: np.ndarray, row: list, head: str, left: float) -> list[dict]:
+def _values(floor: np.ndarray, knob_texts: list, head: str, column_share: float) -> list[dict]:
     """Return a list of annotations: values of a line now, below its name, which has a mark in its colour.
 
     Words in a light colour are hard to read.
     """
-    at = {"xref": "paper", "x": LANES + 0.01 + left * (1 - LANES), "xanchor": "left", "yref": "y"}
-    look = NOTE | at | {"font": {"size": 9, "color": INK}}
-    values = [text.partition(" = ")[2].partition(" ")[0] for text in row]
-    return [look | {"y": float(f + 0.5), "text": text} for f, text in zip([*floor, len(floor)], [*values, head])]
+    column_place = {"xref": "paper", "x": LANES + 0.01 + column_share * (1 - LANES), "xanchor": "left", "yref": "y"}
+    value_note = NOTE | column_place | {"font": {"size": 9, "color": INK}}
+    knob_values = [knob_text.partition(" = ")[2].partition(" ")[0] for knob_text in knob_texts]
+    return [
+        value_note | {"y": float(f + 0.5), "text": knob_text}
+        for f, knob_text in zip([*floor, len(floor)], [*knob_values, head])
+    ]
 
 
 def spoken_knob(axis, policy) -> str:

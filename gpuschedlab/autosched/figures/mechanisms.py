@@ -16,7 +16,7 @@ def mechanisms(twin) -> Points:
     twin : Twin
         Of `gpuschedlab.autosched.twin`.
     """
-    values = {}
+    mechanism_points = {}
     for m in twin.mechanisms.values():
         if m.seen and m.value > 0 and isfinite(m.high):
             whiskers = {
@@ -25,10 +25,10 @@ def mechanisms(twin) -> Points:
                 "array": [m.high / m.value - 1],
                 "arrayminus": [1 - m.low / m.value],
             }
-            text = f"{m.words}<br>{m.rows:,} rows; the log moved {m.overlap:.0%} of its range"
-            values[m.name] = {"x": [m.name], "y": [1.0], "error_y": whiskers, "text": [text]}
+            mechanism_text = f"{m.words}<br>{m.rows:,} rows; the log moved {m.overlap:.0%} of its range"
+            mechanism_points[m.name] = {"x": [m.name], "y": [1.0], "error_y": whiskers, "text": [mechanism_text]}
     y = "interval over the value"
-    return Points("Mechanisms that the log shows", "mechanism", y, None, values, "%{text}<extra></extra>")
+    return Points("Mechanisms that the log shows", "mechanism", y, None, mechanism_points, "%{text}<extra></extra>")
 
 
 Mechanisms = Points

@@ -25,10 +25,10 @@ def promises(choices, realised, end: float) -> Drawing:
     below = np.where(np.isfinite(low), promised - low, 0.0)
     texts = np.array([choice.sentence for choice in choices], object)
     whiskers = {"type": "data", "symmetric": False, "thickness": 1.2, "width": 3}
-    kept = ~switched
+    choice_kept = ~switched
     traces = [
         (
-            {"x": hours[kept], "y": promised[kept], "text": texts[kept].tolist(), "name": "kept"},
+            {"x": hours[choice_kept], "y": promised[choice_kept], "text": texts[choice_kept].tolist(), "name": "kept"},
             marks({"color": SLATE, "size": 5, "symbol": "circle-open"}, "%{text}<extra></extra>"),
         ),
         (
@@ -46,8 +46,8 @@ def promises(choices, realised, end: float) -> Drawing:
             marks({"color": INK, "size": 9, "symbol": "diamond"}, "became %{y:.2f}<extra></extra>"),
         ),
     ]
-    one = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": 1, "y1": 1}
-    live = {"shapes": [one | {"line": {"color": INK, "width": 1, "dash": "dot"}}]}
+    no_gain_line = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": 1, "y1": 1}
+    live = {"shapes": [no_gain_line | {"line": {"color": INK, "width": 1, "dash": "dot"}}]}
     live["title_text"] = "Promised by each choice, and what came of it"
     y = axis("times better than before")
     return Drawing.of(traces, live, x=time_axis(range=[0, end / HOUR]), y=y, showlegend=True)
@@ -56,11 +56,11 @@ def promises(choices, realised, end: float) -> Drawing:
 def course(hours, figures: dict, share: bool, title: str, end: float) -> Lines:
     """Return `Lines` of a goal's figure (h,) of each line of a race at whole hours (h,), s: times (s) in hours, or shares."""
     scale = 1.0 if share else HOUR
-    lines = {name: np.asarray(values, float) / scale for name, values in figures.items()}
-    words = "share of jobs that came" if share else "of jobs that came (h)"
+    lines = {name: np.asarray(goal_figures, float) / scale for name, goal_figures in figures.items()}
+    goal_axis = "share of jobs that came" if share else "of jobs that came (h)"
     hover = "<b>%{y:.3g}</b> by %{x:.0f} h"
     x = np.asarray(hours, float) / HOUR
-    return Lines(title, time_axis(range=[0, end / HOUR]), words, x, lines, hover, layout={"zero": not share})
+    return Lines(title, time_axis(range=[0, end / HOUR]), goal_axis, x, lines, hover, layout={"zero": not share})
 
 
 Promises = Drawing

@@ -24,16 +24,21 @@ def tried(tuning, current) -> Drawing:
     names = tuning.space.names
     traces = []
     for fate, marker in LOOKS.items():
-        own = [t for t in trials if t.fate == fate]
-        texts = ["<br>".join(f"{n} = {knob_word(t.policy.knobs[n], 3)}" for n in names) for t in own]
-        rewards = np.array([t.predicted if fate == "rejected" else t.reward for t in own], float)
-        points = {"x": np.array([max(t.round, 0) for t in own], int), "y": rewards, "text": texts, "name": fate}
+        trials_of_fate = [t for t in trials if t.fate == fate]
+        texts = ["<br>".join(f"{n} = {knob_word(t.policy.knobs[n], 3)}" for n in names) for t in trials_of_fate]
+        rewards = np.array([t.predicted if fate == "rejected" else t.reward for t in trials_of_fate], float)
+        points = {
+            "x": np.array([max(t.round, 0) for t in trials_of_fate], int),
+            "y": rewards,
+            "text": texts,
+            "name": fate,
+        }
         label = "predicted" if fate == "rejected" else fate
         traces.append((points, marks(marker, f"<b>%{{y:.3f}} times the default ({label})</b><br>%{{text}}")))
     rounds = np.array([max(t.round, 0) for t in trials], int)
-    now = next((t.reward for t in trials if t.policy == current), 1.0)
+    reward_in_force = next((t.reward for t in trials if t.policy == current), 1.0)
     best = {"x": rounds, "y": np.array([t.best for t in trials]), "name": "best so far"}
-    in_force = {"x": [rounds.min(initial=0), rounds.max(initial=1)], "y": [now] * 2, "name": "in force"}
+    in_force = {"x": [rounds.min(initial=0), rounds.max(initial=1)], "y": [reward_in_force] * 2, "name": "in force"}
     traces += [
         (best, stroke("", color=INK, width=1.5, shape="hv")),
         (in_force, stroke("", color=COLOURS[2], width=1.5, dash="dash")),

@@ -81,8 +81,8 @@ def compare(args) -> int:
 
     recipe = recipe_in(args)
     progress = Progress(sys.stderr)
-    own = {} if args.policies else {name: (policy, None) for name, policy in recipe.policies.items()}
-    policies = own or contenders_of(args.policies or list(LINEUP))
+    recipe_policies = {} if args.policies else {name: (policy, None) for name, policy in recipe.policies.items()}
+    policies = recipe_policies or contenders_of(args.policies or list(LINEUP))
     headline = _headline(args, policies)
     with progress.phase("jobs and estimates", announced=False):
         scenario = recipe(args.seed)
@@ -92,31 +92,34 @@ def compare(args) -> int:
         print(caption(scenario, about) + "\n", flush=True)
     unstored = {}
     done = _run(scenario, policies, progress, None if args.json else recipe, _store(args.runs, unstored))
-    words = {} if own else _in_words(policies)
-    done = replace(done, place=place_of(recipe), headline=headline, words=words)
+    policy_names = {} if recipe_policies else _in_words(policies)
+    done = replace(done, place=place_of(recipe), headline=headline, words=policy_names)
     # The table comes before the report and other weeks: whatever happens to these, the numbers are there.
     measure = "late" if "late" in recipe.metrics[:1] else "jct"  # what the recipe is about
-    said = done.sentence(measure)
+    compare_sentence = done.sentence(measure)
     if not args.json:
-        answer = f"{textwrap.fill(said, 100)}\n\n{_table(done, recipe)}"
+        answer = f"{textwrap.fill(compare_sentence, 100)}\n\n{_table(done, recipe)}"
         print(answer.lstrip() + intake_line(about), flush=True)
     done = replace(done, weeks=_weeks_like(recipe, scenario, policies, done, args) if measure == "jct" else None)
     if args.json:
         print(_json(done, scenario, about | {"sentence": done.sentence(measure)}), flush=True)
     elif done.weeks is not None and done.weeks.text:
-        of_weeks = done.weeks.called(words).text
+        of_weeks = done.weeks.called(policy_names).text
         print(f"\n{textwrap.fill(of_weeks, 100)}", flush=True)
     seeds = range(args.seed + 1, args.seed + args.seeds)
-    rows = _over_seeds(recipe, policies, seeds, done) if seeds and done.runs and not done.stopped else None
-    if rows and not args.json:
-        print(_seeds_table(rows), flush=True)
+    seeds_rows = _over_seeds(recipe, policies, seeds, done) if seeds and done.runs and not done.stopped else None
+    if seeds_rows and not args.json:
+        print(_seeds_table(seeds_rows), flush=True)
     for name, why in (done.failed | unstored).items():
         print(f"gpuschedlab: {name} failed: {why}", file=sys.stderr)
     if done.runs and args.out:
-        _report(done, about, args, rows)
+        _report(done, about, args, seeds_rows)
     if done.stopped:
-        left = len(policies) - len(done.runs) - len(done.failed)
-        print(f"gpuschedlab: interrupted; {len(done.runs)} policies finished, {left} did not.", file=sys.stderr)
+        unfinished_policies = len(policies) - len(done.runs) - len(done.failed)
+        print(
+            f"gpuschedlab: interrupted; {len(done.runs)} policies finished, {unfinished_policies} did not.",
+            file=sys.stderr,
+        )
         return 130
     return 1 if done.failed or unstored else 0
 
@@ -134,12 +137,12 @@ def _headline(args, policies: dict[str, tuple]) -> str:
 
 def _in_words(policies: dict[str, tuple]) -> dict[str, str]:
     """Return a dict of the names of policies in sentences; those that would have the same keep their words."""
-    spoken = {word: in_words(policy, estimator) for word, (policy, estimator) in policies.items()}
+    spoken = {policy_word: in_words(policy, estimator) for policy_word, (policy, estimator) in policies.items()}
     times = Counter(spoken.values())
-    return {word: name for word, name in spoken.items() if times[name] == 1}
+    return {policy_word: name for policy_word, name in spoken.items() if times[name] == 1}
 
 
-def _run(scenario, policies: dict, progress: Progress, shown, store):
+def _run(scenario, policies: dict, progress: Progress, shown_recipe, store):
     """Run the policies, each stored as soon as it is finished; the first table comes while slower policies run."""
     from gpuschedlab.comparison import Comparison
     from gpuschedlab.comparison import compare as run_all
@@ -148,11 +151,11 @@ def _run(scenario, policies: dict, progress: Progress, shown, store):
     begin = time.monotonic()
 
     def so_far():
-        nonlocal shown
-        if shown is not None and 0 < len(finished) < len(policies) and time.monotonic() - begin > SOON:
-            table = _table(Comparison(dict(finished)), shown)
-            shown = None
-            progress.say(f"so far:\n{textwrap.indent(table, '  ')}\n", sys.stdout)
+        nonlocal shown_recipe
+        if shown_recipe is not None and 0 < len(finished) < len(policies) and time.monotonic() - begin > SOON:
+            early_table = _table(Comparison(dict(finished)), shown_recipe)
+            shown_recipe = None
+            progress.say(f"so far:\n{textwrap.indent(early_table, '  ')}\n", sys.stdout)
 
     with progress.phase("policies", len(policies), "done", announced=False, each=so_far) as advance:
 
@@ -272,15 +275,15 @@ def _table(done, recipe) -> str:
 
     if not done.runs:
         return "no policy has run"
-    left = "".join(f"\n{line}" for line in left_of(done.runs))
+    left_notes = "".join(f"\n{line}" for line in left_of(done.runs))
     if not recipe.metrics:
-        return metrics_table(done.table()) + left
+        return metrics_table(done.table()) + left_notes
     price = {}
     dollars = ""
     if recipe.price is not None:
         price = {"prices": recipe.price}
         dollars = f"\ncost: dollars, at {recipe.price:g} per GPU-hour held by jobs, warming, or idle in warm pools"
-    return metrics_table(done.table(recipe.metrics, **price)) + dollars + left
+    return metrics_table(done.table(recipe.metrics, **price)) + dollars + left_notes
 
 
 def _json(done, scenario, about: dict[str, str]) -> str:
@@ -302,23 +305,23 @@ def _over_seeds(recipe, policies: dict, seeds: range, first) -> list[dict]:
         for seed in seeds:
             advance(len(summaries))
             scenario = recipe(seed)
-            found = run_all(scenario, informed(policies, scenario))
-            summaries.append(found.summary())
-            if found.stopped:
+            seed_comparison = run_all(scenario, informed(policies, scenario))
+            summaries.append(seed_comparison.summary())
+            if seed_comparison.stopped:
                 break
     return over_seeds(summaries)
 
 
-def _seeds_table(rows: list[dict]) -> str:
+def _seeds_table(seeds_rows: list[dict]) -> str:
     """Means with intervals and paired differences, as text."""
     from gpuschedlab.metrics import METRICS
     from gpuschedlab.report.html_tables import words
 
-    names = list(dict.fromkeys(row["policy"] for row in rows))
-    seeds = max(row["seeds"] for row in rows)
+    names = list(dict.fromkeys(row["policy"] for row in seeds_rows))
+    seeds = max(row["seeds"] for row in seeds_rows)
     columns = [["policy", *names]]
-    for metric in dict.fromkeys(row["metric"] for row in rows):
-        means, changes = zip(*(words(row) for row in rows if row["metric"] == metric))
+    for metric in dict.fromkeys(row["metric"] for row in seeds_rows):
+        means, changes = zip(*(words(row) for row in seeds_rows if row["metric"] == metric))
         columns += [[METRICS[metric].label, *means], ["paired", *changes]]
     return f"\n{seeds} seeds: means with 95 % intervals; paired: difference from {names[0]} on the same seeds\n{grid(columns)}"
 

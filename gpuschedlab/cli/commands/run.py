@@ -53,9 +53,9 @@ def run(args) -> int:
         print(as_json({"info": done.info, "metrics": done.summary()} | intake_of(about)), flush=True)
     else:
         print(f"{caption(scenario, about)}\n\n{_metrics(name, done)}{intake_line(about)}", flush=True)
-    kept = []
+    stored_files = []
     if args.out:
-        kept.append(f"run: {done.to_parquet(args.out)}")
+        stored_files.append(f"run: {done.to_parquet(args.out)}")
         path = Path(args.out) / INTAKE  # what came in, for `gpuschedlab explain`
         path.unlink(missing_ok=True)
         if "intake" in about:
@@ -65,8 +65,8 @@ def run(args) -> int:
     if args.report:
         from gpuschedlab.report import write_report
 
-        kept.append(f"report: {write_report({name: done}, args.report)}")
-    print("\n".join(kept), file=sys.stderr if args.json else sys.stdout) if kept else None
+        stored_files.append(f"report: {write_report({name: done}, args.report)}")
+    print("\n".join(stored_files), file=sys.stderr if args.json else sys.stdout) if stored_files else None
     if stopped:
         print(f"gpuschedlab: interrupted at t={done.info['now']:g} s; that much was kept.", file=sys.stderr)
         return 130
@@ -79,10 +79,10 @@ def _metrics(name: str, done) -> str:
 
     columns = [column(metric, [value]) for metric, value in done.summary().items() if value is not None]
     labels, units, cells = zip(*columns)
-    values = [cell for (cell,) in cells]
-    rows = grid([labels, values]).splitlines()
+    metric_cells = [cell for (cell,) in cells]
+    metric_lines = grid([labels, metric_cells]).splitlines()
     lines = [name]
-    for row, unit in zip(rows, units):
+    for row, unit in zip(metric_lines, units):
         line = f"  {row} {unit}"
         lines.append(line.rstrip())
     if done.left:

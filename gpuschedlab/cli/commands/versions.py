@@ -18,12 +18,12 @@ def add(parser):
 
 def versions(args) -> int:
     """Print them, and return exit code 0."""
-    found = {name: _version(name) for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", *PARTS)}
-    found |= {"python": sys.version.split()[0], "platform": platform.platform()}
+    found_versions = {name: _version(name) for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", *PARTS)}
+    found_versions |= {"python": sys.version.split()[0], "platform": platform.platform()}
     if args.json:
-        print(as_json(found))
+        print(as_json(found_versions))
     else:
-        print(pairs({name: version or "not installed" for name, version in found.items()}))
+        print(pairs({name: version or "not installed" for name, version in found_versions.items()}))
     return 0
 
 

@@ -29,11 +29,14 @@ def warm(args) -> int:
     from gpuschedlab.parse import policy_of
     from gpuschedlab.policies import ALL
 
-    words = args.policies or list(ALL)
-    for word in words:
-        policy_of(word)  # an unknown one is reported before anything is compiled
-    with Progress(sys.stderr).phase("compiling ahead", len(words) + 3, "parts done") as advance, _beside(words):
-        seconds = compile_ahead(words, each=advance)
+    policy_words = args.policies or list(ALL)
+    for policy_word in policy_words:
+        policy_of(policy_word)  # an unknown one is reported before anything is compiled
+    with (
+        Progress(sys.stderr).phase("compiling ahead", len(policy_words) + 3, "parts done") as advance,
+        _beside(policy_words),
+    ):
+        seconds = compile_ahead(policy_words, each=advance)
     if args.json:
         print(as_json(seconds))
     else:
@@ -64,10 +67,12 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
     cluster = Cluster.homogeneous(4, 4)
     run = simulate(trace, cluster, Fifo())
     done("engine")
-    parts = {word: functools.partial(simulate, trace, cluster, policy_of(word)) for word in words}
-    parts["figures"] = lambda: (plots.gantt(run), plots.seats(run))
-    parts["estimates"] = lambda: Runtime().fit(trace)
-    for name, part in parts.items():
+    compiled_parts = {
+        policy_word: functools.partial(simulate, trace, cluster, policy_of(policy_word)) for policy_word in words
+    }
+    compiled_parts["figures"] = lambda: (plots.gantt(run), plots.seats(run))
+    compiled_parts["estimates"] = lambda: Runtime().fit(trace)
+    for name, part in compiled_parts.items():
         try:
             part()
         except MissingExtra as error:
@@ -77,14 +82,14 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
 
 
 @contextlib.contextmanager
-def _beside(words: list[str]):
+def _beside(policy_words: list[str]):
     """Compile in a second process the parts that this one needs last; either loads those of the other. With one core: nothing."""
     if os.cpu_count() == 1:
         yield
         return
     code = (
         "from gpuschedlab.cli.commands.warm import compile_ahead; from gpuschedlab.sim.setup.ahead import compile_rest;"
-        f"compile_rest(); compile_ahead({words[::-1]!r})"
+        f"compile_rest(); compile_ahead({policy_words[::-1]!r})"
     )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as second:
         try:

@@ -26,12 +26,12 @@ class Chart(NamedTuple):
 
     def traces(self) -> list[tuple[dict, dict]]:
         """Return a list of pairs of a changing and a fixed part, one a trace, which a `Drawing` of several kinds is made of."""
-        found = []
-        for i, (which, (name, given)) in enumerate(zip(looks(self.values), self.values.items())):
-            data = given if isinstance(given, dict) else {"x": self.x, "y": given}
+        chart_traces = []
+        for i, (which, (name, trace_values)) in enumerate(zip(looks(self.values), self.values.items())):
+            trace_data = trace_values if isinstance(trace_values, dict) else {"x": self.x, "y": trace_values}
             hover = self.hover and self.hover.replace("NAME", name)
-            found.append((data | {"name": name}, self._styled(which, i, hover)))
-        return found
+            chart_traces.append((trace_data | {"name": name}, self._styled(which, i, hover)))
+        return chart_traces
 
 
 class Lines(Chart):
@@ -60,8 +60,8 @@ class Bars(Chart):
     __slots__ = ()
 
     def _styled(self, which: int, i: int, hover: str | None) -> dict:
-        shown = {"hovertemplate": hover} if hover else {}
-        return {"type": "bar", "marker": bar(i)} | shown | (self.look or {})
+        hover_look = {"hovertemplate": hover} if hover else {}
+        return {"type": "bar", "marker": bar(i)} | hover_look | (self.look or {})
 
 
 class Points(Chart):
@@ -99,8 +99,8 @@ class Lanes(NamedTuple):
         """Return the `Drawing`, a colour per group."""
         traces = []
         for i, name in enumerate(self.groups):
-            look = bars(bar(i, (self.colours or {}).get(name)), self.hover.replace("NAME", name), name=name)
-            traces.append((self.stretches(self.group == i), look))
+            lane_look = bars(bar(i, (self.colours or {}).get(name)), self.hover.replace("NAME", name), name=name)
+            traces.append((self.stretches(self.group == i), lane_look))
         y = axis("job", autorange="reversed", showticklabels=False, type="category", categoryorder="array")
         live = {"title_text": self.title, "yaxis_categoryarray": list(self.jobs)}
         x = time_axis(**self.side or {})
@@ -108,8 +108,8 @@ class Lanes(NamedTuple):
 
     def stretches(self, mine) -> dict:
         """Return the bars of some stretches as a dict."""
-        parts = {"base": self.begin[mine] / HOUR, "x": (self.end - self.begin)[mine] / HOUR}
-        return {"y": [self.jobs[r] for r in self.row[mine]]} | parts | {"customdata": self.gpus[mine]}
+        bar_spans = {"base": self.begin[mine] / HOUR, "x": (self.end - self.begin)[mine] / HOUR}
+        return {"y": [self.jobs[r] for r in self.row[mine]]} | bar_spans | {"customdata": self.gpus[mine]}
 
 
 SHADES = ("#FFFFFF", "#D6E4F0", "#8FB3D3", "#456F99")
@@ -148,15 +148,20 @@ class Landscape(NamedTuple):
         bar = {"colorbar": {"title": {"text": self.z_title}, "thickness": 12}} if self.z_title else {"showscale": False}
         # Colours and places, not the name of a scale: plotly.js has RdBu and others the other way round than plotly's Python.
         scale = [[i / (len(self.colours) - 1), colour] for i, colour in enumerate(self.colours)]
-        look = {"type": "heatmap", "texttemplate": "%{text}", "hovertemplate": self.hover, "colorscale": scale}
-        look |= bar | (self.look or {})
-        cells = {"x": self.x, "y": self.y, "z": self.z}
-        cells, look = (cells | {"text": self.text}, look) if self.text else (cells, look | {"texttemplate": ""})
-        traces = [(cells, look), *over]
+        map_look = {"type": "heatmap", "texttemplate": "%{text}", "hovertemplate": self.hover, "colorscale": scale}
+        map_look |= bar | (self.look or {})
+        map_cells = {"x": self.x, "y": self.y, "z": self.z}
+        map_cells, map_look = (
+            (map_cells | {"text": self.text}, map_look) if self.text else (map_cells, map_look | {"texttemplate": ""})
+        )
+        traces = [(map_cells, map_look), *over]
         live = {"title_text": self.title}
         for i, (name, path) in enumerate((self.paths or {}).items()):
             traces.append(({"x": path[:, 0], "y": path[:, 1], "name": name}, line(2 * i + 1, place=i)))
         if self.paths:
-            live |= {f"{side}axis_range": [float(at[0]), float(at[-1])] for side, at in (("x", self.x), ("y", self.y))}
+            live |= {
+                f"{side}axis_range": [float(map_ends[0]), float(map_ends[-1])]
+                for side, map_ends in (("x", self.x), ("y", self.y))
+            }
         legend = {"showlegend": True} if self.paths else {}
         return Drawing.of(traces, live, x=self.x_title, y=self.y_title, **legend)

@@ -72,13 +72,18 @@ class Drawing(NamedTuple):
         `title` is a fixed one, `live` the changes of the layout, or the title that changes; x and y are the axes or their
         titles, and `zero` says whether y begins at 0.
         """
-        data, style = (list(part) for part in zip(*traces)) if traces else ([], [])
+        trace_data, trace_style = (list(part) for part in zip(*traces)) if traces else ([], [])
         x, y = (axis(side) if isinstance(side, str) else side for side in (x, y))
         fixed = {"title": {"text": title} if title else None, "xaxis": x, "yaxis": y}
         fixed = {name: part for name, part in fixed.items() if part is not None}
         if zero:
             fixed["yaxis"] = fixed["yaxis"] | {"rangemode": "tozero"}
-        return cls(data, style, {"title_text": live} if live and isinstance(live, str) else live or {}, fixed | layout)
+        return cls(
+            trace_data,
+            trace_style,
+            {"title_text": live} if live and isinstance(live, str) else live or {},
+            fixed | layout,
+        )
 
     def draw(self) -> "Drawing":
         """Return this `Drawing`: a drawing stands for numbers wherever these are drawn."""
@@ -97,8 +102,8 @@ def line(i: int, hover: str | None = None, place: int | None = None, most: int =
     colour = COLOURS[i % len(COLOURS)]
     dash = DASHES[(i if place is None else place) % len(DASHES)]
     marker = {"color": colour, "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8, "maxdisplayed": most}
-    look = {"mode": "lines+markers", "line": {"color": colour, "dash": dash, "width": 2} | stroke}
-    return {"type": "scatter", "marker": marker} | look | ({"hovertemplate": hover} if hover else {})
+    line_look = {"mode": "lines+markers", "line": {"color": colour, "dash": dash, "width": 2} | stroke}
+    return {"type": "scatter", "marker": marker} | line_look | ({"hovertemplate": hover} if hover else {})
 
 
 def marks(marker: dict, hover: str | None = None, **more) -> dict:
@@ -172,9 +177,11 @@ def bar(i: int, colour: str | None = None) -> dict:
 
 def luminance(colour: str) -> float:
     """Relative luminance of a colour ``#RRGGBB``, 0 (black) to 1 (white), as WCAG 2.1 defines it."""
-    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    return round(float(linear @ [0.2126, 0.7152, 0.0722]), 6)
+    colour_channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear_channels = np.where(
+        colour_channels <= 0.04045, colour_channels / 12.92, ((colour_channels + 0.055) / 1.055) ** 2.4
+    )
+    return round(float(linear_channels @ [0.2126, 0.7152, 0.0722]), 6)
 
 
 def as_runs(runs) -> dict:
@@ -228,8 +235,8 @@ def middles(edges: np.ndarray, unit: float = HOUR) -> np.ndarray:
 
 def node_axis(nodes: tuple[str, ...]) -> dict:
     """Return a dict of the changing part of a y axis with a row per node, the first on top."""
-    rows = np.arange(len(nodes)) + 0.5
-    return {"yaxis_range": [len(nodes), 0], "yaxis_tickvals": rows, "yaxis_ticktext": list(nodes)}
+    node_rows = np.arange(len(nodes)) + 0.5
+    return {"yaxis_range": [len(nodes), 0], "yaxis_tickvals": node_rows, "yaxis_ticktext": list(nodes)}
 
 
 def template() -> dict:

@@ -20,8 +20,8 @@ class Panel:
         self._owner = owner
         names = list(owner.policies)
         self.trace = control("Dropdown", "trace", 172, 46, options=list(owner.traces))
-        other = "another seed is another week with the same habits"
-        self.seed = control("BoundedIntText", "seed", 96, 34, value=seed, min=0, max=10**6, tooltip=other)
+        seed_tooltip = "another seed is another week with the same habits"
+        self.seed = control("BoundedIntText", "seed", 96, 34, value=seed, min=0, max=10**6, tooltip=seed_tooltip)
         self.cluster = control("Dropdown", "cluster", 172, 46, options=list(owner.clusters))
         written = {"placeholder": "20x8:v100,10x4:t4", "tooltip": "NODESxGPUS[:TYPE],...", "continuous_update": False}
         self.own = control("Text", "own cluster", 200, 76, **written)
@@ -50,7 +50,9 @@ class Panel:
             self.cluster: lambda _: self._quietly(self._fit_cluster),
             self.own: self._own_cluster,
             self.policy: lambda _: owner.guarded(lambda: self._quietly(self._make_knobs)),
-            self.against: lambda now: owner.guarded(owner.pin) if now["new"] == PIN else owner._changed(),
+            self.against: lambda menu_change: (
+                owner.guarded(owner.pin) if menu_change["new"] == PIN else owner._changed()
+            ),
             self.charted: (charted := lambda _: owner.opened and owner._redraw("gantt", owner._gantt)),
             self.first_node: charted,
         }
@@ -71,8 +73,8 @@ class Panel:
         first = self.knobs.first
         for part in first:  # in the row its unit is in the hint
             part.description = part.description.partition(" (")[0]
-        rest = [part for part in self.knobs.box.children if part not in first]
-        self._first.children, self.knobs.box.children, self._rest.children = first, rest, [self.knobs.box]
+        folded_knobs = [part for part in self.knobs.box.children if part not in first]
+        self._first.children, self.knobs.box.children, self._rest.children = first, folded_knobs, [self.knobs.box]
         if earlier is not None:
             earlier.close()
 
@@ -118,16 +120,17 @@ class Panel:
     def _other_trace(self, change):
         self.seed.disabled = not callable(self._owner.traces[self.trace.value])
         if change:
-            own = self.trace.value if self.trace.value in self._owner.clusters else self.cluster.value
-            self._quietly(lambda: setattr(self.cluster, "value", own))  # the cluster that has the trace's name
+            cluster_of_trace = self.trace.value if self.trace.value in self._owner.clusters else self.cluster.value
+            # The cluster that has the trace's name.
+            self._quietly(lambda: setattr(self.cluster, "value", cluster_of_trace))
 
     def choose(self, trace: str):
         """Offer all traces and clusters that there are now, and choose a trace, with the cluster of its name."""
         with quiet(self._owner):
-            for picker, there in ((self.cluster, self._owner.clusters), (self.trace, self._owner.traces)):
+            for picker, menu_options in ((self.cluster, self._owner.clusters), (self.trace, self._owner.traces)):
                 value = picker.value
-                picker.options = list(there)
-                picker.value = next(name for name in (trace, value, *there) if name in there)
+                picker.options = list(menu_options)
+                picker.value = next(name for name in (trace, value, *menu_options) if name in menu_options)
             self._other_trace(None)
             self._fit_cluster()
         self._owner._changed()

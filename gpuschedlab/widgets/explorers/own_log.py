@@ -36,10 +36,10 @@ def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
         # A name is what a browser says: any text. Of one that is no file's, its end stays: it shows the format.
         path = Path(folder) / re.sub(r"(?a)[^\w.,()+= -]|^\.+$|^$", "_", re.split(r"[/\\]", name)[-1])[-100:]
         path.write_bytes(content)
-        found, _ = taken((format, path) if format else path, options)
-    if found.trace is None:
+        uploaded_log, _ = taken((format, path) if format else path, options)
+    if uploaded_log.trace is None:
         raise TraceError(f"{name}: found a list of nodes, and no jobs; expected a log of jobs.")
-    return found
+    return uploaded_log
 
 
 def spec_of(found: Intake) -> str:
@@ -48,7 +48,9 @@ def spec_of(found: Intake) -> str:
     lines = [f'format = "{report.format}"', *([f'zone = "{report.zone}"'] if report.zone else [])]
     if report.format == "csv":  # others have columns of fixed names
         lines += ["", "[columns]"]
-        lines += [f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in report.used.items()]
+        lines += [
+            f"{name} = {json.dumps(column_text, ensure_ascii=False)}" for name, column_text in report.used.items()
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -66,7 +68,9 @@ class OwnLog:
         self.again = button(owner, "Read again", "read the log as the box says", lambda: self._read(self.spec.value))
         self.box = w.VBox([self.spec, self.again], layout=w.Layout(width="100%", display="none"))
         self.file.observe(lambda _: owner.guarded(self._sent), "value")
-        self.shown.observe(lambda now: setattr(self.box.layout, "display", None if now["new"] else "none"), "value")
+        self.shown.observe(
+            lambda menu_change: setattr(self.box.layout, "display", None if menu_change["new"] else "none"), "value"
+        )
 
     def _sent(self):
         if self.file.value:
@@ -76,11 +80,11 @@ class OwnLog:
     def _read(self, spec: str):
         sent = self.file.value[-1]
         try:
-            found = uploaded(sent["name"], bytes(sent["content"]), spec)
+            uploaded_log = uploaded(sent["name"], bytes(sent["content"]), spec)
         except TraceError:
             # What was not recognised can be named in the box.
             self.spec.value = spec or 'format = "csv"\n'
             self.shown.value = True
             raise
-        self.spec.value = spec or spec_of(found)
-        self._owner.take(sent["name"], found)
+        self.spec.value = spec or spec_of(uploaded_log)
+        self._owner.take(sent["name"], uploaded_log)

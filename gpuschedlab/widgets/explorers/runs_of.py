@@ -45,16 +45,18 @@ class Setting(NamedTuple):
 
     def called(self, given, cluster: str = "") -> str:
         """Name in a sentence: of the policy, with the knobs that were moved, in words, and the cluster, if said."""
-        words = [knob_in_words(*each) for each in self.moved(given)][:3] + [f"on {cluster}"] * bool(cluster)
-        return self.name + (f" ({', '.join(words)})" if words else "")
+        setting_notes = [knob_in_words(*moved_knob) for moved_knob in self.moved(given)][:3] + [f"on {cluster}"] * bool(
+            cluster
+        )
+        return self.name + (f" ({', '.join(setting_notes)})" if setting_notes else "")
 
     def says(self, role: str) -> str:
         """HTML of the policy's rule: the first part of its docstring's first sentence, and how this one differs from its like."""
         first = (type(self.policy).__doc__ or "").strip().partition("\n")[0].partition(";")[0].rstrip(".")
-        words = [first[:1].lower() + first[1:]]
+        rule_clauses = [first[:1].lower() + first[1:]]
         if self.name != type(self.policy).__name__:
-            words += [knob_in_words(*each) for each in self.unusual()][:3]
-        return f'<b class="{role}">{escape(self.name)}</b>: {escape(", ".join(words))}.'
+            rule_clauses += [knob_in_words(*unusual_knob) for unusual_knob in self.unusual()][:3]
+        return f'<b class="{role}">{escape(self.name)}</b>: {escape(", ".join(rule_clauses))}.'
 
 
 class OtherSeeds(Kept):
@@ -113,9 +115,9 @@ class Runs:
         usual = {"Easy": Fifo(backfill="easy")} | {kind.__name__: kind for kind in (Srtf, Sjf, Tiresias, Themis, Lucid)}
         self.policies = sources.named_policies(policies, usual)
         self.other_seeds = OtherSeeds(self)
-        own = parts.pop("seed", 0)
+        first_seed = parts.pop("seed", 0)
         self._parts = {name: value for name, value in parts.items() if value is not getattr(Scenario, name, None)}
-        return own if seed is None else seed
+        return first_seed if seed is None else seed
 
     def _setting(self, name: str, policy=None) -> Setting:
         p = self.panel
@@ -139,8 +141,10 @@ class Runs:
     def scenario_of(self, setting: Setting) -> Scenario:
         """Scenario of a configuration, kept."""
         key = ("scenario", *setting[:4])
-        parts = {"seed": setting.seed} | self._parts
-        return self.cache.get(key, lambda: Scenario(self.trace_of(setting), self.cluster_of(setting), **parts)).value
+        scenario_parts = {"seed": setting.seed} | self._parts
+        return self.cache.get(
+            key, lambda: Scenario(self.trace_of(setting), self.cluster_of(setting), **scenario_parts)
+        ).value
 
     def scenario_in_pieces(self, setting: Setting) -> Iterator[None]:
         """Make the scenario of another seed, yield None at each pause, and return it; the trace is not kept."""
@@ -161,8 +165,10 @@ class Runs:
     def take(self, name: str, log):
         """Add a log (`gpuschedlab.intake`), or put it in the place of the one that had its name, and show it."""
         replaced = {name} & self.reports.keys()
-        others = {other: cluster for other, cluster in self.clusters.items() if other not in replaced}
-        traces, self.clusters, reports = sources.named_logs({name: log}, others)
+        kept_clusters = {
+            cluster_name: cluster for cluster_name, cluster in self.clusters.items() if cluster_name not in replaced
+        }
+        traces, self.clusters, reports = sources.named_logs({name: log}, kept_clusters)
         self.traces = self.traces | sources.named_traces(traces)
         self.reports = self.reports | reports
         self.cache = Cache(self.cache.limit, self.cache.size)
@@ -176,8 +182,15 @@ class Runs:
         return self._code()
 
     def _code(self, folder: Path | None = None) -> str:
-        now = self.setting
-        return sources.run_code(self.traces[now.trace], self.cluster_of(now), now.policy, now.seed, self._parts, folder)
+        present_setting = self.setting
+        return sources.run_code(
+            self.traces[present_setting.trace],
+            self.cluster_of(present_setting),
+            present_setting.policy,
+            present_setting.seed,
+            self._parts,
+            folder,
+        )
 
     def export(self, folder=None) -> Path:
         """Store the present run: parquet files, the trace, and the Python that makes it again.
@@ -208,8 +221,8 @@ class Runs:
         self.board.download(f"{self._file_name()}.zip", packed)
 
     def _export(self, folder: Path, named: Path) -> Path:
-        now = self.setting
-        return sources.export(self.run_of(now), self.trace_of(now), folder, self._code(named))
+        present_setting = self.setting
+        return sources.export(self.run_of(present_setting), self.trace_of(present_setting), folder, self._code(named))
 
     def _file_name(self) -> str:
         """Name of the present policy as part of a file's."""
@@ -219,17 +232,19 @@ class Runs:
         """Write the present state as the text of a query: all that differs from the beginning, always policies and nodes."""
         panel = self.panel
         view = self.view
-        now = self.sides[0].key
-        found = {"policy": now.name} | {i.name: knob_word(value) for i, value in now.moved(self.policies[now.name])}
+        present_setting = self.sides[0].key
+        link_fields = {"policy": present_setting.name} | {
+            i.name: knob_word(value) for i, value in present_setting.moved(self.policies[present_setting.name])
+        }
         if panel.against.value in self.policies:
-            found["against"] = panel.against.value
+            link_fields["against"] = panel.against.value
         choice = {"trace": len(self.traces) > 1, "cluster": len(self.clusters) > 1, "seed": not panel.seed.disabled}
-        found |= {name: str(getattr(panel, name).value) for name in PICKERS if choice.get(name, True)}
-        found |= {"by": view.by} if view.by != "run" else {}
+        link_fields |= {name: str(getattr(panel, name).value) for name in PICKERS if choice.get(name, True)}
+        link_fields |= {"by": view.by} if view.by != "run" else {}
         if view.job is not None:
-            found["job"] = str(self.run.jobs["job_id"][view.job])
-        found |= {name: f"{span[0]:g}_{span[1]:g}" for name in ("time", "size") if (span := getattr(view, name))}
-        return urlencode(found | ({"more": "1"} if self.opened else {}), quote_via=quote, safe=":,_")
+            link_fields["job"] = str(self.run.jobs["job_id"][view.job])
+        link_fields |= {name: f"{span[0]:g}_{span[1]:g}" for name in ("time", "size") if (span := getattr(view, name))}
+        return urlencode(link_fields | ({"more": "1"} if self.opened else {}), quote_via=quote, safe=":,_")
 
     def at(self, link: str):
         """Show a state that was copied from an explorer (*copy link*): ``"policy=Srtf&against=Fifo&nodes=70&job=06364"``.
@@ -239,31 +254,37 @@ class Runs:
         LabError
             There is no such policy, knob, trace or job.
         """
-        words = dict(parse_qsl(link.removeprefix("#")))
+        link_fields = dict(parse_qsl(link.removeprefix("#")))
         panel = self.panel
-        names = [words.pop("policy", panel.policy.value), words.pop("against", panel.against.value)]
+        names = [link_fields.pop("policy", panel.policy.value), link_fields.pop("against", panel.against.value)]
         if wrong := [name for name in names if name not in self.policies and name != panel.against.value]:
             raise RunError(f"explorer: found policy {wrong[0]!r}; expected one of {', '.join(self.policies)}.")
-        given = self.policies[names[0]]
-        knobs = {i.name: parse_knob(i, words.pop(i.name)) for i in knobs_of(given).values() if i.name in words}
+        begin_policy = self.policies[names[0]]
+        knobs = {
+            i.name: parse_knob(i, link_fields.pop(i.name))
+            for i in knobs_of(begin_policy).values()
+            if i.name in link_fields
+        }
         with quiet(self):
             for name, kind in PICKERS.items():
-                if name in words and (name != "nodes" or panel.resizable):
-                    getattr(panel, name).value = kind(words[name])
+                if name in link_fields and (name != "nodes" or panel.resizable):
+                    getattr(panel, name).value = kind(link_fields[name])
             panel.policy.value, panel.against.value = names
-            panel.knobs.show(given.with_knobs(**knobs))
-        self.open("more" in words)
-        spans = {name: tuple(map(float, words[name].split("_"))) for name in ("time", "size") if name in words}
-        self.view = View(words.get("by", "run"), **spans)
-        if unknown := words.keys() - {*PICKERS, "more", "by", "time", "size", "job"}:
+            panel.knobs.show(begin_policy.with_knobs(**knobs))
+        self.open("more" in link_fields)
+        spans = {
+            name: tuple(map(float, link_fields[name].split("_"))) for name in ("time", "size") if name in link_fields
+        }
+        self.view = View(link_fields.get("by", "run"), **spans)
+        if unknown := link_fields.keys() - {*PICKERS, "more", "by", "time", "size", "job"}:
             raise RunError(
                 f"explorer: found {', '.join(sorted(unknown))}; expected a policy, its knobs, {', '.join(PICKERS)}, job, time or size."
             )
         self.refresh()
-        if job := words.get("job"):
-            rows = [i for i, each in enumerate(self.run.jobs["job_id"]) if str(each) == job]
-            if not rows:
+        if job := link_fields.get("job"):
+            linked_jobs = [i for i, job_name in enumerate(self.run.jobs["job_id"]) if str(job_name) == job]
+            if not linked_jobs:
                 raise RunError(f"explorer: found job {job!r}; expected the job_id of one of the trace's.")
-            self.view = self.view._replace(job=rows[0])
+            self.view = self.view._replace(job=linked_jobs[0])
             self.refresh()
         return self

@@ -67,7 +67,7 @@ class Board:
     """
 
     def __init__(self, places: tuple[Place, ...], drawings: dict, asked: Callable | None = None, lost=None):
-        self.first = tuple(place for place in places if not place.more)
+        self.first = tuple(figure_place for figure_place in places if not figure_place.more)
         self.places = places
         self.drawings = dict(drawings)
         self._asked = asked
@@ -80,13 +80,13 @@ class Board:
 
     def _made(self):
         named = {name: getattr(self, name) for name in ("identity", "number", "link")} | self._traits(self.drawings)
-        made = _widget(len(self.places))(places=[p._asdict() for p in self.places], **named)
-        made.on_msg(self._heard)
-        return made
+        board_widget = _widget(len(self.places))(places=[p._asdict() for p in self.places], **named)
+        board_widget.on_msg(self._heard)
+        return board_widget
 
     def _traits(self, drawings: dict) -> dict:
-        shown = ((i, p.name) for i, p in enumerate(self.places) if p.name in drawings)
-        return {f"figure_{i}": encoded(plain(drawings[name]), bytes) for i, name in shown}
+        shown_figures = ((i, p.name) for i, p in enumerate(self.places) if p.name in drawings)
+        return {f"figure_{i}": encoded(plain(drawings[name]), bytes) for i, name in shown_figures}
 
     def again(self):
         """Another widget with all that is shown, for a page that has not got them; returns the earlier one, to be closed."""
@@ -98,8 +98,8 @@ class Board:
         """Put new drawings in the place of some or all; one message, with a number and the state's `link`, unless nothing changed."""
         self.drawings = self.drawings | drawings
         self.link = link
-        found = self._traits(drawings).items()
-        if changed := {name: traits for name, traits in found if traits != getattr(self.widget, name)}:
+        figure_traits = self._traits(drawings).items()
+        if changed := {name: traits for name, traits in figure_traits if traits != getattr(self.widget, name)}:
             self.number += 1
             with self.widget.hold_sync():
                 self.widget.number = self.number
@@ -125,13 +125,13 @@ class Board:
     def _ping(self, widget, page: str, heard: int):
         """Answer a page; one that has not heard an answer of `DEAF` seconds ago hears nothing any more, and gets another widget."""
         answered = self._answered.setdefault(page, [])
-        now = time.monotonic()
-        if len(answered) > heard and now - answered[heard] > DEAF:
+        ping_time = time.monotonic()
+        if len(answered) > heard and ping_time - answered[heard] > DEAF:
             del self._answered[page]
             if self._lost:
                 self._lost()
             return
-        answered.append(now)
+        answered.append(ping_time)
         widget.send({"kind": "pong", "number": self.number})
 
     def html(self, note: str = "", states: dict | None = None) -> str:

@@ -17,9 +17,11 @@ class Result(NamedTuple):
 
 def size_of(value) -> int:
     """Return the number of bytes of a run's frames, roughly if they are not made yet, or of a frame; 0 for anything else."""
-    held = [getattr(value, "__dict__", {}).get(name) for name in ("jobs", "timeline", "allocations", "rounds", "pools")]
-    sizes = (f.estimated_size() for f in (value, *held) if hasattr(f, "estimated_size"))
-    unmade = sum(_size_of_columns(columns) for columns in held if isinstance(columns, Mapping))
+    frames_of_run = [
+        getattr(value, "__dict__", {}).get(name) for name in ("jobs", "timeline", "allocations", "rounds", "pools")
+    ]
+    sizes = (f.estimated_size() for f in (value, *frames_of_run) if hasattr(f, "estimated_size"))
+    unmade = sum(_size_of_columns(columns) for columns in frames_of_run if isinstance(columns, Mapping))
     return int(sum(sizes)) + unmade
 
 
@@ -62,12 +64,14 @@ class Cache:
             return self._held[key][0]
         begin = time.perf_counter()
         value = make()
-        result = Result(value, time.perf_counter() - begin)
-        held = self._held
-        held[key] = (result, size_of(value))
-        while len(held) > self.limit or (len(held) > 1 and sum(size for _, size in held.values()) > self.size):
-            held.popitem(last=False)
-        return result
+        cached_result = Result(value, time.perf_counter() - begin)
+        cached_results = self._held
+        cached_results[key] = (cached_result, size_of(value))
+        while len(cached_results) > self.limit or (
+            len(cached_results) > 1 and sum(size for _, size in cached_results.values()) > self.size
+        ):
+            cached_results.popitem(last=False)
+        return cached_result
 
     def __len__(self):
         return len(self._held)

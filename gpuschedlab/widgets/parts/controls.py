@@ -10,16 +10,19 @@ from gpuschedlab.knobs import KnobInfo, knobs_of
 def control(kind: str, name: str, width: int | None, label: int, **more):
     """Control of ipywidgets, with its name beside it."""
     w = need("ipywidgets")
-    look = {"style": {"description_width": f"{label}px"}, "layout": w.Layout(width=f"{width}px" if width else "auto")}
-    return getattr(w, kind)(description=name, **look, **more)
+    control_look = {
+        "style": {"description_width": f"{label}px"},
+        "layout": w.Layout(width=f"{width}px" if width else "auto"),
+    }
+    return getattr(w, kind)(description=name, **control_look, **more)
 
 
 def button(owner, name: str, help: str, answer, **more):
     """Button of an explorer: a click calls `answer()`, and its errors are shown in the explorer's box."""
     w = need("ipywidgets")
-    made = w.Button(description=name, tooltip=help, layout=w.Layout(width="auto"), **more)
-    made.on_click(lambda _: owner.guarded(answer))
-    return made
+    clicked_button = w.Button(description=name, tooltip=help, layout=w.Layout(width="auto"), **more)
+    clicked_button.on_click(lambda _: owner.guarded(answer))
+    return clicked_button
 
 
 def row(*parts):
@@ -61,9 +64,9 @@ def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
 
 def _part(kind: str, info: KnobInfo, label: str, **more):
     """Control of a knob, or of a part of it, as wide as its place in the grid."""
-    end = "; at the end of the slider without a limit" * info.knob.unlimited
-    end += f" (knob {info.name})" if info.knob.words else ""
-    return control(kind, label, None, 84, tooltip=f"{label}: {info.knob.help}{end}", **more)
+    tooltip_end = "; at the end of the slider without a limit" * info.knob.unlimited
+    tooltip_end += f" (knob {info.name})" if info.knob.words else ""
+    return control(kind, label, None, 84, tooltip=f"{label}: {info.knob.help}{tooltip_end}", **more)
 
 
 def _slider(info: KnobInfo, value: float, label: str):
@@ -107,7 +110,7 @@ class Control:
             options = [(str(c), c) for c in info.knob.choices]
             self.parts = [_part("Dropdown", info, info.label, options=options, value=value)]
         elif info.kind == "floats":
-            labels = [info.label.replace(info.words, info.words_at(place)) for place in range(info.knob.many)]
+            labels = [info.label.replace(info.words, info.words_at(knob_place)) for knob_place in range(info.knob.many)]
             self.parts = [_slider(info, value[0] if value else info.knob.low, label) for label in labels]
         else:
             self.parts = [_slider(info, info.knob.low if value is None else value, info.label)]
@@ -122,10 +125,10 @@ class Control:
 
     def _read(self, part):
         """Value of a part: as it was given, or, once moved, without the digits that a slider's step leaves."""
-        given = self._given.get(part)
+        given_value = self._given.get(part)
         moved = float(f"{part.value:.3g}")
-        if given is not None and math.isclose(part.value, given, rel_tol=1e-9, abs_tol=1e-12):
-            return given
+        if given_value is not None and math.isclose(part.value, given_value, rel_tol=1e-9, abs_tol=1e-12):
+            return given_value
         if self.info.knob.unlimited and part.value >= self.info.knob.high * (1 - 1e-9):
             return math.inf
         return moved if self.info.kind == "floats" else self.info.clip(moved)
@@ -150,13 +153,13 @@ class Control:
             if value is not None:
                 self._given[self.parts[0]] = self.parts[0].value = value
             return
-        values = list(value) if self.info.kind == "floats" else [value]
+        part_values = list(value) if self.info.kind == "floats" else [value]
         for i, part in enumerate(self.parts):
-            part.layout.display = None if i < len(values) else "none"
-            if i < len(values):
+            part.layout.display = None if i < len(part_values) else "none"
+            if i < len(part_values):
                 if part in self.sliders:
-                    self._given[part] = values[i]
-                part.value = min(values[i], self.info.knob.high) if self.info.knob.unlimited else values[i]
+                    self._given[part] = part_values[i]
+                part.value = min(part_values[i], self.info.knob.high) if self.info.knob.unlimited else part_values[i]
 
 
 class KnobControls:
@@ -168,10 +171,10 @@ class KnobControls:
         self._quiet = False
         self.controls = {name: Control(info, info.value_of(thing)) for name, info in knobs_of(thing).items()}
         self.note = ""
-        parts = [part for each in self.controls.values() for part in each.parts]
-        for part in parts:
+        control_parts = [part for knob_control in self.controls.values() for part in knob_control.parts]
+        for part in control_parts:
             part.observe(self._moved, "value")
-        self.box = row(*parts).add_class("gpuschedlab-knobs")
+        self.box = row(*control_parts).add_class("gpuschedlab-knobs")
 
     def __getitem__(self, name: str) -> Control:
         return self.controls[name]
@@ -187,25 +190,29 @@ class KnobControls:
         """Return a pair of boxes: that of some knobs, by default the first four, and that of the others."""
         names = names or [*self.controls][:4]
         self.box.children = [part for name in names for part in self.controls[name].parts]
-        rest = [part for name, each in self.controls.items() if name not in names for part in each.parts]
-        return self.box, row(*rest).add_class("gpuschedlab-knobs")
+        folded_parts = [
+            part for name, knob_control in self.controls.items() if name not in names for part in knob_control.parts
+        ]
+        return self.box, row(*folded_parts).add_class("gpuschedlab-knobs")
 
     @property
     def first(self) -> list:
         """List of the part for the first row: of the first knob with words of its own, or else of the first; may be empty."""
-        every = [each for each in self.controls.values() if each.info.knob.words] or [*self.controls.values()]
-        return every[0].parts[:1] if every else []
+        worded_controls = [knob_control for knob_control in self.controls.values() if knob_control.info.knob.words] or [
+            *self.controls.values()
+        ]
+        return worded_controls[0].parts[:1] if worded_controls else []
 
     @property
     def sliders(self) -> list:
         """List of all parts that can follow the hand."""
-        return [part for each in self.controls.values() for part in each.sliders]
+        return [part for knob_control in self.controls.values() for part in knob_control.sliders]
 
     def show(self, thing):
         """Move all controls to the knobs of another thing of the same kind, as one change."""
         with quiet(self):
-            for each in self.controls.values():
-                each.value = each.info.value_of(thing)
+            for knob_control in self.controls.values():
+                knob_control.value = knob_control.info.value_of(thing)
         self._moved(None)
 
     @property
@@ -215,7 +222,7 @@ class KnobControls:
 
     def _allowed(self) -> dict:
         """Return a dict of the nearest allowed values; controls that had to give way are moved there, and `note` says why."""
-        wanted = {name: each.value for name, each in self.controls.items()}
+        wanted = {name: knob_control.value for name, knob_control in self.controls.items()}
         allowed = type(self._base).project(wanted)
         moved = [name for name in wanted if allowed[name] != wanted[name]]
         with quiet(self):

@@ -32,8 +32,8 @@ DELAY = 0.002
 
 def from_browser() -> bool:
     """Whether the present change was made by a hand in the browser, rather than by a cell or a script."""
-    now = execution()
-    return now is not None and now.kind == "comm_msg"
+    cell_execution = execution()
+    return cell_execution is not None and cell_execution.kind == "comm_msg"
 
 
 _made: dict[str, tuple[str, list]] = {}
@@ -42,15 +42,15 @@ _made: dict[str, tuple[str, list]] = {}
 
 def free_earlier(explorer):
     """Close the explorers that an earlier run of the present cell made; this one is closed at the next."""
-    now = execution()
-    if now is None or not now.cell:
+    cell_execution = execution()
+    if cell_execution is None or not cell_execution.cell:
         return
-    request, earlier = _made.get(now.cell, ("", []))
-    if request != now.request:
-        for each in earlier:
-            each.close()
+    request, earlier = _made.get(cell_execution.cell, ("", []))
+    if request != cell_execution.request:
+        for earlier_explorer in earlier:
+            earlier_explorer.close()
         earlier = []
-    _made[now.cell] = (now.request, [*earlier, explorer])
+    _made[cell_execution.cell] = (cell_execution.request, [*earlier, explorer])
 
 
 class BaseExplorer:
@@ -127,9 +127,9 @@ class BaseExplorer:
         """Page of an answer; abstract."""
         raise NotImplementedError
 
-    def _asked(self, what: str, value):
+    def _asked(self, page_request: str, value):
         """Answer to a request of the page: "clicked" with (figure, number of the trace, of the point), or words of its own."""
-        if what == "more":
+        if page_request == "more":
             self.open(not self.opened)
             self.refresh()
 
@@ -150,12 +150,12 @@ class BaseExplorer:
         self.more = w.VBox(controls.more, layout=w.Layout(display="none")).add_class("gpuschedlab-pickers")
         self._show(self._answer())
         strip = w.Box(controls.row).add_class("gpuschedlab-strip")
-        parts = [self.status, *controls.above, strip, self.more, self.error, *controls.below]
-        top = w.VBox(parts).add_class("gpuschedlab-controls")
+        control_boxes = [self.status, *controls.above, strip, self.more, self.error, *controls.below]
+        top = w.VBox(control_boxes).add_class("gpuschedlab-controls")
         self.main = w.VBox([self.board.widget, self.table]).add_class("gpuschedlab-main")
         sides = w.VBox([top, self.main]).add_class("gpuschedlab-sides")
-        whole = w.Layout(width="100%", display="block", overflow="visible")
-        self.box = w.Box([sides], layout=whole).add_class("gpuschedlab-explorer")
+        explorer_layout = w.Layout(width="100%", display="block", overflow="visible")
+        self.box = w.Box([sides], layout=explorer_layout).add_class("gpuschedlab-explorer")
         self._pace()
 
     def _answer(self):
@@ -171,20 +171,20 @@ class BaseExplorer:
         """Draw an answer, in one message."""
         self.page = page = self._page(answer)
         self._draw(page.figures)
-        left = (f"{escape(line.rstrip('.'))}." for line in left_of(self.runs))
-        words = page.head
-        if words is None:
-            words = head(page.comparisons, page.words, *left)
-        self.status.value = words
+        left_over_notes = (f"{escape(line.rstrip('.'))}." for line in left_of(self.runs))
+        head_html = page.head
+        if head_html is None:
+            head_html = head(page.comparisons, page.words, *left_over_notes)
+        self.status.value = head_html
         self.table.value = page.below
         page.after()
 
     def _draw(self, numbers: dict):
         """Draw some figures, from their numbers by name."""
-        drawings = {name: plots.draw(each) for name, each in numbers.items()}
+        drawings = {name: plots.draw(figure_numbers) for name, figure_numbers in numbers.items()}
         if self.board is None:
-            asked = lambda *what: self.guarded(lambda: self._asked(*what))  # noqa: E731
-            self.board = Board(self.places, drawings, asked, self._again)
+            answer_page = lambda *page_request: self.guarded(lambda: self._asked(*page_request))  # noqa: E731
+            self.board = Board(self.places, drawings, answer_page, self._again)
             self.board.link = self.board.widget.link = self.page.address()
         else:
             self.board.show(drawings, self.page.address())
@@ -260,24 +260,30 @@ class BaseExplorer:
         values_of = self.controls.kept()
         states = []
         figures = {}
-        first = [place.name for place in self.board.first if not place.words]
+        first = [figure_place.name for figure_place in self.board.first if not figure_place.words]
         if not values_of:
             return {}
-        axes = [values for values, _ in values_of.values()]
+        axes = [control_values for control_values, _ in values_of.values()]
         grid = list(product(*axes))
-        now = tuple(begin for _, begin in values_of.values())
-        for values in (*grid, now):  # at last as before
+        present_values = tuple(begin for _, begin in values_of.values())
+        for control_values in (*grid, present_values):  # at last as before
             self.keeping = len(states) < len(grid)
-            self.controls.put(dict(zip(values_of, values)))
+            self.controls.put(dict(zip(values_of, control_values)))
             self._show(self._answer())
             if self.keeping:
                 drawn = {name: short(plain(self.board.drawings[name])) for name in first}
-                numbers = {name: figures.setdefault(json.dumps(each), len(figures)) for name, each in drawn.items()}
+                numbers = {
+                    name: figures.setdefault(json.dumps(drawn_figure), len(figures))
+                    for name, drawn_figure in drawn.items()
+                }
                 states.append((self._note(), numbers, self.table.value))
-        controls = [{"name": name, "texts": [*map(knob_word, values)]} for name, (values, _) in values_of.items()]
+        controls = [
+            {"name": name, "texts": [*map(knob_word, control_values)]}
+            for name, (control_values, _) in values_of.items()
+        ]
         return {
             "controls": controls,
-            "first": grid.index(now),
+            "first": grid.index(present_values),
             "states": states,
             "figures": [*map(json.loads, figures)],
         }
@@ -298,21 +304,27 @@ class BaseExplorer:
         LabError
             There is no such figure, or it has nothing to show.
         """
-        figures = [place.name for place in self.places if not place.words]
+        figures = [figure_place.name for figure_place in self.places if not figure_place.words]
         if name and name not in figures:
             raise LabError(f"{type(self).__name__}.figure: found {name!r}; expected one of {', '.join(figures)}.")
-        places = [place for place in self.places if (place.name == name if name else not (place.more or place.words))]
+        places = [
+            figure_place
+            for figure_place in self.places
+            if (figure_place.name == name if name else not (figure_place.more or figure_place.words))
+        ]
         if name and name not in self.board.drawings:  # nobody has asked for it yet
             self.board.drawings[name] = plots.draw(self.page.rare[name]())
-        shown = [(self.board.drawings[place.name], place.height) for place in places]
-        made = [
-            plots.figure(drawing).update_layout(height=height) for drawing, height in shown if drawing is not HIDDEN
+        shown_drawings = [(self.board.drawings[figure_place.name], figure_place.height) for figure_place in places]
+        static_figures = [
+            plots.figure(drawing).update_layout(height=height)
+            for drawing, height in shown_drawings
+            if drawing is not HIDDEN
         ]
-        if name and not made:
+        if name and not static_figures:
             raise LabError(
                 f"{type(self).__name__}.figure: found nothing to show in {name!r}; expected what it is of to be chosen."
             )
-        return made[0] if name else plots.Figures(made, columns=2, note=self._note(True))
+        return static_figures[0] if name else plots.Figures(static_figures, columns=2, note=self._note(True))
 
     def _ipython_display_(self):
         """Show the widget, and before it its static twins: figures for where no kernel answers, pictures for where no script runs."""

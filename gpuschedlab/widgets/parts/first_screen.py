@@ -30,23 +30,23 @@ class Measured(NamedTuple):
     def table(self, among: np.ndarray | None = None) -> dict[str, float]:
         """Return a dict of the table's metrics, by names in `METRICS`, of the jobs that `among` (n,) picks; nan without jobs."""
         among = np.isfinite(self.jct) & (True if among is None else among)
-        times, waits, unfair, stopped = (each[among] for each in self[:4])
+        times, waits, unfair, stopped = (measured_column[among] for measured_column in self[:4])
         if not len(times):
             return dict.fromkeys(COLUMNS, float("nan"))
         median, last = np.percentile(times, [50, 99])
-        found = (times.mean(), median, last, waits.mean(), unfair.mean(), self.utilisation, stopped.sum())
-        return dict(zip(COLUMNS, map(float, found)))
+        table_metrics = (times.mean(), median, last, waits.mean(), unfair.mean(), self.utilisation, stopped.sum())
+        return dict(zip(COLUMNS, map(float, table_metrics)))
 
 
 def measured(run) -> Measured:
     """Return a run `Measured`, job by job; the same values as `run.summary()` if all jobs are picked."""
     jobs = jobs_of(run)
-    rows = known(run, False)
+    known_jobs = known(run, False)
     rho = finish_time_fairness(run)
-    took, waited, unfair = (np.full(len(rows), np.nan) for _ in range(3))
-    took[rows] = (jobs["end"] - jobs["submit"])[rows]
-    waited[rows] = jobs["queueing"][rows]
-    unfair[rows] = np.where(np.isnan(rho), np.nan, rho > 1.0 + 1e-9)
+    took, waited, unfair = (np.full(len(known_jobs), np.nan) for _ in range(3))
+    took[known_jobs] = (jobs["end"] - jobs["submit"])[known_jobs]
+    waited[known_jobs] = jobs["queueing"][known_jobs]
+    unfair[known_jobs] = np.where(np.isnan(rho), np.nan, rho > 1.0 + 1e-9)
     return Measured(took, waited, unfair, jobs["preemptions"], utilisation(run))
 
 
@@ -83,7 +83,7 @@ class Screen:
         moved[self.whole.later.rows] = 1
         moved[self.whole.sooner.rows] = -1
         columns = (jobs[name] for name in ("gpus", "submit", "duration"))
-        self.compared = Compared(tuple(short), *columns, *(each.jct for each in found), moved, weekday)
+        self.compared = Compared(tuple(short), *columns, *(measured_run.jct for measured_run in found), moved, weekday)
         spans = ((jobs["submit"] / HOUR, view.time), (jobs["gpus" if view.by == "gpus" else "duration"], view.size))
         self._framed = [(x >= span[0]) & (x <= span[1]) if span else x == x for x, span in spans]
         self.among = np.logical_and(*self._framed) if view.time or view.size else None
@@ -136,10 +136,10 @@ class Screen:
     def table(self) -> dict:
         """Return a dict: metrics of both runs on the framed jobs, number of these, and the interval of the first's ratio."""
         d = self.difference
-        found = self.measured[: 1 if self.whole.kind == "self" else 2]
-        values = [list(measures.table(self.among).values()) for measures in found]
+        table_runs = self.measured[: 1 if self.whole.kind == "self" else 2]
+        run_metrics = [list(measures.table(self.among).values()) for measures in table_runs]
         ratio = [d.value, d.low, d.high][: 3 if d.low == d.low and d.kind not in ("same", "self") else 1]
-        return {"values": values, "jobs": None if self.among is None else d.jobs, "ratio": ratio}
+        return {"values": run_metrics, "jobs": None if self.among is None else d.jobs, "ratio": ratio}
 
 
 def _spans_of(run, row: int) -> list[tuple[float, float]]:

@@ -98,8 +98,8 @@ class Guess:
     def _buttons(self) -> str:
         if not self.choices:
             return ""
-        look = 'type="button" aria-pressed="false" data-lm-suppress-shortcuts="true"'
-        buttons = "".join(f"<button {look}>{escape(choice)}</button>" for choice in self.choices)
+        button_attributes = 'type="button" aria-pressed="false" data-lm-suppress-shortcuts="true"'
+        buttons = "".join(f"<button {button_attributes}>{escape(choice)}</button>" for choice in self.choices)
         return f'<p class="gpuschedlab-asks" role="group" aria-label="Answers">{buttons}</p>'
 
     def _ipython_display_(self):
@@ -143,11 +143,11 @@ def folded(html: str) -> str:
     return f'<style>{_part("guess.css")}</style><details class="gpuschedlab-asked">{summary}{html}</details>'
 
 
-def _show_after(html: str, text: str, answers: tuple):
+def _show_after(html: str, plain_text: str, answers: tuple):
     """Display HTML, with its plain text, and then each of some answers."""
     module = need("IPython.display", "guesses")
     if html:
-        module.display({"text/html": html, "text/plain": text}, raw=True)
+        module.display({"text/html": html, "text/plain": plain_text}, raw=True)
     for answer in answers:
         if isinstance(answer, str):
             # As HTML too: Voila sometimes leaves Markdown out, whose renderer is loaded late.

@@ -61,12 +61,12 @@ class KnobExplorer(BaseExplorer):
 
     def _controls(self) -> Controls:
         begin = self.knobs.thing
-        _, rest = self.knobs.split(self.front)
+        _, folded_knobs = self.knobs.split(self.front)
         reset = button(self, "Reset knobs", "as in the beginning", lambda: self.knobs.show(begin))
         return Controls(
             state=lambda: self.knobs.thing,
             row=[self.knobs.box],
-            more=[row(rest, reset)],
+            more=[row(folded_knobs, reset)],
             sliders=lambda: self.knobs.sliders,
             kept=self._kept_values,
             put=self._put_values,
@@ -76,17 +76,17 @@ class KnobExplorer(BaseExplorer):
         """Dict of the values of the knobs in `kept`, and the present one, by their labels."""
         self._begin = self.knobs.thing
         infos = knobs_of(self._begin)
-        values = {}
+        kept_values = {}
         for info in (infos[name] for name in self.kept if name in infos):
             present = info.value_of(self._begin)
             choices = self.kept[info.name] or info.knob.choices
-            values[info.label] = (sorted({*choices, present}), present)
-        return values
+            kept_values[info.label] = (sorted({*choices, present}), present)
+        return kept_values
 
-    def _put_values(self, values: dict):
+    def _put_values(self, kept_values: dict):
         """Move the knobs to some of these values."""
         begin = self._begin
-        wanted = {name: values.get(info.label, info.value_of(begin)) for name, info in knobs_of(begin).items()}
+        wanted = {name: kept_values.get(info.label, info.value_of(begin)) for name, info in knobs_of(begin).items()}
         with quiet(self):
             self.knobs.show(begin.with_knobs(**type(begin).project(wanted)))
 
@@ -143,17 +143,17 @@ class RunExplorer(PairExplorer, KnobExplorer):
     def _weeks_of_recipe(self):
         """Function that plays both sides in other weeks, and whether it needs no click."""
         recipe = self.knobs.thing
-        now, before = self.sides
+        present_side, pinned_side = self.sides
         comparable = "jct" in self.measures and self.screen.whole.jobs
-        if not recipe.drawn or not comparable or now.key == before.key:
+        if not recipe.drawn or not comparable or present_side.key == pinned_side.key:
             return None, False
 
         def play(most: int):
-            kept = Kept(recipe)
-            pair = {side.name: recipe.policies[side.name] for side in (now, before)}
-            for side in (now, before):
-                kept.keep(pair[side.name], self.seed, side.run)
-            return pieces(kept, pair, self.seed, most, thorough=most > MOST)
+            kept_weeks = Kept(recipe)
+            pair = {side.name: recipe.policies[side.name] for side in (present_side, pinned_side)}
+            for side in (present_side, pinned_side):
+                kept_weeks.keep(pair[side.name], self.seed, side.run)
+            return pieces(kept_weeks, pair, self.seed, most, thorough=most > MOST)
 
         return play, False
 
@@ -167,8 +167,8 @@ class RunExplorer(PairExplorer, KnobExplorer):
 
     def matter_of(self, recipe) -> tuple:
         """Return a tuple of the values of a recipe that a run depends on, besides its policy and the seed."""
-        values = [(field.name, getattr(recipe, field.name)) for field in fields(recipe)]
-        return tuple(v for field, v in values if field not in self.idle and not isinstance(v, Policy))
+        recipe_fields = [(field.name, getattr(recipe, field.name)) for field in fields(recipe)]
+        return tuple(v for field, v in recipe_fields if field not in self.idle and not isinstance(v, Policy))
 
     def _compute(self, recipe):
         lineup = self._lineup(recipe)

@@ -76,12 +76,12 @@ class PairExplorer(BaseExplorer):
 
     def _begin_weeks(self):
         """Play other weeks of the present state, once the reader has guessed."""
-        shown = (self.guess, *(side.key for side in self.sides))
+        shown_state = (self.guess, *(side.key for side in self.sides))
         if (
-            self.week_line.done and shown == self._weeks_of
+            self.week_line.done and shown_state == self._weeks_of
         ):  # a dot was clicked, or some days framed: the runs are the same
             return
-        self._weeks_of = shown
+        self._weeks_of = shown_state
         make, by_itself = self._other_weeks()
         self.week_line.begin(None if self.guess else make, by_itself)
 
@@ -100,11 +100,19 @@ class PairExplorer(BaseExplorer):
         self.pairing = pairing
         self.sides = sides = pairing.sides
         runs = [side.run for side in sides]
-        found = [self.cache.get(("measured", each.key), lambda run=each.run: measured(run)).value for each in sides]
+        measured_sides = [
+            self.cache.get(("measured", compared_side.key), lambda run=compared_side.run: measured(run)).value
+            for compared_side in sides
+        ]
         if self.view.job is not None and self.view.job >= runs[0].jobs.height:
             self.view = View(self.view.by)
         self.screen = Screen(
-            runs, found, [each.name for each in sides], [each.short for each in sides], self.view, self._place()
+            runs,
+            measured_sides,
+            [compared_side.name for compared_side in sides],
+            [compared_side.short for compared_side in sides],
+            self.view,
+            self._place(),
         )
         return self.screen
 
@@ -122,9 +130,9 @@ class PairExplorer(BaseExplorer):
         if row is None:
             return {}
         job = self._name_of(row)
-        known = [self._stories.get((side.key, job)) for side in self.sides]
-        why = [words or side.run.story(job) for words, side in zip(known, self.sides)]
-        return {"id": job, "why": why, "logged": None not in known}
+        logged_stories = [self._stories.get((side.key, job)) for side in self.sides]
+        why = [logged_story or side.run.story(job) for logged_story, side in zip(logged_stories, self.sides)]
+        return {"id": job, "why": why, "logged": None not in logged_stories}
 
     def _name_of(self, row: int) -> str:
         """Name of the job in a row of the runs."""
@@ -141,27 +149,27 @@ class PairExplorer(BaseExplorer):
 
     def _record(self) -> dict:
         """Return the record that a page draws the first screen from, a dict."""
-        found = self.screen.record(self._why(self.view.job)) | {"mark": self._mark}
+        screen_record = self.screen.record(self._why(self.view.job)) | {"mark": self._mark}
         if not self.keeping:
-            return self.pairing.record(found)
+            return self.pairing.record(screen_record)
         screen = self.screen
         change = np.abs(self.screen.compared.now - self.screen.compared.before)
-        rows = np.argsort(-np.nan_to_num(change, nan=-1.0), kind="stable")[:8]  # those whose end moves most
-        stories = {str(row): screen.lit(row, self._why(row)) for row in rows.tolist()}
-        return self.pairing.record(found | {"stories": stories})
+        most_moved_jobs = np.argsort(-np.nan_to_num(change, nan=-1.0), kind="stable")[:8]  # those whose end moves most
+        stories = {str(row): screen.lit(row, self._why(row)) for row in most_moved_jobs.tolist()}
+        return self.pairing.record(screen_record | {"stories": stories})
 
-    def _asked(self, what: str, value):
-        if what == "story":
+    def _asked(self, page_request: str, value):
+        if page_request == "story":
             if value == self.view.job:
                 self.log()
-        elif what == "view":
+        elif page_request == "view":
             self._mark = value.pop("mark", "")
             self.view = self.view._replace(**value)
             self.refresh()
         else:
-            super()._asked(what, value)
+            super()._asked(page_request, value)
 
     def _pair_note(self, still: bool) -> str:
         """HTML of the line of other weeks, and without scripts of a table of both runs, for places without a kernel."""
-        table = MetricTable(compare(self.runs, list(COLUMNS)))._repr_html_() if still else ""
-        return f"{self.week_line.html}{table}"
+        metric_html = MetricTable(compare(self.runs, list(COLUMNS)))._repr_html_() if still else ""
+        return f"{self.week_line.html}{metric_html}"
