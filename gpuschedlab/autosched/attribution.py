@@ -53,8 +53,8 @@ class Why(NamedTuple):
         """Frame of one row per cause, the largest first: `cause, from, to`, `share` and its `error`, and the parts of it (s)."""
         share = self.shares.sum(axis=1)
         columns = {"cause": list(self.causes)}
-        columns["from"] = [old for old, _ in self.changes]
-        columns["to"] = [new for _, new in self.changes]
+        columns["from"] = [value_before for value_before, _ in self.changes]
+        columns["to"] = [value_after for _, value_after in self.changes]
         columns |= {"share": share, "error": self.error, **dict(zip(PARTS, self.shares.T, strict=True))}
         largest_first = np.argsort(-np.abs(share), kind="stable")
         return pl.DataFrame(columns)[largest_first]
@@ -62,15 +62,15 @@ class Why(NamedTuple):
     @property
     def sentence(self) -> str:
         """Sentence on the change and the share of each cause, by the part that holds most of it, in hours."""
-        old = self.before.sum() / HOUR
-        new = self.after.sum() / HOUR
-        rows = [row for row in self.table.iter_rows(named=True) if row["share"]]
-        clauses = [self._clause(row) for row in rows[:NAMED]]
-        smaller = [row["share"] for row in rows[NAMED:]]
+        hours_before = self.before.sum() / HOUR
+        hours_after = self.after.sum() / HOUR
+        cause_rows = [cause_row for cause_row in self.table.iter_rows(named=True) if cause_row["share"]]
+        clauses = [self._clause(cause_row) for cause_row in cause_rows[:NAMED]]
+        smaller = [cause_row["share"] for cause_row in cause_rows[NAMED:]]
         if smaller:
             clauses.append(f"{len(smaller)} more {sum(smaller) / HOUR:+.3f} h")
         causes = ", ".join(clauses) or "nothing changed it"
-        return f"Average JCT {old:.3f} -> {new:.3f} h ({new - old:+.3f} h): {causes}."
+        return f"Average JCT {hours_before:.3f} -> {hours_after:.3f} h ({hours_after - hours_before:+.3f} h): {causes}."
 
     def _clause(self, row: dict) -> str:
         """A cause in words, with its share in hours, from a row of the table."""
@@ -213,8 +213,8 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
 
 def explain(probe: Callable, before, after, parts=(), *, permutations: int = PERMUTATIONS, rng=0) -> Why:
     """Return shares as of `why`, of two policies and of other causes, as `Why`."""
-    values = [values_of(policy, type(before) is type(after)) for policy in (before, after)]
-    knobs = [name for name in values[0] if values[0][name] != values[1][name]]
+    causes_by_side = [values_of(policy, type(before) is type(after)) for policy in (before, after)]
+    knobs = [name for name in causes_by_side[0] if causes_by_side[0][name] != causes_by_side[1][name]]
     causes = (*parts, *knobs)
 
     @cache
@@ -231,16 +231,18 @@ def explain(probe: Callable, before, after, parts=(), *, permutations: int = PER
         if changed.issuperset(knobs):
             policy = after
         elif changed_knobs:
-            policy = mixed(before, values[0] | {name: values[1][name] for name in changed_knobs})
+            policy = mixed(before, causes_by_side[0] | {name: causes_by_side[1][name] for name in changed_knobs})
         return value(probe(frozenset(changed.intersection(parts))), policy)
 
     ends = [value_of((on,) * len(causes)) for on in (False, True)]
     shares, error = shapley(value_of, len(causes), permutations=permutations, rng=rng)
     texts = [("", "")] * len(parts)
-    texts += [(_word(values[0][name]), _word(values[1][name])) for name in knobs]
+    texts += [(_word(causes_by_side[0][name]), _word(causes_by_side[1][name])) for name in knobs]
     of_sliders = words_of(after)
-    words = {name: of_sliders[name] for name in knobs if name in of_sliders}
-    return Why(causes, tuple(texts), *ends, shares.reshape(-1, len(PARTS)), error, value.cache_info().misses, words)
+    slider_words = {name: of_sliders[name] for name in knobs if name in of_sliders}
+    return Why(
+        causes, tuple(texts), *ends, shares.reshape(-1, len(PARTS)), error, value.cache_info().misses, slider_words
+    )
 
 
 def _differ(part, of_other) -> bool:
@@ -251,11 +253,11 @@ def _differ(part, of_other) -> bool:
 def _word(value) -> str:
     """Value of a knob as a string of a few characters."""
     if isinstance(value, Policy):
-        text = value.name
+        knob_text = value.name
     else:
-        text = knob_word(value, 4)
-    if len(text) < 20:
-        return text
+        knob_text = knob_word(value, 4)
+    if len(knob_text) < 20:
+        return knob_text
     return "another"
 
 
@@ -309,17 +311,17 @@ def values_of(policy, alike: bool = True) -> dict:
     if not alike:
         return {"policy": policy}
     infos = knobs_of(policy)
-    values = {}
+    knob_values = {}
     for name, info in infos.items():
         value = info.value_of(policy)
         if info.kind == "floats":
             numbers = [*value, *[None] * info.knob.many]
-            values |= {f"{name}_{i + 1}": numbers[i] for i in range(info.knob.many)}
+            knob_values |= {f"{name}_{i + 1}": numbers[i] for i in range(info.knob.many)}
         else:
-            values[name] = value
+            knob_values[name] = value
     holders = {*infos, *(info.holder for info in infos.values())}
     learnt = {f.name: getattr(policy, f.name) for f in fields(policy) if f.name not in holders}
-    return values | learnt
+    return knob_values | learnt
 
 
 def words_of(policy) -> dict[str, str]:

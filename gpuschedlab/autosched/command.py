@@ -75,10 +75,10 @@ def tune(args) -> int:
     try:
         loops = _prepared(args, methods, progress)
         methods = loops.methods
-        rows = [loops.run(method) for method in methods]
+        method_rows = [loops.run(method) for method in methods]
         loops.play_promises()
-        for row in rows:
-            row |= loops.records_of(row["method"])
+        for method_row in method_rows:
+            method_row |= loops.records_of(method_row["method"])
     except KeyboardInterrupt:
         outcome = "no decision was taken."
         if _journals(args, methods):
@@ -95,28 +95,28 @@ def tune(args) -> int:
         if loops.twin:
             calibration = {"mechanisms": loops.twin.frame.to_dicts(), "choice": flips}
             calibration["misfits"] = [misfit._asdict() for misfit in loops.twin.misfits]
-        result = {"policy": policy.name, "objective": policy.goals[0], "methods": rows} | calibration
-        print(as_json(result | intake_of(loops.about)))
+        tuning_answer = {"policy": policy.name, "objective": policy.goals[0], "methods": method_rows} | calibration
+        print(as_json(tuning_answer | intake_of(loops.about)))
     else:
-        parts = [_table(rows, policy.goals[0], loops.base), *loops.outcome(), flips]
-        print("\n" + "\n".join(part for part in parts if part) + intake_line(loops.about))
+        tuning_lines = [_table(method_rows, policy.goals[0], loops.base), *loops.outcome(), flips]
+        print("\n" + "\n".join(tuning_line for tuning_line in tuning_lines if tuning_line) + intake_line(loops.about))
     return 0
 
 
 def _beginning(args) -> str:
     """Text of the first line: the policy, the trace and the methods."""
-    text = f"tuning {args.policy} on {args.on or args.trace}"
+    first_line = f"tuning {args.policy} on {args.on or args.trace}"
     if args.days:
-        text += f", {args.days * 24:g} h"
+        first_line += f", {args.days * 24:g} h"
     if args.load:
-        text += f", load {args.load:g}"
-    text += ","
+        first_line += f", load {args.load:g}"
+    first_line += ","
     cluster = args.cluster
     if not cluster and not args.on and args.trace in presets():
         cluster = CLUSTER
     if cluster:
-        text += f" cluster {cluster},"
-    return f"{text} seed {args.seed}: {', '.join(args.methods or COMPARED)}"
+        first_line += f" cluster {cluster},"
+    return f"{first_line} seed {args.seed}: {', '.join(args.methods or COMPARED)}"
 
 
 def _tune_site(args) -> int:
@@ -130,10 +130,10 @@ def _tune_site(args) -> int:
     with progress.phase("searching on the first half of the log", rounds, "settings") as advance:
         tuning = tune_site(Site(args.site), rounds, args.seed, advance, as_written=False)
     if args.json:
-        result = {"sentence": tuning.sentence, "rows": tuning.table.to_dicts()}
-        result |= {"interval": tuning.interval, "miss": tuning.miss}
-        result |= {"tried": tuning.tried, "changes": f"{tuning.back}"}
-        print(as_json(result))
+        site_answer = {"sentence": tuning.sentence, "rows": tuning.table.to_dicts()}
+        site_answer |= {"interval": tuning.interval, "miss": tuning.miss}
+        site_answer |= {"tried": tuning.tried, "changes": f"{tuning.back}"}
+        print(as_json(site_answer))
         return 0
     print(f"{wrapped(tuning.sentence)}\n\nmean wait (s)\n{laid_out(tuning.table)}")
     if tuning.changed:
@@ -220,7 +220,7 @@ def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
     return loops
 
 
-def _offered(asked: list[str] | None, twin) -> list[str]:
+def _offered(asked_methods: list[str] | None, twin) -> list[str]:
     """Return a list of the methods that are played: those asked for, or those of a trace such as this one.
 
     Raises
@@ -228,16 +228,16 @@ def _offered(asked: list[str] | None, twin) -> list[str]:
     EstimatorError
         A search on believed mechanisms is asked for, and the trace shows none to differ from.
     """
-    if asked is None:
+    if asked_methods is None:
         if twin is None:
             return list(COMPARED)
         return list(ON_A_LOG)
-    if BELIEVED in asked and twin is None:
+    if BELIEVED in asked_methods and twin is None:
         raise EstimatorError(
             f"--methods {BELIEVED}: found a trace that shows no mechanisms; expected a log with attempts, such as slurm:FILE of sacct -D. "
             "Here every method simulates the mechanisms as the options say: leave it out."
         )
-    return list(dict.fromkeys(asked))
+    return list(dict.fromkeys(asked_methods))
 
 
 def _twin(args, scenario, progress: Progress):
@@ -264,18 +264,18 @@ def _twin(args, scenario, progress: Progress):
     return calibrated
 
 
-def _table(rows: list[dict], objective: str, against: str) -> str:
+def _table(method_rows: list[dict], objective: str, against: str) -> str:
     """Return the table of the comparison with one of the methods as text: objectives, decisions, and their cost."""
-    base = next(row[objective] for row in rows if row["method"] == against)
+    base = next(method_row[objective] for method_row in method_rows if method_row["method"] == against)
     higher = objective in ("fair", "utilisation")
-    ratios = [_ratio(row[objective], base, higher) for row in rows]
-    columns = {"method": [row["method"] for row in rows]}
-    columns["average JCT (h)"] = [f"{row['jct'] / HOUR:.3f}" for row in rows]
-    columns["rho <= 1"] = [f"{row['fair']:.1%}" for row in rows]
+    ratios = [_ratio(method_row[objective], base, higher) for method_row in method_rows]
+    columns = {"method": [method_row["method"] for method_row in method_rows]}
+    columns["average JCT (h)"] = [f"{method_row['jct'] / HOUR:.3f}" for method_row in method_rows]
+    columns["rho <= 1"] = [f"{method_row['fair']:.1%}" for method_row in method_rows]
     columns[f"against {against}"] = [f"{ratio:.3f}x" for ratio in ratios]
     for name in ("decisions", "switches", "measured"):
-        columns[name] = [str(row[name]) for row in rows]
-    columns["s taken"] = [f"{row['seconds']:.1f}" for row in rows]
+        columns[name] = [str(method_row[name]) for method_row in method_rows]
+    columns["s taken"] = [f"{method_row['seconds']:.1f}" for method_row in method_rows]
     return grid([[name, *cells] for name, cells in columns.items()])
 
 

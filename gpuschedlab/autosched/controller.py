@@ -136,8 +136,8 @@ class Controller:
 
     def __repr__(self):
         switches = sum(decision.switched for decision in self.decisions)
-        counts = f"{len(self.decisions)} decisions, {switches} switches"
-        return f"Controller({self.simulation.policy.name} at {self.simulation.now / HOUR:g} h; {counts})"
+        decision_counts = f"{len(self.decisions)} decisions, {switches} switches"
+        return f"Controller({self.simulation.policy.name} at {self.simulation.now / HOUR:g} h; {decision_counts})"
 
     def steps(self, until: float) -> Iterator[Decision]:
         """Play on to an instant (s; inf: until nothing is left), yielding each decision as it is taken."""
@@ -174,12 +174,12 @@ class Controller:
         """Whether many more jobs came in the last `check` seconds than usual."""
         spans = np.arange(round(DAY / self.check) + 1)
         edges = instant - self.check * spans[::-1]
-        counts = np.diff(np.searchsorted(self.submit, edges, side="right"))
-        before = counts[:-1][edges[1:-1] > 0]
+        arrival_counts = np.diff(np.searchsorted(self.submit, edges, side="right"))
+        before = arrival_counts[:-1][edges[1:-1] > 0]
         if len(before) < 12:
             return False
         deviation = max(before.std(), 1.0)
-        return counts[-1] > before.mean() + self.burst * deviation
+        return arrival_counts[-1] > before.mean() + self.burst * deviation
 
     def decide(self, cause: str = "") -> Decision:
         """Forecast, tune, switch if the gain is above the threshold, and return the `Decision`.

@@ -105,21 +105,28 @@ class Decision:
         if not self.probes:
             return ""
         names = {axis.name: axis.words for axis in Space(self.before).axes}
-        rows = [row | {"cause": names.get(row["cause"], row["cause"])} for row in self.why.table.to_dicts()]
-        changes = [f"{row['cause']} {row['from']} -> {row['to']}" for row in rows]
-        old = self.why.before.sum() / HOUR
-        new = self.why.after.sum() / HOUR
+        knob_rows = [
+            knob_row | {"cause": names.get(knob_row["cause"], knob_row["cause"])}
+            for knob_row in self.why.table.to_dicts()
+        ]
+        changes = [f"{knob_row['cause']} {knob_row['from']} -> {knob_row['to']}" for knob_row in knob_rows]
+        hours_before = self.why.before.sum() / HOUR
+        hours_after = self.why.after.sum() / HOUR
         gain = f"{self.gain:.2f} times"
         low, high = self.interval
         if low == low:
             gain += f"; 90 %: {low:.2f} to {high:.2f}"
         futures = _counted(len(self.probes), "future")
-        sentence = f"{_counted(len(rows), 'knob')}: {', '.join(changes)}; average JCT {old:.2f} -> {new:.2f} h on {futures} ({gain})"
-        if len(rows) < 2:
+        average = f"average JCT {hours_before:.2f} -> {hours_after:.2f} h on {futures} ({gain})"
+        sentence = f"{_counted(len(knob_rows), 'knob')}: {', '.join(changes)}; {average}"
+        if len(knob_rows) < 2:
             return f"{sentence}."
-        if max(abs(row["share"]) for row in rows) > 2 * HOUR * abs(new - old):
+        if max(abs(knob_row["share"]) for knob_row in knob_rows) > 2 * HOUR * abs(hours_after - hours_before):
             return f"{sentence}: these knobs act only together, so that no part of it is the share of one."
-        shares = [f"{row['cause']} {_verb(row['share'])} {abs(row['share']) / HOUR:.3f} h" for row in rows]
+        shares = [
+            f"{knob_row['cause']} {_verb(knob_row['share'])} {abs(knob_row['share']) / HOUR:.3f} h"
+            for knob_row in knob_rows
+        ]
         return f"{sentence}: {', '.join(shares)}."
 
     def record(self) -> dict:
@@ -137,10 +144,10 @@ class Decision:
     @classmethod
     def of(cls, record: dict, space: Space) -> Self:
         """Decision from its record; without the trials."""
-        values = {name: value for name, value in record.items() if name not in ("knobs", "hints", "samples")}
+        decision_fields = {name: value for name, value in record.items() if name not in ("knobs", "hints", "samples")}
         policy = space.policy.with_knobs(**record["knobs"])
         hints = [space.policy.with_knobs(**knobs) for knobs in record["hints"]]
-        return cls(policy=policy, tuning=None, hints=tuple(hints), **values)
+        return cls(policy=policy, tuning=None, hints=tuple(hints), **decision_fields)
 
 
 def _counted(number: int, noun: str) -> str:

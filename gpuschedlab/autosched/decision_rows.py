@@ -64,11 +64,11 @@ class Rows:
 
     def _outcome(self, decision) -> str:
         """The changes of a switch, in words."""
-        old = self.knobs
-        new = {name: value for name, value in decision.policy.knobs.items() if name in old}
-        changed = [name for name in new if new[name] != old[name]]
-        changes = [f"{name} {_value(old[name])} -> {_value(new[name])}" for name in changed]
-        self.knobs = new
+        knobs_before = self.knobs
+        knobs_after = {name: value for name, value in decision.policy.knobs.items() if name in knobs_before}
+        changed = [name for name in knobs_after if knobs_after[name] != knobs_before[name]]
+        changes = [f"{name} {_value(knobs_before[name])} -> {_value(knobs_after[name])}" for name in changed]
+        self.knobs = knobs_after
         if decision.cause == "burst":
             return f"switched (burst of arrivals): {', '.join(changes)}"
         return f"switched: {', '.join(changes)}"
@@ -87,10 +87,10 @@ def _value(value) -> str:
 
 def _line(cells: dict, outcome: str) -> str:
     """Columns of text to the left, of numbers to the right."""
-    parts = []
+    decision_cells = []
     for name, width in WIDTHS.items():
         if name in ("method", "hours"):
-            parts.append(f"{cells[name]:<{width}}")
+            decision_cells.append(f"{cells[name]:<{width}}")
         else:
-            parts.append(f"{cells[name]:>{width}}")
-    return "  ".join([*parts, outcome])
+            decision_cells.append(f"{cells[name]:>{width}}")
+    return "  ".join([*decision_cells, outcome])

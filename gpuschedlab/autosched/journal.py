@@ -40,8 +40,8 @@ class Journal:
         with self._storing():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with whole(self.path) as part:
-                rows = [{"identity": self.identity}, *self.records]
-                part.write_text("".join(json.dumps(row) + "\n" for row in rows))
+                journal_rows = [{"identity": self.identity}, *self.records]
+                part.write_text("".join(json.dumps(journal_row) + "\n" for journal_row in journal_rows))
 
     def append(self, decision) -> None:
         """Keep a decision; it is on disk when this returns. RunError if it is no later than the last one that is kept."""
@@ -72,9 +72,11 @@ class Journal:
         names = sorted(self.identity.keys() | identity.keys())
         differing = [name for name in names if self.identity.get(name) != identity.get(name)]
         if differing:
-            values = [f"{name} {identity.get(name)!r} (now {self.identity.get(name)!r})" for name in differing]
+            differing_options = [
+                f"{name} {identity.get(name)!r} (now {self.identity.get(name)!r})" for name in differing
+            ]
             raise RunError(
-                f"{self.path}: found a journal of another loop: {', '.join(values)}. Use its options, or another file."
+                f"{self.path}: found a journal of another loop: {', '.join(differing_options)}. Use its options, or another file."
             )
         records = [_record(line) for line in lines]
         if records and records[-1] is None:

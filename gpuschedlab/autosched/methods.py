@@ -196,13 +196,13 @@ def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int =
 def score(simulation: Simulation) -> dict:
     """Return a dict of a finished schedule's scores: average JCT (s), share of jobs with rho <= 1, other goals of the policy."""
     simulation.advance(np.inf)
-    result = simulation.result()
+    finished_run = simulation.result()
     goals = simulation.policy.goals
-    jobs = result.jobs
+    jobs = finished_run.jobs
     spent = jct(jobs, True)
-    values = {"jct": float(spent.mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}
+    goal_scores = {"jct": float(spent.mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}
     if "p99" in goals:
-        values["p99"] = float(np.quantile(spent, 0.99))
+        goal_scores["p99"] = float(np.quantile(spent, 0.99))
     if "utilisation" in goals:
-        values["utilisation"] = utilisation(result)
-    return values
+        goal_scores["utilisation"] = utilisation(finished_run)
+    return goal_scores

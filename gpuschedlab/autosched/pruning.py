@@ -19,21 +19,24 @@ def changed(before, after) -> list[str]:
 
     Places of a knob of many numbers are knobs of their own.
     """
-    old = values_of(before)
-    new = values_of(after)
-    return [name for name in old if old[name] != new[name]]
+    knobs_before = values_of(before)
+    knobs_after = values_of(after)
+    return [name for name in knobs_before if knobs_before[name] != knobs_after[name]]
 
 
 def smallest(before, after, gain: Callable, room: float):
     """Policy that makes the fewest of the changes from one to another within `room` (log) of their whole `gain` (log)."""
-    old = values_of(before)
-    new = values_of(after)
+    knobs_before = values_of(before)
+    knobs_after = values_of(after)
     names = changed(before, after)
     gain_of_all = gain(after)
     for size in range(1, min(len(names), 1 + MOST)):
-        parts = itertools.combinations(names, size)
-        tried = [(part, mixed(before, old | {name: new[name] for name in part})) for part in parts]
-        least, _, policy = min((-gain(policy), part, policy) for part, policy in tried)
+        changed_knobs = itertools.combinations(names, size)
+        tried = [
+            (knob_subset, mixed(before, knobs_before | {name: knobs_after[name] for name in knob_subset}))
+            for knob_subset in changed_knobs
+        ]
+        least, _, policy = min((-gain(policy), knob_subset, policy) for knob_subset, policy in tried)
         if -least >= gain_of_all - room:
             return policy
     return after

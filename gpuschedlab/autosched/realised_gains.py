@@ -39,16 +39,21 @@ class Promise:
 
     def record(self) -> dict:
         """Return a dict of plain values; None if a number is not known."""
-        values = {"at": self.at, "announced": self.announced, "announced_low": self.low, "announced_high": self.high}
+        promise_fields = {
+            "at": self.at,
+            "announced": self.announced,
+            "announced_low": self.low,
+            "announced_high": self.high,
+        }
         if self.realised is not None:
             ratio = self.realised
-            values |= {
+            promise_fields |= {
                 "realised": ratio.ratio,
                 "realised_low": ratio.low,
                 "realised_high": ratio.high,
                 "verdict": ratio.verdict,
             }
-        return without_nan(values)
+        return without_nan(promise_fields)
 
 
 def without_nan(values: dict) -> dict:
@@ -66,7 +71,7 @@ def promises_table(promises: list[Promise], goal: str) -> str:
     if goal != "jct":
         of_goal = f" ({goal})"
     head = ["method", "switch at (h)", f"announced{of_goal}", "90 %", "realised", "95 %"]
-    rows = []
+    promise_rows = []
     for promise in promises:
         cells = ["not played again", ""]
         if promise.realised is not None:
@@ -74,10 +79,10 @@ def promises_table(promises: list[Promise], goal: str) -> str:
         spread = "one future"
         if promise.low == promise.low:
             spread = f"{promise.low:.2f} to {promise.high:.2f}"
-        rows.append([promise.method, f"{promise.at / HOUR:.1f}", f"{promise.announced:.2f}x", spread, *cells])
-    columns = list(zip(head, *rows, strict=True))
-    text = grid([list(column) for column in columns])
-    return f"{text}\n{_in_short(promises)}"
+        promise_rows.append([promise.method, f"{promise.at / HOUR:.1f}", f"{promise.announced:.2f}x", spread, *cells])
+    columns = list(zip(head, *promise_rows, strict=True))
+    promise_grid = grid([list(column) for column in columns])
+    return f"{promise_grid}\n{_in_short(promises)}"
 
 
 def _in_short(promises: list[Promise]) -> str:
@@ -143,8 +148,10 @@ def fastest(speeds: Speeds | None) -> float:
         return 1.0
     if not speeds.relative.all():
         return math.inf
-    tables = [table for table in (speeds.rate, speeds.merged, speeds.transfer) if table is not None]
-    most = [float(np.nanmax(table)) for table in tables if np.isfinite(table).any()]
+    speed_tables = [
+        speed_table for speed_table in (speeds.rate, speeds.merged, speeds.transfer) if speed_table is not None
+    ]
+    most = [float(np.nanmax(speed_table)) for speed_table in speed_tables if np.isfinite(speed_table).any()]
     return max(1.0, *most)
 
 

@@ -150,9 +150,9 @@ class Loops:
         if method == base:
             return record
         gain = gain_of_loop(self.runs[base], self.runs[method])
-        values = without_nan({"ratio": gain.ratio, "low": gain.low, "high": gain.high})
-        values |= {"jobs": gain.jobs, "verdict": gain.verdict}
-        return record | {f"against {base}": values}
+        gain_record = without_nan({"ratio": gain.ratio, "low": gain.low, "high": gain.high})
+        gain_record |= {"jobs": gain.jobs, "verdict": gain.verdict}
+        return record | {f"against {base}": gain_record}
 
     def outcome(self) -> list[str]:
         """Return a list of lines below the table: the whole gain of each method over `base`, and each switch."""
@@ -176,16 +176,16 @@ class Loops:
             self.progress.say("\n" + header())
             self._headed = True
         tuned = {k: v for k, v in simulation.policy.knobs.items() if k in self.space.names}
-        rows = Rows(method, tuned)
+        decision_rows = Rows(method, tuned)
         with self.progress.phase(method, self.end / HOUR, "h", announced=False) as advance:
             for decision in loop.steps(self.end):
-                for row in rows.add(decision):
-                    self.progress.say(row)
+                for decision_line in decision_rows.add(decision):
+                    self.progress.say(decision_line)
                 if decision.switched:
                     self.progress.say(f"  {decision.sentence}")
                 advance(decision.now / HOUR)
-        for row in rows.rest():
-            self.progress.say(row)
+        for decision_line in decision_rows.rest():
+            self.progress.say(decision_line)
         return loop.decisions
 
     def _attached(self, method: str, simulation):

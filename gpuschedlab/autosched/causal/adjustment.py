@@ -82,11 +82,11 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
     fit = regressed(x, a, y, settings)
     n = len(y)
     means = np.append(fit.mean, fit.mean[-1] - fit.mean[0])
-    parts = np.column_stack([fit.parts, fit.parts[:, -1] - fit.parts[:, 0]])
+    influences = np.column_stack([fit.parts, fit.parts[:, -1] - fit.parts[:, 0]])
     halves = np.full(len(means), np.nan)
     if n >= LEAST and fit.free >= FREE:
-        halves = _halves(parts, fit.free)
-    strength = _strength(parts[:, -1], means[-1], fit.free)
+        halves = _halves(influences, fit.free)
+    strength = _strength(influences[:, -1], means[-1], fit.free)
     residual = fit.residual
     if residual.var() <= ROUNDING * y.var():
         residual = 0 * residual
@@ -123,48 +123,48 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
     def design(setting):
         return np.hstack([smooth(setting), more.at(setting)])
 
-    rows = design(a)
-    scale = np.maximum(np.abs(rows).max(axis=0), 1e-12)
-    rows = rows / scale
-    inverse = np.linalg.pinv(rows.T @ rows, hermitian=True)
-    beta = inverse @ (rows.T @ y)
-    residual = y - rows @ beta
-    leverage = np.einsum("ij,jk,ik->i", rows, inverse, rows)
+    design_rows = design(a)
+    scale = np.maximum(np.abs(design_rows).max(axis=0), 1e-12)
+    design_rows = design_rows / scale
+    inverse = np.linalg.pinv(design_rows.T @ design_rows, hermitian=True)
+    beta = inverse @ (design_rows.T @ y)
+    residual = y - design_rows @ beta
+    leverage = np.einsum("ij,jk,ik->i", design_rows, inverse, design_rows)
     spared = residual / np.maximum(1 - leverage, 0.1) * n
     means = []
-    parts = []
+    influences = []
     for setting in settings:
         asked_rows = design(np.full(n, setting)) / scale
         middle = asked_rows.mean(axis=0)
         mean = middle @ beta
         means.append(mean)
-        parts.append(rows @ (inverse @ middle) * spared + asked_rows @ beta - mean)
+        influences.append(design_rows @ (inverse @ middle) * spared + asked_rows @ beta - mean)
     predicted = terms @ np.linalg.lstsq(terms, a, rcond=None)[0]
     if np.isfinite(more.steps).any():  # steps lie where they fit best: rows near a setting say what they miss there
         for number, setting in enumerate(settings):
             weights = near_weights(a, predicted, setting)
             means[number] += weights @ residual
-            parts[number] = parts[number] + weights * spared
-    return Regressed(np.array(means), np.column_stack(parts), residual, n - rows.shape[1], predicted, x)
+            influences[number] = influences[number] + weights * spared
+    return Regressed(np.array(means), np.column_stack(influences), residual, n - design_rows.shape[1], predicted, x)
 
 
 def _setting(a: np.ndarray):
     """Function of a setting (n,): its terms (n, t), by the values (n,) that were seen."""
-    values = np.unique(a)
-    if len(values) > FEW:
+    seen_settings = np.unique(a)
+    if len(seen_settings) > FEW:
         return lambda b: spline(b, a)
-    return lambda b: (b[:, None] == values[1:]).astype(float)
+    return lambda b: (b[:, None] == seen_settings[1:]).astype(float)
 
 
-def _halves(parts: np.ndarray, free: int) -> np.ndarray:
+def _halves(influences: np.ndarray, free: int) -> np.ndarray:
     """Half (q,) of the intervals of sums of parts (n, q) of neighbours that move together."""
-    n = len(parts)
-    reach = int(np.ceil(len(parts) ** (1 / 3)))
-    variance = (parts**2).mean(axis=0)
+    n = len(influences)
+    reach = int(np.ceil(len(influences) ** (1 / 3)))
+    variance = (influences**2).mean(axis=0)
     with_neighbours = variance
     for lag in range(1, reach + 1):
         weight = 2 * (1 - lag / (reach + 1))
-        products = (parts[lag:] * parts[:-lag]).sum(axis=0)
+        products = (influences[lag:] * influences[:-lag]).sum(axis=0)
         with_neighbours = with_neighbours + weight * products / n
     freedom = max(2.0, min(free, n / (2 * reach)))
     student = stats.t.ppf((1 + LEVEL) / 2, freedom)
@@ -179,20 +179,20 @@ def _strength(part: np.ndarray, effect: float, free: int) -> float:
     return float(2 / (1 + np.sqrt(1 + ratio)))  # (sqrt(f^4 + 4 f^2) - f^2) / 2, also if f is great
 
 
-def _refusal(shown, x, a, settings, residual) -> str:
+def _refusal(predicted_setting, x, a, settings, residual) -> str:
     """Say in words why rows cannot say: no overlap, or the model does not fit; "" if they can."""
-    spare = (a - shown).var() / max(a.var(), 1e-12)
+    spare = (a - predicted_setting).var() / max(a.var(), 1e-12)
     if spare < SPARE:
         return f"what is held fixed leaves {spare:.1%} of its variance"
     if len(np.unique(a)) <= FEW:
-        borders = np.quantile(shown, (0.25, 0.5, 0.75))
-        quarter = np.searchsorted(borders, shown - 1e-9)
+        borders = np.quantile(predicted_setting, (0.25, 0.5, 0.75))
+        quarter = np.searchsorted(borders, predicted_setting - 1e-9)
         sizes = np.bincount(quarter, minlength=4)
         for setting in (settings[0], settings[-1]):
-            counts = np.bincount(quarter[a == setting], minlength=4)
-            thin = (counts < np.maximum(FEWEST, THIN * sizes)) & (sizes > 0)
+            rows_by_quarter = np.bincount(quarter[a == setting], minlength=4)
+            thin = (rows_by_quarter < np.maximum(FEWEST, THIN * sizes)) & (sizes > 0)
             if thin.any():
-                return f"{counts[thin].min()} rows have {setting:g} in a quarter of what is held fixed"
+                return f"{rows_by_quarter[thin].min()} rows have {setting:g} in a quarter of what is held fixed"
     if not residual.any():
         return ""
     misfit = _misfit(np.column_stack([x, a]), residual)
@@ -201,7 +201,7 @@ def _refusal(shown, x, a, settings, residual) -> str:
     return ""
 
 
-def _misfit(table: np.ndarray, residual: np.ndarray) -> float:
+def _misfit(held_columns: np.ndarray, residual: np.ndarray) -> float:
     """Share of residuals (n,) that trees on a table (n, p) explain in stretches held out."""
     xgboost = need("xgboost", "effects from rows")
     folds = np.arange(len(residual)) * 4 // len(residual)
@@ -209,9 +209,9 @@ def _misfit(table: np.ndarray, residual: np.ndarray) -> float:
     options = {"max_depth": 3, "min_child_weight": 10, "eta": 0.1, "nthread": 1, "max_bin": 32}
     for fold in range(4):
         inside = folds == fold
-        learnt_from = xgboost.DMatrix(table[~inside], residual[~inside], nthread=1)
+        learnt_from = xgboost.DMatrix(held_columns[~inside], residual[~inside], nthread=1)
         booster = xgboost.train(options, learnt_from, 20)
-        away[inside] -= booster.inplace_predict(table[inside])
+        away[inside] -= booster.inplace_predict(held_columns[inside])
     return float(1 - (away**2).mean() / (residual**2).mean())
 
 

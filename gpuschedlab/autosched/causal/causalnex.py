@@ -99,7 +99,7 @@ def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float
     holds just for acyclic `W`. Columns are best scaled alike: edges with an absolute weight below the threshold, in units of effect
     per cause, are left out. Every column is a node, also without edges.
     """
-    parts = load()
+    causalnex = load()
     pandas = need("pandas")
     for column in frame:
         if not column.dtype.is_numeric() or not column.cast(pl.Float64).is_finite().fill_null(False).all():
@@ -107,12 +107,12 @@ def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float
                 f"learn_structure: column {column.name!r} is {column.dtype} or holds values that are not finite; "
                 "expected finite numbers. Encode categories as numbers and drop missing rows first."
             )
-    data = pandas.DataFrame({column.name: column.cast(pl.Float64).to_numpy() for column in frame})
+    sample_frame = pandas.DataFrame({column.name: column.cast(pl.Float64).to_numpy() for column in frame})
     # Thousands of tiny matrix products: threads gain nothing, and on a busy machine wait for each other.
     with need("threadpoolctl").threadpool_limits(1):
         if lasso is None:
-            return parts.from_pandas(data, w_threshold=threshold, **tabu)
-        return parts.from_pandas_lasso(data, lasso, w_threshold=threshold, **tabu)
+            return causalnex.from_pandas(sample_frame, w_threshold=threshold, **tabu)
+        return causalnex.from_pandas_lasso(sample_frame, lasso, w_threshold=threshold, **tabu)
 
 
 def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
@@ -121,7 +121,7 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
     Prior "K2" adds one imaginary row to each state under each combination of its causes, so that a combination never seen is
     uniform; None takes the shares as they are.
     """
-    parts = load()
+    causalnex = load()
     pandas = need("pandas")
     pairs = [(str(a), str(b)) for a, b in getattr(edges, "edges", edges)]
     names = sorted({name for pair in pairs for name in pair})
@@ -135,16 +135,16 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
             f"({', '.join(frame.columns)}) with names of letters, digits and underscores."
         )
     try:
-        network = parts.BayesianNetwork(parts.StructureModel(pairs))
+        network = causalnex.BayesianNetwork(causalnex.StructureModel(pairs))
     except ValueError as error:
         raise EstimatorError(
             f"fit_network: {error} Expected one connected graph without cycles; fit each piece by itself."
         ) from error
-    data = pandas.DataFrame({name: frame[name].to_list() for name in names})
+    state_frame = pandas.DataFrame({name: frame[name].to_list() for name in names})
     method = "BayesianEstimator"
     if prior is None:
         method = "MaximumLikelihoodEstimator"
-    return network.fit_node_states(data).fit_cpds(data, method=method, bayes_prior=prior)
+    return network.fit_node_states(state_frame).fit_cpds(state_frame, method=method, bayes_prior=prior)
 
 
 def do_query(network, interventions: dict, observed: dict | None = None) -> dict[str, dict]:

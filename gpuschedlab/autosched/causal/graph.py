@@ -118,8 +118,8 @@ class CausalGraph:
         return ordered
 
     def _repr_html_(self):
-        rows = "".join(f"<tr><td>{escape(a)}</td><td>&rarr; {escape(b)}</td></tr>" for a, b in self.edges)
-        return f"<table><tr><th>cause</th><th>effect</th></tr>{rows}</table>"
+        edge_rows = "".join(f"<tr><td>{escape(a)}</td><td>&rarr; {escape(b)}</td></tr>" for a, b in self.edges)
+        return f"<table><tr><th>cause</th><th>effect</th></tr>{edge_rows}</table>"
 
 
 def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str, mend: str = "") -> None:
@@ -179,11 +179,11 @@ def confidence(
     segments = np.arange(samples.height)
     if "segment" in samples.columns:
         segments = samples["segment"].to_numpy()
-    parts = [np.flatnonzero(segments == segment) for segment in np.unique(segments)]
+    segment_rows = [np.flatnonzero(segments == segment) for segment in np.unique(segments)]
     for _ in range(times):
-        drawn = rng.integers(len(parts), size=len(parts))
-        rows = np.concatenate([parts[i] for i in drawn])
-        again = learn_graph(samples[rows], layers, **options).edges
+        drawn = rng.integers(len(segment_rows), size=len(segment_rows))
+        drawn_rows = np.concatenate([segment_rows[i] for i in drawn])
+        again = learn_graph(samples[drawn_rows], layers, **options).edges
         shares = {edge: share + (edge in again) / times for edge, share in shares.items()}
     return shares
 
@@ -304,8 +304,8 @@ def _shaped(knob: np.ndarray, target: np.ndarray, bins: int = 8) -> np.ndarray:
     borders = np.unique(np.quantile(knob, np.arange(1, bins) / bins))
     cell = np.searchsorted(borders, knob, side="right")
     cell += bins * (np.arange(len(knob)) % 2)
-    counts = np.bincount(cell, minlength=2 * bins)
-    mean = np.bincount(cell, target, 2 * bins) / np.maximum(counts, 1)
+    rows_in_bin = np.bincount(cell, minlength=2 * bins)
+    mean = np.bincount(cell, target, 2 * bins) / np.maximum(rows_in_bin, 1)
     return mean[(cell + bins) % (2 * bins)]
 
 
@@ -316,25 +316,25 @@ def _normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarra
     target = rankdata(samples[layers.objectives[0]].to_numpy())
     scores = {}
     for name in layers.names:
-        values = samples[name].to_numpy().astype(float)
+        variable_values = samples[name].to_numpy().astype(float)
         if layers.levels.get(name, 0) > 2:
-            _, codes = np.unique(values, return_inverse=True)
+            _, codes = np.unique(variable_values, return_inverse=True)
             means = np.bincount(codes, target) / np.bincount(codes)
-            values = means[codes]
-        shares = (rankdata(values) - 0.5) / len(values)
+            variable_values = means[codes]
+        shares = (rankdata(variable_values) - 0.5) / len(variable_values)
         scores[name] = norm.ppf(shares)
     return scores
 
 
-def _fci(data: np.ndarray, names: list[str], forbidden, alpha: float, depth: int) -> np.ndarray:
+def _fci(normal_scores: np.ndarray, names: list[str], forbidden, alpha: float, depth: int) -> np.ndarray:
     """Adjacency (v, v) of the partial ancestral graph, in causal-learn's marks."""
     search = need("causallearn.search.ConstraintBased.FCI", "causal graphs")
     knowledge = need("causallearn.utils.PCUtils.BackgroundKnowledge", "causal graphs").BackgroundKnowledge()
     nodes = {n: need("causallearn.graph.GraphNode", "causal graphs").GraphNode(n) for n in names}
     for a, b in forbidden:
         knowledge.add_forbidden_by_node(nodes[a], nodes[b])
-    noise = np.random.default_rng(0).standard_normal(data.shape)
-    data = data + 1e-6 * noise  # exact copies make the tests singular
+    noise = np.random.default_rng(0).standard_normal(normal_scores.shape)
+    normal_scores = normal_scores + 1e-6 * noise  # exact copies make the tests singular
     options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": names}
     with contextlib.redirect_stdout(io.StringIO()):
-        return search.fci(data, "fisherz", alpha, **options)[0].graph
+        return search.fci(normal_scores, "fisherz", alpha, **options)[0].graph

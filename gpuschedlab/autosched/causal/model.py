@@ -66,17 +66,17 @@ class Answer(Prediction):
         return self.tested.word
 
     def __repr__(self) -> str:
-        values = [float(np.ravel(part)[0]) for part in self]
-        mean, low, high = values
-        text = f"{mean:.4g}, 80 % of cases {low:.4g} to {high:.4g}"
+        answer_numbers = [float(np.ravel(part)[0]) for part in self]
+        mean, low, high = answer_numbers
+        answer_text = f"{mean:.4g}, 80 % of cases {low:.4g} to {high:.4g}"
         if self.test is None:
-            return f"Answer({text})"
+            return f"Answer({answer_text})"
         low, high = self.interval
         if not math.isnan(low):
-            text += f"; mean, 95 %: {low:.4g} to {high:.4g}"
+            answer_text += f"; mean, 95 %: {low:.4g} to {high:.4g}"
         if self.word:
-            text += f"; {self.word}"
-        return f"Answer({text})"
+            answer_text += f"; {self.word}"
+        return f"Answer({answer_text})"
 
 
 class Effect(NamedTuple):
@@ -153,16 +153,16 @@ class CausalModel(Regressor, Parameters):
 
         After every `batch` of them, however many come at a time, the model is fitted again; below 1 that is a part of its rows.
         """
-        new = np.column_stack([np.asarray(samples[n], float) for n in self.graph.layers.names])
-        while len(new):
+        new_rows = np.column_stack([np.asarray(samples[n], float) for n in self.graph.layers.names])
+        while len(new_rows):
             due = batch
             if batch < 1:
                 due = batch * (len(self.rows) - self.fresh)
             due = max(1, int(due))
-            rows, new = np.split(new, [due - self.fresh])
-            self.rows = np.concatenate([self.rows, rows])
-            self.fresh = self.fresh + len(rows)
-            self.core.update(rows)
+            sample_rows, new_rows = np.split(new_rows, [due - self.fresh])
+            self.rows = np.concatenate([self.rows, sample_rows])
+            self.fresh = self.fresh + len(sample_rows)
+            self.core.update(sample_rows)
             if self.fresh >= due:
                 self._learn()
         return self
@@ -279,17 +279,17 @@ class CausalModel(Regressor, Parameters):
     def _usual(self, cause: str, value: float) -> float | None:
         """The usual value of a variable, other than one that is set; None if it had no other, or never was near that one."""
         names = self.graph.layers.names
-        rows = self.rows[:, names.index(cause)]
-        values, counts = np.unique(rows, return_counts=True)
-        if len(values) > FEW:
-            if values[0] <= value <= values[-1]:
-                return float(np.median(rows))
+        cause_column = self.rows[:, names.index(cause)]
+        cause_values, value_counts = np.unique(cause_column, return_counts=True)
+        if len(cause_values) > FEW:
+            if cause_values[0] <= value <= cause_values[-1]:
+                return float(np.median(cause_column))
             return None
-        if value not in values or len(values) < 2:
+        if value not in cause_values or len(cause_values) < 2:
             return None
-        is_another = values != value
-        most_frequent = counts[is_another].argmax()
-        return float(values[is_another][most_frequent])
+        is_another = cause_values != value
+        most_frequent = value_counts[is_another].argmax()
+        return float(cause_values[is_another][most_frequent])
 
     def _adjusted(self, columns, cause: str, goal: str, settings: tuple[float, float]) -> Adjusted:
         """Return the effect of two settings of a cause on a goal, by adjustment for columns, as `Adjusted`."""
@@ -316,14 +316,14 @@ class CausalModel(Regressor, Parameters):
         self._check("effect", (cause, goal), names)
         who = f"CausalModel.effect of {cause} on {goal}"
         held_fixed = identify(self.graph, cause, goal, names)
-        values = np.unique(self.rows[:, names.index(cause)])
-        if len(values) <= FEW:
-            were_seen = {low, high} <= {*values}
+        cause_values = np.unique(self.rows[:, names.index(cause)])
+        if len(cause_values) <= FEW:
+            were_seen = {low, high} <= {*cause_values}
         else:
-            were_seen = values[0] <= min(low, high) and max(low, high) <= values[-1]
+            were_seen = cause_values[0] <= min(low, high) and max(low, high) <= cause_values[-1]
         if not were_seen:
             raise EstimatorError(
-                f"{who}: found {low:g} and {high:g}; expected values that were seen, {values[0]:g} to {values[-1]:g}."
+                f"{who}: found {low:g} and {high:g}; expected values that were seen, {cause_values[0]:g} to {cause_values[-1]:g}."
             )
         adjustment = self._adjusted(held_fixed, cause, goal, (low, high))
         if adjustment.refusal:

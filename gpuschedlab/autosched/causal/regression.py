@@ -40,9 +40,9 @@ class Boosted:
         self.goal = self.column[goal]
         if len(rows) == offline:
             missed = []
-            for out, inside in self._folds():
+            for held_out, inside in self._folds():
                 self.fitted = {(n, False): self._regression(n, inside) for n in self.needed}
-                missed.append(rows[out, self.goal] - self._predicted(rows[out]))
+                missed.append(rows[held_out, self.goal] - self._predicted(rows[held_out]))
             self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
         self.fitted = {}
 
@@ -57,56 +57,56 @@ class Boosted:
 
     def _folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return a list of pairs by fold: numbers of the rows held out, and of the rows kept."""
-        every = np.arange(len(self.rows))
-        return [(out, np.delete(every, out)) for out in np.array_split(every, FOLDS)]
+        all_rows = np.arange(len(self.rows))
+        return [(held_out, np.delete(all_rows, held_out)) for held_out in np.array_split(all_rows, FOLDS)]
 
-    def _regression(self, name: str, kept: np.ndarray, line: bool = False) -> tuple:
+    def _regression(self, name: str, training_rows: np.ndarray, line: bool = False) -> tuple:
         """Return a tuple: trees of a variable from the rows kept, columns of its causes, and a linear term (None: without).
 
         Without causes its mean, and none.
         """
         xgboost = need("xgboost", "the causal model's boosted backend")
-        y = self.rows[kept, self.column[name]]
+        y = self.rows[training_rows, self.column[name]]
         causes = [self.column[c] for c in self.graph.causes(name)]
         if not causes:
             return y.mean(), causes, None
         term = None
         if line:
-            term = self._line(causes, kept, y)
-            y = y - term(self.rows[kept])
+            term = self._line(causes, training_rows, y)
+            y = y - term(self.rows[training_rows])
         options = {"max_depth": 6, "min_child_weight": min(12.0, len(y) / 25), "eta": 0.25, "subsample": 0.8}
         options |= {"max_bin": 32, "lambda": 2.0, "seed": self.rng, "nthread": 1}
         if line:  # what a line leaves is little: deep trees would follow the noise
             options |= {"max_depth": 2, "eta": 0.15}
-        table = self.rows[np.ix_(kept, causes)]
-        data = xgboost.DMatrix(table, y, weight=self.weight[kept], nthread=1)
-        booster = xgboost.Booster(options, [data])
+        cause_columns = self.rows[np.ix_(training_rows, causes)]
+        training_matrix = xgboost.DMatrix(cause_columns, y, weight=self.weight[training_rows], nthread=1)
+        booster = xgboost.Booster(options, [training_matrix])
         for tree in range(self.trees):  # `xgboost.train` does this, and more that takes time
-            booster.update(data, tree)
+            booster.update(training_matrix, tree)
         return booster, causes, term
 
-    def _line(self, causes: list[int], kept: np.ndarray, y: np.ndarray):
+    def _line(self, causes: list[int], training_rows: np.ndarray, y: np.ndarray):
         """Function of a table (n, v): a variable (n,) by least squares on its causes, heavy tails as logarithms."""
         calm = [calmed(self.rows[:, cause]) for cause in causes]
-        weight = np.sqrt(self.weight[kept])
+        weight = np.sqrt(self.weight[training_rows])
 
-        def design(table):
-            columns = [f(table[:, cause]) for f, cause in zip(calm, causes)]
-            return np.column_stack([np.ones(len(table)), *columns])
+        def design(sample_rows):
+            columns = [f(sample_rows[:, cause]) for f, cause in zip(calm, causes)]
+            return np.column_stack([np.ones(len(sample_rows)), *columns])
 
-        weighted = design(self.rows[kept]) * weight[:, None]
+        weighted = design(self.rows[training_rows]) * weight[:, None]
         beta = np.linalg.lstsq(weighted, y * weight, rcond=None)[0]
-        return lambda table: design(table) @ beta
+        return lambda sample_rows: design(sample_rows) @ beta
 
-    def _mean(self, table: np.ndarray, fitted: tuple) -> np.ndarray | float:
+    def _mean(self, sample_rows: np.ndarray, fitted: tuple) -> np.ndarray | float:
         """Mean (n,) of a variable, given its causes in a table (n, v)."""
         trees, causes, line = fitted
         if not causes:
             return trees
-        mean = trees.inplace_predict(table[:, causes])
+        mean = trees.inplace_predict(sample_rows[:, causes])
         if line is None:
             return mean
-        return mean + line(table)
+        return mean + line(sample_rows)
 
     def _noise(self, name: str, mean: np.ndarray, rng) -> np.ndarray:
         """Residuals (n,) drawn for means (n,) of a variable: of held-out rows whose means are near.
@@ -130,20 +130,20 @@ class Boosted:
         """Means and residuals (2, n) of a variable in rows that were held out, in ascending order of the means."""
         y = self.rows[:, self.column[name]]
         means = np.empty(len(self.rows))
-        for out, inside in self._folds():
-            means[out] = self._mean(self.rows[out], self._regression(name, inside, line=True))
+        for held_out, inside in self._folds():
+            means[held_out] = self._mean(self.rows[held_out], self._regression(name, inside, line=True))
         order = np.argsort(means, kind="stable")
         return np.stack([means, y - means])[:, order]
 
     def _predicted(self, u: np.ndarray) -> np.ndarray:
         """Mean (n,) of the first objective, from the values in the first columns."""
-        table = np.full((len(u), len(self.column)), np.nan)
+        variable_table = np.full((len(u), len(self.column)), np.nan)
         inputs = self.graph.layers.given
-        table[:, : len(inputs)] = u[:, : len(inputs)]
+        variable_table[:, : len(inputs)] = u[:, : len(inputs)]
         for name in self.needed:
             if name not in inputs:
-                table[:, self.column[name]] = self._mean(table, self._fit(name))
-        return table[:, self.goal]
+                variable_table[:, self.column[name]] = self._mean(variable_table, self._fit(name))
+        return variable_table[:, self.goal]
 
     def predict(self, u: np.ndarray) -> np.ndarray:
         """Mean and spread (3, n) of the first objective."""
@@ -154,27 +154,27 @@ class Boosted:
     def do(self, interventions: dict[str, float], given: dict | None = None, draws: int = 4000) -> dict[str, tuple]:
         """Return a dict of tuples (mean, 10 % and 90 % point) per variable, some set from outside, in rows near given values."""
         rng = np.random.default_rng(self.rng)
-        rows = self.rows
+        near_rows = self.rows
         for name, value in (given or {}).items():
-            away = np.abs(rows[:, self.column[name]] - value)
+            away = np.abs(near_rows[:, self.column[name]] - value)
             nearest = np.sort(away)[: max(LEAST, len(away) // NEAR)]
-            rows = rows[away <= nearest[-1]]
+            near_rows = near_rows[away <= nearest[-1]]
         # Roots together: knobs that follow the load still do.
-        table = rows[rng.integers(len(rows), size=draws)]
-        values = {}
+        drawn_rows = near_rows[rng.integers(len(near_rows), size=draws)]
+        drawn_values = {}
         for name in self.order:
             i = self.column[name]
             regression = self._fit(name, line=True)
             causes = regression[1]
             if causes:  # drawn also for what is set: what-ifs of the same variable at other values compare alike
-                mean = self._mean(table, regression)
-                table[:, i] = mean + self._noise(name, mean, rng)
+                mean = self._mean(drawn_rows, regression)
+                drawn_rows[:, i] = mean + self._noise(name, mean, rng)
             if name in interventions:
-                table[:, i] = interventions[name]
-            values[name] = table[:, i].copy()
+                drawn_rows[:, i] = interventions[name]
+            drawn_values[name] = drawn_rows[:, i].copy()
             if name not in interventions and causes:  # trees cut at values seen: to them, .99 of a flag would be 0
-                table[:, i] = _nearest_seen(table[:, i], self.rows[:, i])
-        return {name: (x.mean(), *np.quantile(x, [0.1, 0.9])) for name, x in values.items()}
+                drawn_rows[:, i] = _nearest_seen(drawn_rows[:, i], self.rows[:, i])
+        return {name: (x.mean(), *np.quantile(x, [0.1, 0.9])) for name, x in drawn_values.items()}
 
     def carried(self, name: str, values: np.ndarray) -> np.ndarray:
         """Mean (k,) of the first objective when a variable is set to each value, each row's own residuals carried down the graph.
@@ -189,17 +189,17 @@ class Boosted:
                 fitted[variable] = self._fit(variable, line=True)
                 mean = self._mean(self.rows, fitted[variable])
                 residuals[variable] = self.rows[:, self.column[variable]] - mean
-        table = np.tile(self.rows, (len(values), 1))
-        table[:, set_column] = np.repeat(values, len(self.rows))
+        set_rows = np.tile(self.rows, (len(values), 1))
+        set_rows[:, set_column] = np.repeat(values, len(self.rows))
         for variable, equation in fitted.items():
-            mean = self._mean(table, equation)
-            table[:, self.column[variable]] = mean + np.tile(residuals[variable], len(values))
-        of_values = table[:, self.goal].reshape(len(values), -1)
+            mean = self._mean(set_rows, equation)
+            set_rows[:, self.column[variable]] = mean + np.tile(residuals[variable], len(values))
+        of_values = set_rows[:, self.goal].reshape(len(values), -1)
         return of_values.mean(axis=1)
 
 
-def _nearest_seen(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _nearest_seen(drawn_column: np.ndarray, seen_column: np.ndarray) -> np.ndarray:
     """Value in the rows that is the nearest to each of some values (n,)."""
-    in_rows = np.unique(rows)
+    in_rows = np.unique(seen_column)
     middle = (in_rows[1:] + in_rows[:-1]) / 2
-    return in_rows[np.searchsorted(middle, values)]
+    return in_rows[np.searchsorted(middle, drawn_column)]

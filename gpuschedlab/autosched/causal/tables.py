@@ -51,9 +51,9 @@ class CausalNexNetwork:
         self.graph = graph
         self.causes = {n: graph.causes(n) for n in graph.order()}
         self.cuts = {}
-        for name, values in self._named(rows).items():
+        for name, variable_column in self._named(rows).items():
             bins = self.bins[graph.layers.tier(name)]
-            self.cuts[name] = cuts(values, bins)
+            self.cuts[name] = cuts(variable_column, bins)
         self.size = {n: len(cut) + 1 for n, cut in self.cuts.items()}
         self._count(rows)
 
@@ -61,9 +61,9 @@ class CausalNexNetwork:
         """Count more rows (n, v) where they fall; cuts stay until the next `learn`."""
         self._count(np.concatenate([self.rows, rows]))
 
-    def _count(self, rows: np.ndarray) -> None:
-        self.rows = rows
-        self.seen = self.states(self._named(rows))
+    def _count(self, sample_rows: np.ndarray) -> None:
+        self.rows = sample_rows
+        self.seen = self.states(self._named(sample_rows))
         self.given = {n: self._shares(self._counts(n)) for n in self.causes}
         frame = pl.DataFrame(self.seen)
         self.fitted = [fit_network(edges, frame, prior=self.prior) for edges in pieces(self.graph.edges)]
@@ -71,9 +71,9 @@ class CausalNexNetwork:
         self.known = {}
         self.margins = {}
 
-    def _named(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+    def _named(self, sample_rows: np.ndarray) -> dict[str, np.ndarray]:
         """Dict of the columns of rows (n, v), by variable."""
-        return dict(zip(self.graph.layers.names, rows.T, strict=True))
+        return dict(zip(self.graph.layers.names, sample_rows.T, strict=True))
 
     def states(self, samples) -> dict[str, np.ndarray]:
         """Return a dict of the state (n,) of each variable in each row, of those that are there."""
@@ -85,7 +85,7 @@ class CausalNexNetwork:
         states = self.seen[name]
         return np.bincount(states, self._named(self.rows)[name]) / np.bincount(states)
 
-    def _counts(self, name: str, kept=slice(None)) -> np.ndarray:
+    def _counts(self, name: str, counted_rows=slice(None)) -> np.ndarray:
         """Return an array of the counts of rows kept, by the states of a variable's causes and its own (last axis)."""
         names = (*self.causes[name], name)
         sizes = tuple(self.size[n] for n in names)
@@ -94,13 +94,13 @@ class CausalNexNetwork:
                 f"CausalModel: found {prod(sizes)} cells in the table of {name!r}; expected {self.cells} or fewer. "
                 f"Fit with fewer bins than {self.bins}."
             )
-        counts = np.zeros(sizes)
-        np.add.at(counts, tuple(self.seen[n][kept] for n in names), 1.0)
-        return counts
+        state_counts = np.zeros(sizes)
+        np.add.at(state_counts, tuple(self.seen[n][counted_rows] for n in names), 1.0)
+        return state_counts
 
-    def _shares(self, counts: np.ndarray) -> np.ndarray:
+    def _shares(self, state_counts: np.ndarray) -> np.ndarray:
         """Return an array of P(state | states of the causes) from counts."""
-        cells = counts.copy()
+        cells = state_counts.copy()
         if self.prior == "K2":
             cells += 1.0
         cells[~cells.any(axis=-1)] = 1.0
@@ -126,12 +126,12 @@ class CausalNexNetwork:
         open_roots = {n: x for n, x in self._named(self.rows).items() if not self.causes[n]}
         settings = {n: np.full(len(self.rows), value) for n, value in interventions.items()}
         states = self.states(open_roots | settings)
-        combinations, _, counts, _ = distinct_rows(np.column_stack([*states.values()]))
+        combinations, _, root_counts, _ = distinct_rows(np.column_stack([*states.values()]))
         step = -(-len(combinations) // self.combinations)
-        counts = np.add.reduceat(counts, np.arange(0, len(combinations), step))
+        root_counts = np.add.reduceat(root_counts, np.arange(0, len(combinations), step))
         given_states = {n: int(state) for n, state in self.states(given or {}).items()}
         answers = [self._asked(dict(zip(states, row)), given_states) for row in combinations[::step]]
-        weights = counts * [likelihood for likelihood, _ in answers]
+        weights = root_counts * [likelihood for likelihood, _ in answers]
         spreads = {}
         for name in self.causes:
             share = weights @ [shares[name] for _, shares in answers] / weights.sum()
@@ -163,17 +163,17 @@ class CausalNexNetwork:
                 "Ask backend 'boosted', or fit with more bins."
             )
 
-    def _asked(self, fixed: dict, given: dict) -> tuple[float, dict[str, np.ndarray]]:
+    def _asked(self, fixed: dict, given_states: dict) -> tuple[float, dict[str, np.ndarray]]:
         """Return a tuple: probability of given values, in states, when others are fixed; and a dict of variables' shares (s,).
 
         The shares are those of a variable's states.
 
         A fixed variable is set to all its states alike, which cuts it off, and then observed: one engine answers for all states.
         """
-        key = tuple((n, int(state)) for n, state in fixed.items()), tuple(given.items())
+        key = tuple((n, int(state)) for n, state in fixed.items()), tuple(given_states.items())
         if key not in self.known:
             engine = self._engine(tuple(fixed))
-            likelihood, marginals = engine.likely(dict(key[0]), given)
+            likelihood, marginals = engine.likely(dict(key[0]), given_states)
             shares = {}
             for name, size in self.size.items():
                 shares[name] = np.array([marginals[name][state] for state in range(size)])
@@ -205,14 +205,14 @@ class CausalNexNetwork:
         The quantile of which so many cases are below that the interval, wider by it on either side, holds `COVERED` of them.
         """
         y = self._named(self.rows)[name]
-        every = np.arange(len(self.rows))
+        all_rows = np.arange(len(self.rows))
         exceeded = []
-        for out in np.array_split(every, FOLDS):
-            shares = self._shares(self._counts(name, np.delete(every, out)))
-            states = tuple(self.seen[n][out] for n in self.causes[name])
+        for held_out in np.array_split(all_rows, FOLDS):
+            shares = self._shares(self._counts(name, np.delete(all_rows, held_out)))
+            states = tuple(self.seen[n][held_out] for n in self.causes[name])
             _, low, high = spread(shares[states], self.means(name))
-            exceeded.append(np.maximum(low - y[out], y[out] - high))
-        level = min(1.0, COVERED * (1 + 1 / len(every)))
+            exceeded.append(np.maximum(low - y[held_out], y[held_out] - high))
+        level = min(1.0, COVERED * (1 + 1 / len(all_rows)))
         return np.quantile(np.concatenate(exceeded), level)
 
 

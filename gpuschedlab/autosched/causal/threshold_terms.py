@@ -74,8 +74,8 @@ def _product(column: np.ndarray) -> Terms:
     return lambda b: column[:, None]
 
 
-def _step(place: float, factor: np.ndarray) -> Terms:
-    return lambda b: ((b > place) * factor)[:, None]
+def _step(threshold: float, factor: np.ndarray) -> Terms:
+    return lambda b: ((b > threshold) * factor)[:, None]
 
 
 class _Unexplained:

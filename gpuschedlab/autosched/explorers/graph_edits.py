@@ -56,11 +56,11 @@ class GraphEdits:
 
     def all_toggled(self, name: str) -> "GraphEdits":
         """Cut all edges from a variable, or restore them if there are none, and return the new `GraphEdits`."""
-        own = [edge for edge in self.every if edge[0] == name]
-        present = [edge for edge in own if edge in self.graph.edges]
+        edges_of_variable = [edge for edge in self.every if edge[0] == name]
+        present = [edge for edge in edges_of_variable if edge in self.graph.edges]
         if present:
             return self.beside(cut(self.graph, *present))
-        return self.beside(drawn(self.graph, *own))
+        return self.beside(drawn(self.graph, *edges_of_variable))
 
     def connected(self, cause: str, effect: str) -> "GraphEdits":
         """Add an edge from one variable to another, and return the new `GraphEdits`; turn the edge if the opposite one is there.

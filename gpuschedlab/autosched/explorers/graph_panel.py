@@ -125,10 +125,10 @@ class GraphPanel:
         return self.edits.connected(self.cause.value, self.effect.value)
 
     def _written(self, edge) -> str:
-        text = edge_words([edge])
+        edge_text = edge_words([edge])
         if edge in self.edits.cut:
-            return f"{text} (cut)"
-        return text
+            return f"{edge_text} (cut)"
+        return edge_text
 
     def _other_edge(self, change=None):
         self.toggle.description = "cut"

@@ -88,13 +88,17 @@ class HourPanel:
 
     def point_at(self, instant: float):
         """Show the last decision up to an instant (s), or the first."""
-        before = [place for place, record in enumerate(self.hours.race.kept) if record.choice.at <= instant]
+        before = [
+            decision_number
+            for decision_number, record in enumerate(self.hours.race.kept)
+            if record.choice.at <= instant
+        ]
         if self.hours.race.kept:
             self.point(max(before, default=0))
 
     def numbers(self) -> dict:
         """Return a dict of the numbers of the figures of the stage that is shown; the places of the others are left out."""
-        numbers = dict.fromkeys((place.name for place in PLACES), HIDDEN)
+        numbers = dict.fromkeys((figure_place.name for figure_place in PLACES), HIDDEN)
         if self.place is None:
             return numbers
         figures = list(STAGES[self.stage.index].numbers(self.hours, self.place).values())
@@ -124,7 +128,7 @@ class HourPanel:
         if not decisions:
             return None
         later = range(min(1, len(decisions) - 1), len(decisions))
-        return max(later, key=lambda place: sum(map(len, decisions[place].decision.again.values())))
+        return max(later, key=lambda decision_number: sum(map(len, decisions[decision_number].decision.again.values())))
 
 
 def hour_name(choice: Choice) -> str:

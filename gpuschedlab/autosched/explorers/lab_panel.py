@@ -50,11 +50,11 @@ class WorldPanel:
         self._make_menus()
         self.do = control("SelectionSlider", "do", 400, 150, options=[("", 0)]).add_class("gpuschedlab-do")
         self.do.observe(owner._changed, "value")
-        front, rest = self.knobs.split(FRONT)
+        front_knobs, folded_knobs = self.knobs.split(FRONT)
         follows = self.knobs["by_load"].parts[0]
         follows.indent = False  # its words need the room
-        self.first = [row(self.do, self.policy, self.knob).add_class("gpuschedlab-asked"), front]
-        self.rest = [rest]
+        self.first = [row(self.do, self.policy, self.knob).add_class("gpuschedlab-asked"), front_knobs]
+        self.rest = [folded_knobs]
 
     def _make_menus(self):
         begin = self._begin
@@ -116,7 +116,7 @@ class WorldPanel:
         """
         unit = world.info.knob.unit
         texts = [f"{value_words(world.value(entry))} {unit}".rstrip() for entry in values]
-        options = [(text, number) for number, text in enumerate(texts)]
+        options = [(setting_text, number) for number, setting_text in enumerate(texts)]
         if len(options) > 2:  # a slider in a browser needs two places
             options = options[1:]
         if self.do.options == tuple(options):

@@ -46,9 +46,9 @@ class Progress(NamedTuple):
     @property
     def text(self) -> str:
         """Text of the dots' legend: "120 of 300 intervals of the log, 0 of 60 of the truth"."""
-        rows = _of(self.rows, self.all_rows)
+        log_rows = _of(self.rows, self.all_rows)
         intervals = _of(self.intervals, self.all_intervals)
-        return f"{rows} intervals of the log, {intervals} of the truth"
+        return f"{log_rows} intervals of the log, {intervals} of the truth"
 
     @property
     def bar(self) -> str:
@@ -59,11 +59,11 @@ class Progress(NamedTuple):
         return f'<div class="gpuschedlab-bar"><i style="width: {100 * share:.0f}%"></i></div>'
 
 
-def _of(count: int, whole: int) -> str:
+def _of(count: int, all_intervals: int) -> str:
     """Write a count as text, and of how many while it is not all."""
-    if count >= whole:
+    if count >= all_intervals:
         return f"{count}"
-    return f"{count} of {whole}"
+    return f"{count} of {all_intervals}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,18 +105,20 @@ class LabView:
 
     def _headline(self) -> str:
         """HTML of the headline: each number has the look of its curve."""
-        rest = escape(self.answers.headline)
+        unmarked_headline = escape(self.answers.headline)
         marked = []
         for name, role in ROLES.items():
             number = escape(getattr(self.answers, name))
-            before, number, rest = rest.partition(number)
+            before, number, unmarked_headline = unmarked_headline.partition(number)
             marked.append(f'{before}<b class="{role}">{number}</b>')
-        return "".join(marked) + rest
+        return "".join(marked) + unmarked_headline
 
     def figure(self, hidden: bool) -> DoCurves:
         """Return the numbers of the figure of curves as `DoCurves`; those of the model and the truth not while `hidden`."""
         settings = self._settings(self.values)
-        rows = np.column_stack([self._settings(self.frame["knob"].to_numpy()), self.frame["outcome"].to_numpy()])
+        interval_dots = np.column_stack(
+            [self._settings(self.frame["knob"].to_numpy()), self.frame["outcome"].to_numpy()]
+        )
         answers = self.answers
         curves = {"naive": None, "model": None, "truth": None}
         if answers is not None:
@@ -128,7 +130,7 @@ class LabView:
             outcome="times the run time",
             log=self.world.log_scale,
             values=settings,
-            rows=rows,
+            rows=interval_dots,
             setting=float(settings[self.setting]),
             title=f"{first_capital(self.world.objective)}, if the knob were set to ...<br>{self.progress.text}",
             **curves,

@@ -55,15 +55,17 @@ class LogbookExplorer(KnobExplorer):
         self.rule = rule
         super().__init__(Operator(**begin or {}))
 
-    def _compute(self, now: Operator) -> tuple:
-        trace = self.scenario.trace.filter(pl.col("submit") < now.length * DAY)
+    def _compute(self, operator: Operator) -> tuple:
+        trace = self.scenario.trace.filter(pl.col("submit") < operator.length * DAY)
         log = operate(
-            self.scenario.replace(trace=trace), replace(self.rule, reaction=now.reaction, coin=now.coin), EVERY
+            self.scenario.replace(trace=trace),
+            replace(self.rule, reaction=operator.reaction, coin=operator.coin),
+            EVERY,
         )
-        found = {"nothing held fixed": log.estimate("naive"), "load held fixed": log.estimate(adjust=("load",))}
-        apart = abs(np.subtract(*(e.effect[0] for e in found.values())))
+        estimates = {"nothing held fixed": log.estimate("naive"), "load held fixed": log.estimate(adjust=("load",))}
+        apart = abs(np.subtract(*(e.effect[0] for e in estimates.values())))
         oracle = log.oracle((log.values[0], log.values[-1]), hold=EVERY, jobs=EVERY, narrow=NARROW * apart)
-        return log, {name: (estimate, oracle) for name, estimate in found.items()}
+        return log, {name: (estimate, oracle) for name, estimate in estimates.items()}
 
     def _page(self, answer) -> Page:
         figures = {"answers": plots.answers(answer[1])}
@@ -78,12 +80,14 @@ class LogbookExplorer(KnobExplorer):
 
     def _estimates(self, answer) -> str:
         """Sentence on the knob's effect by the log in both ways, and by the forks."""
-        log, found = answer
-        said = [f"{log.frame.height} intervals; {log.knob} {log.values[-1]:g} against {log.values[0]:g}"]
-        said += [f"{name} {np.expm1(estimate.effect[0]):+.0%} delay" for name, (estimate, _) in found.items()]
-        estimate, oracle = found["load held fixed"]
+        log, estimates = answer
+        estimate_clauses = [f"{log.frame.height} intervals; {log.knob} {log.values[-1]:g} against {log.values[0]:g}"]
+        estimate_clauses += [
+            f"{name} {np.expm1(estimate.effect[0]):+.0%} delay" for name, (estimate, _) in estimates.items()
+        ]
+        estimate, oracle = estimates["load held fixed"]
         low, high = np.expm1(oracle.effect[1:])
-        said.append(f"forks {np.expm1(oracle.effect[0]):+.0%} ({low:+.0%} to {high:+.0%})")
+        estimate_clauses.append(f"forks {np.expm1(oracle.effect[0]):+.0%} ({low:+.0%} to {high:+.0%})")
         silent = ", ".join(f"{value:g}" for value in estimate.overlap.filter(~pl.col("say"))["value"])
-        said.append(f"the log cannot say: {silent}" if silent else "every value was tried at every load")
-        return "; ".join([*said, *estimate.words]) + "."
+        estimate_clauses.append(f"the log cannot say: {silent}" if silent else "every value was tried at every load")
+        return "; ".join([*estimate_clauses, *estimate.words]) + "."

@@ -134,8 +134,8 @@ class TunerLab(BaseExplorer):
 
     def _others(self) -> Iterator[None]:
         """Play races of other seeds, in pieces; yield after each."""
-        for found in play_like(self.race, RACES):
-            self.like = found or self.like
+        for like_races in play_like(self.race, RACES):
+            self.like = like_races or self.like
             yield None
 
     def _forget_races(self):
@@ -223,9 +223,9 @@ class TunerLab(BaseExplorer):
         self._draw(self.hours.numbers())
         self.hours.show()
 
-    def _asked(self, what: str, value):
-        if what != "clicked":
-            super()._asked(what, value)
+    def _asked(self, page_request: str, value):
+        if page_request != "clicked":
+            super()._asked(page_request, value)
             return
         instant = instant_of(self.race, *value)
         if instant is not None:
@@ -312,20 +312,20 @@ class TunerLab(BaseExplorer):
         stages = tuple(self.hours.stage.options)
         return {"hour": (tuple(names), names[self.hours.place]), "stage": (stages, stages[self.hours.stage.index])}
 
-    def _put_hour(self, values: dict):
+    def _put_hour(self, kept_values: dict):
         """Show one of these."""
-        hour, stage = values.values()
+        hour, stage = kept_values.values()
         names = [hour_name(choice) for choice in self.race.choices]
         self.hours.point(names.index(hour), self.hours.stage.options.index(stage))
 
     def states(self) -> dict:
         """Return a dict of the states of a page without a kernel: the stages of each decided hour; the screen stays as it is."""
-        place = self.hours.place
+        shown_decision = self.hours.place
         stage = self.hours.stage.index
-        if place is None:
+        if shown_decision is None:
             self.hours.point(self.hours.busiest())
         recorded = super().states()
-        self.hours.point(place, stage)
+        self.hours.point(shown_decision, stage)
         self._draw_hour()
         return recorded
 

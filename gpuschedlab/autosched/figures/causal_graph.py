@@ -62,7 +62,9 @@ def causes(graph, lit=(), held=(), strengths=None, words=None) -> Drawing:
         traces += _signs(labels, x, y, ends, *sizes.T)
     label_look = {"showarrow": False, "font": {"size": 12}, "bgcolor": "#FFFFFF", "borderpad": 0}
     spots = zip(x.tolist(), y.tolist(), labels)
-    variable_labels = [{"x": a, "y": b, "text": f"<b>{label}</b>"} | label_look | ASIDE[int(a)] for a, b, label in spots]
+    variable_labels = [
+        {"x": a, "y": b, "text": f"<b>{label}</b>"} | label_look | ASIDE[int(a)] for a, b, label in spots
+    ]
     hidden = {"visible": False, "showgrid": False}
     around = {"x": hidden | {"range": [-0.8, 2.42]}, "y": hidden | {"range": [-0.02, 1.06]}}
     live = {"shapes": edge_lines, "annotations": [*variable_labels, *arrow_heads], "margin": {"l": 8, "r": 8, "b": 8}}

@@ -65,22 +65,22 @@ class Aggregator(Knobbed):
         The state is for `Simulation(initial=...)`.
         """
         jobs = self._keyed(_state(trace, initial), now)
-        parts = jobs.group_by("key", "chunk", maintain_order=True).agg(*_combined(jobs))
+        job_groups = jobs.group_by("key", "chunk", maintain_order=True).agg(*_combined(jobs))
         whole_length = pl.col("left") + pl.col("progress")
         length = pl.when("known").then(whole_length).otherwise("left")
         shift = pl.col("mean_left") - pl.col("left")
-        parts = parts.with_columns(duration=length, shift=shift).sort("submit", "job_id")
+        job_groups = job_groups.with_columns(duration=length, shift=shift).sort("submit", "job_id")
         first = ("job_id", "submit", "gpus", "duration")
         further = [c for c in trace.columns if c not in first]
         service = [c for c in initial.columns if c != "job_id"]
-        grouped = parts.select(*first, *further, "jobs", "shift")
-        return grouped, parts.filter("known").select("job_id", *service)
+        grouped = job_groups.select(*first, *further, "jobs", "shift")
+        return grouped, job_groups.filter("known").select("job_id", *service)
 
-    def _keyed(self, state: pl.DataFrame, now: float) -> pl.DataFrame:
+    def _keyed(self, state: pl.DataFrame, forecast_time: float) -> pl.DataFrame:
         """Return the frame of jobs with the number of each one's group: alike ones in order of submission, cut at full ones."""
         length = pl.col("left").clip(1.0)
         grid = (length.log() / np.log(self.ratio)).floor()
-        ahead = (pl.col("submit") - now).clip(0)
+        ahead = (pl.col("submit") - forecast_time).clip(0)
         windows = 1 + ahead / self.window
         when = pl.when("known").then(-1.0).otherwise(windows.log(2).floor())
         alike = ["gpus", "known", "running", "grid", "when"]

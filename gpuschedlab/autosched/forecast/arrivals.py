@@ -166,6 +166,6 @@ class GlobalGenerator(Knobbed):
             until = now - past + min(past, horizon - ahead)
             first, last = np.searchsorted(submit, [now - past, until], side="right")
             copies.append(repository[int(first) : int(last)].with_columns(pl.col("submit") + past + ahead))
-        rows = pl.concat(copies)
-        names = [f"forecast-{i}" for i in range(rows.height)]
-        return rows.with_columns(pl.Series("job_id", names, dtype=pl.Utf8), pl.col("submit").clip(now + 1e-3))
+        forecast_jobs = pl.concat(copies)
+        names = [f"forecast-{i}" for i in range(forecast_jobs.height)]
+        return forecast_jobs.with_columns(pl.Series("job_id", names, dtype=pl.Utf8), pl.col("submit").clip(now + 1e-3))

@@ -62,19 +62,19 @@ class Queries(NamedTuple):
 
 
 @njit
-def _ran_by(at, j, jobs):
-    """Seconds for which job j, which ends later, ran by `at`: without a break until its end, as far as that is known."""
+def _ran_by(query_time, j, jobs):
+    """Seconds for which job j, which ends later, ran by `query_time`: without a break until its end, as far as that is known."""
     so_far = jobs.ran[j]
     if jobs.end[j] != np.inf:
-        so_far = jobs.duration[j] - (jobs.end[j] - at)
-    return min(max(so_far, 0.0), at - jobs.submit[j])  # never longer than it was there
+        so_far = jobs.duration[j] - (jobs.end[j] - query_time)
+    return min(max(so_far, 0.0), query_time - jobs.submit[j])  # never longer than it was there
 
 
 @njit
-def _near(at, submit, self_row, rows, jobs, x):
-    """Arrivals of the group (its `rows`) next to the query, those after it too if they came by `at`; writes NEAR into x."""
+def _near(query_time, submit, self_row, group_jobs, jobs, x):
+    """Arrivals of the group (`group_jobs`) next to the query, those after it too if they came by `query_time`; writes NEAR into x."""
     arrival = jobs.submit
-    earlier = np.searchsorted(arrival[rows], submit, side="left") - 1
+    earlier = np.searchsorted(arrival[group_jobs], submit, side="left") - 1
     later = earlier + 1
     looked_at = ended = opened = inside = inside_ended = 0
     total = inside_total = oldest = 0.0
@@ -84,22 +84,22 @@ def _near(at, submit, self_row, rows, jobs, x):
         before = np.inf
         after = np.inf
         if earlier >= 0:
-            before = submit - arrival[rows[earlier]]
-        if later < len(rows) and arrival[rows[later]] <= at:
-            after = arrival[rows[later]] - submit
+            before = submit - arrival[group_jobs[earlier]]
+        if later < len(group_jobs) and arrival[group_jobs[later]] <= query_time:
+            after = arrival[group_jobs[later]] - submit
         gap = min(before, after)
         if gap == np.inf:
             break
         if before <= after:
-            j = rows[earlier]
+            j = group_jobs[earlier]
             earlier -= 1
         else:
-            j = rows[later]
+            j = group_jobs[later]
             later += 1
         if j == self_row:
             continue
         looked_at += 1
-        done = jobs.end[j] <= at
+        done = jobs.end[j] <= query_time
         value = 0.0
         if done:
             value = np.log1p(jobs.duration[j])
@@ -109,7 +109,7 @@ def _near(at, submit, self_row, rows, jobs, x):
             inside_total += value
         if not done:
             opened += 1
-            oldest = max(oldest, _ran_by(at, j, jobs))
+            oldest = max(oldest, _ran_by(query_time, j, jobs))
         elif ended < 4:
             if ended == 0:
                 x[0] = value
@@ -132,19 +132,19 @@ def _near(at, submit, self_row, rows, jobs, x):
 
 
 @njit
-def _past(at, submit, executed, rows, jobs, bounds, x):
-    """Completions of the group (its `rows`) by `at`, the latest first; writes PAST and SURVIVED into x."""
-    count = np.searchsorted(jobs.end[rows], at, side="right")
+def _past(query_time, submit, executed, group_jobs, jobs, bounds, x):
+    """Completions of the group (`group_jobs`) by `query_time`, the latest first; writes PAST and SURVIVED into x."""
+    count = np.searchsorted(jobs.end[group_jobs], query_time, side="right")
     x[0] = np.log1p(count)
     survived = n = 0
     total = square = total3 = longer = 0.0
     shares = np.zeros(len(bounds) + 1)
     for i in range(count - 1, max(0, count - MEMORY) - 1, -1):
-        j = rows[i]
+        j = group_jobs[i]
         duration = jobs.duration[j]
         value = np.log1p(duration)
         if n == 0:
-            x[1] = np.log1p(at - jobs.end[j])
+            x[1] = np.log1p(query_time - jobs.end[j])
             x[2] = np.log1p(abs(submit - jobs.submit[j]))
             x[3] = value
         n += 1
@@ -175,22 +175,22 @@ def _past(at, submit, executed, rows, jobs, bounds, x):
 def _gather(queries, group, jobs, groups, bounds, x, width):
     """Fill (q, features) of one level, for queries whose groups (q,) are coded in `group`; the first `width` are NEAR."""
     for q in range(len(group)):
-        at = queries.at[q]
+        query_time = queries.at[q]
         submit = queries.submit[q]
         g = group[q]
         arrivals = groups.arrivals[groups.first[g] : groups.first[g + 1]]
-        _near(at, submit, queries.row[q], arrivals, jobs, x[q, :width])
+        _near(query_time, submit, queries.row[q], arrivals, jobs, x[q, :width])
         ended = groups.ended[groups.first_end[g] : groups.first_end[g + 1]]
-        _past(at, submit, queries.executed[q], ended, jobs, bounds, x[q, width:])
+        _past(query_time, submit, queries.executed[q], ended, jobs, bounds, x[q, width:])
 
 
 class Seen:
     """A repository (of `observe`, in order of submission) as arrays, and the features of queries on it."""
 
     def __init__(self, repository: pl.DataFrame, users: bool = True):
-        end = pl.col("end").fill_null(np.inf)
+        job_end = pl.col("end").fill_null(np.inf)
         duration = pl.col("duration").fill_null(np.nan)
-        columns = repository.select("submit", "gpus", end, duration, "executed")
+        columns = repository.select("submit", "gpus", job_end, duration, "executed")
         self.submit, self.gpus, self.end, self.duration, self.ran = (c.to_numpy().astype(float) for c in columns)
         self.frame = repository
         self.by_end = np.argsort(self.end, kind="stable")
@@ -221,36 +221,36 @@ class Seen:
         queries = Queries(at, submit, executed, rows)
         jobs = Jobs(self.submit, self.end, self.duration, self.ran)
         bounds = np.array(RANGES)
-        parts = [np.column_stack(self._alone(query, queries, recent))]
+        feature_levels = [np.column_stack(self._alone(query, queries, recent))]
         for keys in self.levels:
             of_row, group, count = self._groups(query, keys)
             arrivals, first = _grouped(of_row, np.arange(len(of_row)), count)
             ended, first_end = _grouped(of_row, self.by_end, count)
             level = np.full((len(at), WIDTH), np.nan)
             _gather(queries, group, jobs, Groups(arrivals, first, ended, first_end), bounds, level, len(NEAR))
-            parts.append(level)
-        return np.column_stack(parts).astype(np.float32)
+            feature_levels.append(level)
+        return np.column_stack(feature_levels).astype(np.float32)
 
     def _rows(self, query: pl.DataFrame) -> np.ndarray:
         """Rows (q,) of queries in the repository, by job_id; -1 if not in it."""
         numbers = self.frame.select("job_id", row=pl.int_range(pl.len()))
-        rows = query.select("job_id").join(numbers, on="job_id", how="left", maintain_order="left")["row"]
-        return rows.fill_null(-1).to_numpy()
+        rows_of_queries = query.select("job_id").join(numbers, on="job_id", how="left", maintain_order="left")["row"]
+        return rows_of_queries.fill_null(-1).to_numpy()
 
     def _alone(self, query: pl.DataFrame, queries: Queries, recent: int) -> list[np.ndarray]:
         """Return a list of columns: the query's own attributes, how busy it is, and the k latest arrivals and completions."""
-        at = queries.at
+        query_times = queries.at
         submit = queries.submit
         angle = submit * 2 * np.pi / DAY
         gpus = np.maximum(query["gpus"].to_numpy(), 0.1)
         columns = [np.log1p(queries.executed), np.log2(gpus), np.sin(angle), np.cos(angle), (submit // DAY) % 7]
         ends = self.end[self.by_end]
         before = np.searchsorted(self.submit, submit, side="left")
-        arrived = np.searchsorted(self.submit, at, side="right")
-        ended = np.searchsorted(ends, at, side="right")
+        arrived = np.searchsorted(self.submit, query_times, side="right")
+        ended = np.searchsorted(ends, query_times, side="right")
         for seconds in (300.0, HOUR):
-            columns.append(np.log1p(arrived - np.searchsorted(self.submit, at - seconds)))
-        columns.append(np.log1p(ended - np.searchsorted(ends, at - HOUR)))
+            columns.append(np.log1p(arrived - np.searchsorted(self.submit, query_times - seconds)))
+        columns.append(np.log1p(ended - np.searchsorted(ends, query_times - HOUR)))
         for k in range(1, recent + 1):
             arrival = np.maximum(before - k, 0)
             columns += [np.where(before >= k, column, np.nan) for column in self._arrival(arrival, queries)]
@@ -263,12 +263,12 @@ class Seen:
 
         They are a tuple.
         """
-        end = self.end[row]
+        job_ends = self.end[row]
         duration = self.duration[row]
-        until_end = end - queries.at
-        so_far = np.where(np.isinf(end), self.ran[row], np.nan_to_num(duration) - until_end)
+        until_end = job_ends - queries.at
+        so_far = np.where(np.isinf(job_ends), self.ran[row], np.nan_to_num(duration) - until_end)
         longest = np.maximum(queries.at - self.submit[row], 0)
-        ran = np.where(end <= queries.at, duration, np.clip(so_far, 0, longest))
+        ran = np.where(job_ends <= queries.at, duration, np.clip(so_far, 0, longest))
         return np.log1p(queries.submit - self.submit[row]), np.log1p(ran), self.gpus[row]
 
     def _completion(self, row: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

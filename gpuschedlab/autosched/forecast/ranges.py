@@ -50,9 +50,9 @@ def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> t
     jobs = jobs.filter(pl.col("duration").is_not_null() | (pl.col("executed") >= RANGES[-1]))
     row = jobs["row"].to_numpy()
     submit = jobs["submit"].to_numpy()
-    end = jobs["end"].to_numpy()
-    begin = np.maximum(end - jobs["length"].to_numpy(), submit)
-    owner, hours = hourly(submit, np.minimum(end, begin + RANGES[-1]))
+    job_ends = jobs["end"].to_numpy()
+    job_begins = np.maximum(job_ends - jobs["length"].to_numpy(), submit)
+    owner, hours = hourly(submit, np.minimum(job_ends, job_begins + RANGES[-1]))
     owner = np.concatenate([np.arange(len(row)), owner])
     instants = np.concatenate([submit, hours])
     order = np.argsort(instants, kind="stable")
@@ -60,7 +60,7 @@ def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> t
         order = order[np.sort(rng.choice(len(order), rows, replace=False))]
     owner = owner[order]
     instants = instants[order]
-    executed = np.maximum(instants - begin[owner], 0.0)
+    executed = np.maximum(instants - job_begins[owner], 0.0)
     return row[owner], executed, instants
 
 
@@ -187,10 +187,10 @@ class RangePredictor(Parameters, Knobbed):
         vars(fitted).update(durations_=Durations.of(ran, over), weight_=weight)
         return fitted._train(queries.x, queries.y)
 
-    def _queries(self, repository: pl.DataFrame, now: float) -> tuple[pl.DataFrame, "_Training"]:
+    def _queries(self, repository: pl.DataFrame, forecast_time: float) -> tuple[pl.DataFrame, "_Training"]:
         """Return the frame of jobs known by now, and their training queries in order of time (`_Training`), as a tuple."""
-        past = known_by(repository, now)
-        owner, executed, instants = queries_of(past, now, np.random.default_rng(self.rng))
+        past = known_by(repository, forecast_time)
+        owner, executed, instants = queries_of(past, forecast_time, np.random.default_rng(self.rng))
         ran = past["duration"].fill_null(past["executed"]).to_numpy()
         over = past["duration"].is_not_null().to_numpy()
         if not over.any():
@@ -202,8 +202,8 @@ class RangePredictor(Parameters, Knobbed):
         queries = past[owner].with_columns(executed=pl.Series(executed))
         x, share = self._look(past, queries, instants, owner)
         # Only what was known at the cut may train it.
-        end = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]
-        early = np.flatnonzero((end <= instants[cut]) | (y[:cut] == len(RANGES)))
+        job_ends = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]
+        early = np.flatnonzero((job_ends <= instants[cut]) | (y[:cut] == len(RANGES)))
         return past, _Training(x, share, executed, y, early, cut)
 
     def _judged(self, queries: "_Training") -> tuple[float, float]:
@@ -241,10 +241,10 @@ class RangePredictor(Parameters, Knobbed):
         drawn = self.durations_.draw(np.maximum(bounds[found], executed), bounds[found + 1], u)
         return np.maximum(drawn, np.nextafter(executed, np.inf) + 1e-3)
 
-    def _look(self, repository, queries, at, rows) -> tuple[np.ndarray, np.ndarray]:
+    def _look(self, repository, queries, query_times, rows_of_queries) -> tuple[np.ndarray, np.ndarray]:
         """Return the features (q, f) of queries, and the counted shares (q, 6), as a tuple of arrays."""
         arrays = Seen(repository, self.users)
-        x = arrays.features(queries, at, self.recent, rows)
+        x = arrays.features(queries, query_times, self.recent, rows_of_queries)
         return x, counted(arrays, x, self.recent)
 
     def _answer(self, x, share, executed, weight: float) -> np.ndarray:

@@ -34,22 +34,22 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     >>> observe(simulation).select("job_id", "executed", "end", "duration").rows()
     [('a', 3.0, 3.0, 3.0), ('b', 2.0, None, None)]
     """
-    now = simulation.now
+    observed_time = simulation.now
     jobs = simulation.snapshot().jobs
-    count = int(np.searchsorted(jobs["submit"], now, side="right"))
+    count = int(np.searchsorted(jobs["submit"], observed_time, side="right"))
     trace = simulation.trace[:count]
     executed = pl.Series(jobs["executed"][:count])
-    end = pl.Series(jobs["end"][:count])
+    job_ends = pl.Series(jobs["end"][:count])
     done = pl.Series(jobs["done"][:count])
-    submitted = known(trace).with_columns(executed=executed, end=end, duration=trace["duration"])
+    submitted = known(trace).with_columns(executed=executed, end=job_ends, duration=trace["duration"])
     submitted = submitted.with_columns(pl.when(done).then(pl.col("end", "duration")))
     if history is None or not history.height:
         return submitted
     past = known_at(history)
-    end = pl.col("submit") + pl.col("duration")
-    ended = known(past, ("duration",)).with_columns(executed="duration", end=end)
+    job_ends = pl.col("submit") + pl.col("duration")
+    ended = known(past, ("duration",)).with_columns(executed="duration", end=job_ends)
     ended = ended.with_columns(pl.when(~past["censored"]).then(pl.col("end", "duration")))
-    return pl.concat([known_by(ended, now), submitted], how="diagonal_relaxed")
+    return pl.concat([known_by(ended, observed_time), submitted], how="diagonal_relaxed")
 
 
 def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:

@@ -71,9 +71,9 @@ class RaceHours:
 
     def at(self, now: float) -> int | None:
         """Number of the decision at an instant (s); None if there was none."""
-        for place, record in enumerate(self.race.kept):
+        for decision_number, record in enumerate(self.race.kept):
             if record.choice.at == now:
-                return place
+                return decision_number
         return None
 
     # What came, and what was played ------------------------------------------------------------------------
@@ -96,8 +96,10 @@ class RaceHours:
         """Return a dict of arrays over half hours between instants (s): `time`, GPUs `used` and `demanded`, jobs `waiting`."""
         timeline = self.race.lines[TUNED].simulation.result().timeline
         time = np.arange(round(start / STEP), round(end / STEP) + 1) * STEP
-        rows = np.maximum(np.searchsorted(timeline["time"].to_numpy(), time, side="right") - 1, 0)
-        load = {name: timeline[name].to_numpy()[rows].astype(float) for name in ("used", "demanded", "waiting")}
+        timeline_rows = np.maximum(np.searchsorted(timeline["time"].to_numpy(), time, side="right") - 1, 0)
+        load = {
+            name: timeline[name].to_numpy()[timeline_rows].astype(float) for name in ("used", "demanded", "waiting")
+        }
         return {"time": time} | load
 
     def searched(self, place: int) -> dict[str, np.ndarray]:
@@ -170,12 +172,12 @@ def owed(forecast: Forecast) -> float:
 
 def futures_of(record: KeptDecision) -> list[Forecast]:
     """Return a list of all likely futures of a decision, each a `Forecast`, by rank; the one that was searched on as it was."""
-    now = record.choice.at
+    decision_time = record.choice.at
     futures = []
     for rank in range(1 + record.futures):
         future = record.searched
         if rank != record.turn:
-            rng = np.random.default_rng([record.seed, round(now), rank])
+            rng = np.random.default_rng([record.seed, round(decision_time), rank])
             future = record.forecaster(record.simulation, rng, rank)
         futures.append(future)
     return futures
@@ -189,7 +191,7 @@ def hour_of(record: KeptDecision, history: pl.DataFrame | None = None) -> Hour:
     choice = record.choice
     ahead = ahead_of(record)
     futures = futures_of(record)
-    counts = [forecast_counts(future, ahead) for future in futures]
+    future_counts = [forecast_counts(future, ahead) for future in futures]
     again = [
         (space.encode(policy).tolist(), [float(np.exp(log)) for log in logs]) for policy, logs in decision.again.items()
     ]
@@ -201,8 +203,8 @@ def hour_of(record: KeptDecision, history: pl.DataFrame | None = None) -> Hour:
         now=choice.at,
         ahead=ahead,
         **_last_hour(record, history),
-        jobs=[count["jobs"].tolist() for count in counts],
-        service=[count["service"].tolist() for count in counts],
+        jobs=[future_count["jobs"].tolist() for future_count in future_counts],
+        service=[future_count["service"].tolist() for future_count in future_counts],
         owed=[owed(future) for future in futures],
         turn=record.turn,
         trials=_trials(record),
@@ -253,20 +255,24 @@ def _would(record: KeptDecision) -> dict:
 
 def _last_hour(record: KeptDecision, history: pl.DataFrame | None) -> dict:
     """Return a dict of the submissions of the last hour, and of the past one that the tuner found most like it."""
-    now = record.choice.at
+    decision_time = record.choice.at
     forecaster = record.forecaster
     if not isinstance(forecaster, GenerationEngine):
-        return {"recent": _in_buckets(observe(record.simulation, history), now), "nearest": [], "nearest_at": now}
+        return {
+            "recent": _in_buckets(observe(record.simulation, history), decision_time),
+            "nearest": [],
+            "nearest_at": decision_time,
+        }
     jobs = forecaster.learn(record.simulation)
-    nearest_at = forecaster.generator.match(jobs["submit"].to_numpy(), now)
+    nearest_at = forecaster.generator.match(jobs["submit"].to_numpy(), decision_time)
     return {
-        "recent": _in_buckets(jobs, now),
+        "recent": _in_buckets(jobs, decision_time),
         "nearest": _in_buckets(jobs, nearest_at),
         "nearest_at": float(nearest_at),
     }
 
 
-def _in_buckets(jobs: pl.DataFrame, end: float) -> list[int]:
+def _in_buckets(jobs: pl.DataFrame, hour_end: float) -> list[int]:
     """Return a list of the numbers of submissions in each five minutes of the hour before an instant (s)."""
-    edges = end - HOUR + np.arange(BUCKETS + 1) * HOUR / BUCKETS
+    edges = hour_end - HOUR + np.arange(BUCKETS + 1) * HOUR / BUCKETS
     return np.histogram(jobs["submit"].to_numpy(), edges)[0].tolist()

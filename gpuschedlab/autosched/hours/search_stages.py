@@ -32,9 +32,9 @@ def trials_numbers(hours: RaceHours, place: int) -> dict:
     return {"trials": parallel(names, units, ticks, places, rewards, fates, tuple(texts), marked)}
 
 
-def _narrow(text: str) -> str:
+def _narrow(axis_name: str) -> str:
     """A text in short lines, for above a column."""
-    return "<br>".join(wrap(text, COLUMN))
+    return "<br>".join(wrap(axis_name, COLUMN))
 
 
 def _worth(trial: HourTrial) -> float:
@@ -50,8 +50,8 @@ def _about(hour: Hour, trial: HourTrial, worth: float) -> str:
     how = FATES[trial.fate]
     if trial.would is not None:
         how += f"; measured afterwards {trial.would:.3f}"
-    values = "<br>".join(f"{axis.words} = {shown(axis, u)}" for axis, u in zip(hour.axes, trial.u, strict=True))
-    return f"<b>{_origin(hour, trial.round)}: {worth:.3f} times the default ({how})</b><br>{values}"
+    knob_lines = "<br>".join(f"{axis.words} = {shown(axis, u)}" for axis, u in zip(hour.axes, trial.u, strict=True))
+    return f"<b>{_origin(hour, trial.round)}: {worth:.3f} times the default ({how})</b><br>{knob_lines}"
 
 
 def trials_sentence(hours: RaceHours, place: int) -> str:
@@ -67,9 +67,9 @@ def trials_sentence(hours: RaceHours, place: int) -> str:
     if hour.graph is not None:
         sentence += f", the model asked in {questions}"
     sentence += f": {fates.count('measured')} measured"
-    for fate, text in (("rejected", "rejected"), ("known", "known already")):
+    for fate, fate_text in (("rejected", "rejected"), ("known", "known already")):
         if fate in fates:
-            sentence += f", {fates.count(fate)} {text}"
+            sentence += f", {fates.count(fate)} {fate_text}"
     if hour.saved:
         sentence += f", {hour.saved} measurements saved"
     measured = [trial for trial in hour.trials if trial.fate == "measured"]

@@ -58,10 +58,10 @@ def last_error(hours: RaceHours, place: int, what: str = "jobs") -> float | None
     missed = 0.0
     all_came = 0.0
     for number in range(place):
-        at = hours.race.kept[number].choice.at
-        if hour.now - DAY <= at and at + span <= hour.now:
+        decision_time = hours.race.kept[number].choice.at
+        if hour.now - DAY <= decision_time and decision_time + span <= hour.now:
             forecast = hours.searched(number)[what][:bins].sum()
-            true = hours.came(at, at + span, what).sum()
+            true = hours.came(decision_time, decision_time + span, what).sum()
             missed = missed + abs(float(forecast) - float(true))
             all_came = all_came + float(true)
     if not all_came:
@@ -72,23 +72,23 @@ def last_error(hours: RaceHours, place: int, what: str = "jobs") -> float | None
 # 1: observe ----------------------------------------------------------------------------------------------------------
 
 
-def _observed(hours: RaceHours, place: int) -> dict:
-    hour = hours.hour(place)
+def _observed(hours: RaceHours, decision_number: int) -> dict:
+    hour = hours.hour(decision_number)
     load = hours.load(max(0.0, hour.now - DAY), hour.now)
     ends = [hour.now]
-    counts = [hour.recent]
+    hour_counts = [hour.recent]
     if hour.nearest:
         ends.append(hour.nearest_at)
-        counts.append(hour.nearest)
+        hour_counts.append(hour.nearest)
     series = (load[name] for name in ("used", "demanded", "waiting"))
     return {
         "load": observed(hour.now, load["time"], *series, hours.gpus),
-        "alike": alike(tuple(ends), np.array(counts)),
+        "alike": alike(tuple(ends), np.array(hour_counts)),
     }
 
 
-def _said_observed(hours: RaceHours, place: int) -> str:
-    hour = hours.hour(place)
+def _said_observed(hours: RaceHours, decision_number: int) -> str:
+    hour = hours.hour(decision_number)
     load = hours.load(hour.now, hour.now)
     used, demanded, waiting = (load[name][0] for name in ("used", "demanded", "waiting"))
     share = 100 * used / hours.gpus
@@ -117,25 +117,27 @@ def counted_jobs(count: float) -> str:
 # 2: forecast ---------------------------------------------------------------------------------------------------------
 
 
-def _forecast(hours: RaceHours, place: int) -> dict:
-    hour = hours.hour(place)
+def _forecast(hours: RaceHours, decision_number: int) -> dict:
+    hour = hours.hour(decision_number)
     futures = {"jobs": hour.jobs, "service": hour.service}
     begin = hour.now - DAY / 2
     figures = {}
-    for what, title in TITLES.items():
+    for forecast_quantity, title in TITLES.items():
         earlier = []
         for ago in EARLIER:
             number = hours.at(hour.now - ago * HOUR)
             if number is not None:
-                earlier.append((hour.now - ago * HOUR, hours.searched(number)[what]))
-        past = hours.came(begin, hour.now, what)
-        truth = hours.came(hour.now, hour.now + hour.ahead, what)
-        figures[what] = fan(hour.now, STEP, title, np.array(futures[what], float), past, truth, tuple(earlier))
+                earlier.append((hour.now - ago * HOUR, hours.searched(number)[forecast_quantity]))
+        past = hours.came(begin, hour.now, forecast_quantity)
+        truth = hours.came(hour.now, hour.now + hour.ahead, forecast_quantity)
+        figures[forecast_quantity] = fan(
+            hour.now, STEP, title, np.array(futures[forecast_quantity], float), past, truth, tuple(earlier)
+        )
     return figures
 
 
-def _said_forecast(hours: RaceHours, place: int) -> str:
-    hour = hours.hour(place)
+def _said_forecast(hours: RaceHours, decision_number: int) -> str:
+    hour = hours.hour(decision_number)
     span = span_of(hour)
     bins = round(span / STEP)
     sums = np.array(hour.jobs, float)[:, :bins].sum(axis=1)
@@ -144,7 +146,7 @@ def _said_forecast(hours: RaceHours, place: int) -> str:
     true = "what came is not known to the end"
     if len(truth) == bins:
         true = f"{truth.sum():,.0f} then came"
-    errors = [last_error(hours, place, what) for what in TITLES]
+    errors = [last_error(hours, decision_number, forecast_quantity) for forecast_quantity in TITLES]
     past = "no forecast is over yet"
     if errors[0] is not None:
         past = f"the futures that the last day's decisions were searched on were off by {100 * errors[0]:.0f}% in jobs"
@@ -165,16 +167,16 @@ def _words_of(hour: Hour) -> dict[str, str]:
     return {axis.name: axis.words for axis in hour.axes}
 
 
-def _graph(hours: RaceHours, place: int) -> dict:
-    hour = hours.hour(place)
+def _graph(hours: RaceHours, decision_number: int) -> dict:
+    hour = hours.hour(decision_number)
     if hour.graph is None:
         hidden = {"visible": False}
         return {"graph": Drawing.of([], title="No graph: this tuner asks no model", x=hidden, y=hidden)}
     return {"graph": causes(hour.graph, strengths=hour.strengths, words=_words_of(hour))}
 
 
-def _said_graph(hours: RaceHours, place: int) -> str:
-    hour = hours.hour(place)
+def _said_graph(hours: RaceHours, decision_number: int) -> str:
+    hour = hours.hour(decision_number)
     if hour.graph is None:
         return "It asks no causal model: 0 edges, and every configuration is simulated."
     names = _words_of(hour)
@@ -182,17 +184,17 @@ def _said_graph(hours: RaceHours, place: int) -> str:
     strongest = sorted(hour.strengths.items(), key=lambda pair: -abs(pair[1][0]))
     of_knobs = [(edge, size) for edge, size in strongest if edge[0] in names]
     to_goal = [(edge, size) for edge, size in strongest if edge[1] == goal and edge[0] in hour.graph.layers.metrics]
-    parts = [f"{len(hour.graph.edges)} edges"]
+    graph_clauses = [f"{len(hour.graph.edges)} edges"]
     if of_knobs:
         (cause, effect), size = of_knobs[0]
-        parts.append(f"the strongest of a knob is {names[cause]} on {effect} ({_sized(*size)})")
+        graph_clauses.append(f"the strongest of a knob is {names[cause]} on {effect} ({_sized(*size)})")
     if to_goal:
         (cause, _), size = to_goal[0]
-        parts.append(f"{goal} depends most on {cause} ({_sized(*size)})")
+        graph_clauses.append(f"{goal} depends most on {cause} ({_sized(*size)})")
     reach = {cause for cause, _ in hour.graph.edges}
     idle = [words_of_knob for name, words_of_knob in names.items() if name not in reach]
-    parts.append(f"no path leaves {', '.join(idle)}" if idle else "a path leaves every knob")
-    return f"{'; '.join(parts)}."
+    graph_clauses.append(f"no path leaves {', '.join(idle)}" if idle else "a path leaves every knob")
+    return f"{'; '.join(graph_clauses)}."
 
 
 def _sized(strength: float, sign: int) -> str:
@@ -205,15 +207,15 @@ def _sized(strength: float, sign: int) -> str:
 # 6: decision ---------------------------------------------------------------------------------------------------------
 
 
-def _decision(hours: RaceHours, place: int) -> dict:
-    hour = hours.hour(place)
+def _decision(hours: RaceHours, decision_number: int) -> dict:
+    hour = hours.hour(decision_number)
     names = tuple(axis.words for axis in hour.axes)
     texts = []
-    for axis, old, new in zip(hour.axes, hour.before, hour.after, strict=True):
-        last = shown(axis, new)
+    for axis, knob_before, knob_after in zip(hour.axes, hour.before, hour.after, strict=True):
+        last = shown(axis, knob_after)
         if last != "none":
             last = f"{last} {axis.info.knob.unit or ''}".strip()
-        texts.append((shown(axis, old), last))
+        texts.append((shown(axis, knob_before), last))
     gain = None
     interval = None
     if hour.again:
@@ -232,8 +234,8 @@ def _searched(hour: Hour) -> float:
     return max(rewards) / in_force
 
 
-def _said_decision(hours: RaceHours, place: int) -> str:
-    hour = hours.hour(place)
+def _said_decision(hours: RaceHours, decision_number: int) -> str:
+    hour = hours.hour(decision_number)
     if hour.switched:
         return f"Switched. {hour.sentence}"
     needed = ""
@@ -245,31 +247,31 @@ def _said_decision(hours: RaceHours, place: int) -> str:
 # 7: what came of it --------------------------------------------------------------------------------------------------
 
 
-def _ladder(hours: RaceHours, place: int) -> dict:
-    rungs = hours.rungs(place)
+def _ladder(hours: RaceHours, decision_number: int) -> dict:
+    rungs = hours.rungs(decision_number)
     names = tuple(_switch(rung.at, rung.knobs) for rung in rungs)
     announced = np.array([(rung.announced, rung.low, rung.high) for rung in rungs])
     realised = np.array([(rung.realised, np.nan, np.nan) for rung in rungs])
     chosen = -1
-    if hours.hour(place).switched:
+    if hours.hour(decision_number).switched:
         chosen = len(rungs) - 1
     return {"ladder": ladder(names, announced, realised, [rung.so_far for rung in rungs], chosen)}
 
 
-def _switch(at: float, knobs: str) -> str:
+def _switch(switch_time: float, knobs: str) -> str:
     """Name of a switch: its hour, and the first of the knobs that it changed."""
     first, *rest_of_knobs = knobs.split(", ")
     more = f" and {len(rest_of_knobs)} more" if rest_of_knobs else ""
-    return f"{at / HOUR:.0f} h: {first}{more}"
+    return f"{switch_time / HOUR:.0f} h: {first}{more}"
 
 
-def _said_ladder(hours: RaceHours, place: int) -> str:
-    rungs = hours.rungs(place)
+def _said_ladder(hours: RaceHours, decision_number: int) -> str:
+    rungs = hours.rungs(decision_number)
     if not rungs:
-        return f"Decisions to here: {place + 1}; switches: 0."
+        return f"Decisions to here: {decision_number + 1}; switches: 0."
     last = rungs[-1]
     subject = f"No switch here; the last one, at {last.at / HOUR:.0f} h,"
-    if hours.hour(place).switched:
+    if hours.hour(decision_number).switched:
         subject = "It"
     sure = ""
     if last.low == last.low:

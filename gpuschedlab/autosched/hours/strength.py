@@ -33,14 +33,14 @@ def strengths(graph: CausalGraph, rows: np.ndarray) -> dict[tuple[str, str], tup
     return total
 
 
-def _standard(values: np.ndarray) -> np.ndarray:
-    spread = values.std()
-    return (values - values.mean()) / spread if spread > CONSTANT else np.zeros_like(values)
+def _standard(variable_values: np.ndarray) -> np.ndarray:
+    spread = variable_values.std()
+    return (variable_values - variable_values.mean()) / spread if spread > CONSTANT else np.zeros_like(variable_values)
 
 
-def _coded(values: np.ndarray, effect: np.ndarray, levels: int) -> np.ndarray:
+def _coded(cause_values: np.ndarray, effect: np.ndarray, levels: int) -> np.ndarray:
     """Return a cause as an array in standard deviations; a category of three or more values by the mean of the effect at each."""
     if levels > 2:
-        _, codes = np.unique(values, return_inverse=True)
-        values = (np.bincount(codes, effect) / np.bincount(codes))[codes]
-    return _standard(values)
+        _, codes = np.unique(cause_values, return_inverse=True)
+        cause_values = (np.bincount(codes, effect) / np.bincount(codes))[codes]
+    return _standard(cause_values)

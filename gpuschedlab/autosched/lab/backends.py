@@ -44,14 +44,14 @@ def boosted(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curv
     curve = _by_do("boosted", graph, frame, values)
     if curve.refusal or frame.height < FEWEST:
         return curve
-    rows = frame.select(graph.layers.names).to_numpy()
-    draws = np.random.default_rng(0).integers(len(rows), size=(SAMPLES, len(rows)))
-    means = np.array([_carried(graph, rows[draw], values) for draw in draws])
+    log_rows = frame.select(graph.layers.names).to_numpy()
+    draws = np.random.default_rng(0).integers(len(log_rows), size=(SAMPLES, len(log_rows)))
+    means = np.array([_carried(graph, log_rows[draw], values) for draw in draws])
     constant = WIDER * stdtrit(SAMPLES - 1, (1 + LEVEL) / 2)
     half = constant * means.std(axis=0, ddof=1)
     halves = constant * (means[:, None, :] - means[:, :, None]).std(axis=0, ddof=1)
     curve = replace(curve, low=curve.mean - half, high=curve.mean + half, effects=paired_effects(curve.mean, halves))
-    return replace(curve, word=_shrunk(graph, rows, draws, means, curve.effect(0, -1), values))
+    return replace(curve, word=_shrunk(graph, log_rows, draws, means, curve.effect(0, -1), values))
 
 
 def causalnex(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
@@ -66,18 +66,18 @@ def causalnex(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Cu
     path = PathModel(graph, frame).curve(values[[0, -1]]).effect(0, -1)
     adjustment = held(graph, frame, values)
     if adjustment.refusal:
-        word = misfit(effect, path, "the path model")
-        return replace(curve, word=word or f"has no interval: adjustment cannot test it ({adjustment.refusal})")
-    word = misfit(effect, adjustment.effect(0, -1), "adjustment by this graph")
-    return replace(covering(curve, adjustment), word=word or misfit(effect, path, "the path model"))
+        misfit_word = misfit(effect, path, "the path model")
+        return replace(curve, word=misfit_word or f"has no interval: adjustment cannot test it ({adjustment.refusal})")
+    misfit_word = misfit(effect, adjustment.effect(0, -1), "adjustment by this graph")
+    return replace(covering(curve, adjustment), word=misfit_word or misfit(effect, path, "the path model"))
 
 
 def covering(curve: Curve, adjustment: Curve) -> Curve:
     """Return the `Curve` with intervals that are as wide as those of adjustment plus the difference of the two."""
     half = (adjustment.high - adjustment.low) / 2 + np.abs(curve.mean - adjustment.mean)
-    own = curve.mean[None, :] - curve.mean[:, None]
+    curve_effects = curve.mean[None, :] - curve.mean[:, None]
     widths = (adjustment.effects[..., 2] - adjustment.effects[..., 1]) / 2
-    halves = widths + np.abs(own - adjustment.effects[..., 0])
+    halves = widths + np.abs(curve_effects - adjustment.effects[..., 0])
     return replace(curve, low=curve.mean - half, high=curve.mean + half, effects=paired_effects(curve.mean, halves))
 
 
@@ -135,25 +135,27 @@ def misfit(said: Span, interval: Span, whose: str) -> str:
     return f"does not fit: its own do says {said.mean:+.2f}, outside the interval of {whose}, {interval.low:+.2f} to {interval.high:+.2f}"
 
 
-def _by_do(backend: str, graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
+def _by_do(backend: str, graph: CausalGraph, frame: pl.DataFrame, knob_entries: np.ndarray) -> Curve:
     """Curve of a `CausalModel` with a backend: its `do` at each value, without intervals."""
     try:
         model = CausalModel(graph, backend=backend).fit(frame)
-        mean = np.array([model.do({"knob": float(value)})["outcome"].mean[0] for value in values])
+        mean = np.array([model.do({"knob": float(value)})["outcome"].mean[0] for value in knob_entries])
     except EstimatorError as error:
-        return silent_curve(values, str(error))
-    curve = silent_curve(values, "")
-    return replace(curve, mean=mean, effects=paired_effects(mean, np.full((len(values),) * 2, np.nan)))
+        return silent_curve(knob_entries, str(error))
+    curve = silent_curve(knob_entries, "")
+    return replace(curve, mean=mean, effects=paired_effects(mean, np.full((len(knob_entries),) * 2, np.nan)))
 
 
-def _carried(graph: CausalGraph, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _carried(graph: CausalGraph, log_rows: np.ndarray, knob_entries: np.ndarray) -> np.ndarray:
     """Mean outcome (k,) at each value by boosted regressions of some rows."""
     model = Boosted()
-    model.learn(graph, rows, 0)
-    return model.carried("knob", values)
+    model.learn(graph, log_rows, 0)
+    return model.carried("knob", knob_entries)
 
 
-def _shrunk(graph, rows: np.ndarray, draws: np.ndarray, means: np.ndarray, said: Span, values: np.ndarray) -> str:
+def _shrunk(
+    graph, log_rows: np.ndarray, draws: np.ndarray, means: np.ndarray, boosted_effect: Span, knob_entries: np.ndarray
+) -> str:
     """Return a sentence if the boosted effect differs from adjustment by more than chance on the same rows; else "".
 
     It is "" as well if neither can be had.
@@ -166,18 +168,20 @@ def _shrunk(graph, rows: np.ndarray, draws: np.ndarray, means: np.ndarray, said:
     columns = [names.index(name) for name in fixed]
     knob = names.index("knob")
     outcome = names.index("outcome")
-    ends = values[[0, -1]]
+    ends = knob_entries[[0, -1]]
 
     def adjustment(sample: np.ndarray) -> float:
         means_of_ends = regressed(sample[:, columns], sample[:, knob], sample[:, outcome], ends).mean
         return float(means_of_ends[1] - means_of_ends[0])
 
-    differences = [means[number, -1] - means[number, 0] - adjustment(rows[draw]) for number, draw in enumerate(draws)]
+    differences = [
+        means[number, -1] - means[number, 0] - adjustment(log_rows[draw]) for number, draw in enumerate(draws)
+    ]
     reach = stdtrit(len(draws) - 1, (1 + LEVEL) / 2) * np.std(differences, ddof=1)
-    effect = adjustment(rows)
-    if abs(said.mean - effect) <= reach + SOFTER:
+    effect = adjustment(log_rows)
+    if abs(boosted_effect.mean - effect) <= reach + SOFTER:
         return ""
     return (
-        f"does not fit: its own do says {said.mean:+.2f}, adjustment by this graph {effect:+.2f} on the same rows, and they "
+        f"does not fit: its own do says {boosted_effect.mean:+.2f}, adjustment by this graph {effect:+.2f} on the same rows, and they "
         f"differ by more than {reach:.2f}"
     )

@@ -32,8 +32,8 @@ LOAD = tuple(edge for edge in FULL if edge[0] == "load")
 def lab_graph(edges=FULL) -> CausalGraph:
     """Return the `CausalGraph` of the lab with some edges, in an order that does not depend on that in which they were drawn."""
     drawn = set(edges)
-    known = [edge for edge in FULL if edge in drawn]
-    return CausalGraph(BY_HAND, (*known, *sorted(drawn - {*FULL})))
+    true_edges = [edge for edge in FULL if edge in drawn]
+    return CausalGraph(BY_HAND, (*true_edges, *sorted(drawn - {*FULL})))
 
 
 def cut(graph: CausalGraph, *edges: tuple[str, str]) -> CausalGraph:
@@ -67,7 +67,7 @@ def _with_edge(graph: CausalGraph, edge: tuple[str, str]) -> CausalGraph:
             f"lab: found an edge {cause} -> {effect}; expected one from an earlier cause to a later effect: the load comes first, then "
             "the knob, then what happens on the way, then the outcome."
         )
-    remaining = lab_graph(kept for kept in graph.edges if kept != (effect, cause))
+    remaining = lab_graph(kept_edge for kept_edge in graph.edges if kept_edge != (effect, cause))
     paths = remaining.paths(effect, cause)
     if paths:
         circle = " -> ".join((cause, *paths[0]))

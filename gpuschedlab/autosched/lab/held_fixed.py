@@ -31,15 +31,15 @@ def held(graph: CausalGraph, frame: pl.DataFrame, values) -> Curve:
     return _adjusted_curve(frame, fixed, values)
 
 
-def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], values) -> Curve:
+def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], knob_entries) -> Curve:
     """Curve by regression on smooth terms of the knob and of the columns held fixed (`adjusted`)."""
-    entries = np.asarray(values, float)
+    entries = np.asarray(knob_entries, float)
     if frame.height < FEWEST:
-        return silent_curve(values, f"{frame.height} rows are too few", fixed)
+        return silent_curve(knob_entries, f"{frame.height} rows are too few", fixed)
     columns = [frame[name].to_numpy() for name in fixed]
-    table = np.column_stack([np.empty((frame.height, 0)), *columns])
+    fixed_columns = np.column_stack([np.empty((frame.height, 0)), *columns])
     knob = frame["knob"].to_numpy()
-    answer = adjusted(table, knob, frame["outcome"].to_numpy(), tuple(entries))
+    answer = adjusted(fixed_columns, knob, frame["outcome"].to_numpy(), tuple(entries))
     refusal = _unseen(knob, entries) or answer.refusal
     effects = paired_effects(answer.mean, answer.paired_halves())
     low = answer.mean - answer.halves

@@ -59,8 +59,8 @@ class IntervalLog:
     @property
     def frame(self) -> pl.DataFrame:
         """Frame of the rows so far, one per interval, in columns `COLUMNS`."""
-        table = np.array(self._rows, float).reshape(-1, len(COLUMNS))
-        return pl.DataFrame(table, schema=list(COLUMNS))
+        interval_rows = np.array(self._rows, float).reshape(-1, len(COLUMNS))
+        return pl.DataFrame(interval_rows, schema=list(COLUMNS))
 
     def _row(self, number: int) -> tuple[float, ...]:
         """Play an interval under the value that the operator sets, and return its row as a tuple."""

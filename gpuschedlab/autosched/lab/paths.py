@@ -86,12 +86,12 @@ class _Equations:
     def do(self, values: np.ndarray) -> np.ndarray:
         """Mean outcome (k,) when the knob is set to each value (k,)."""
         count = len(self.rows)
-        table = np.tile(self.rows, (len(values), 1))
-        table[:, self.knob] = np.repeat(values, count)
+        set_rows = np.tile(self.rows, (len(values), 1))
+        set_rows[:, self.knob] = np.repeat(values, count)
         for equation in self.fitted:
             residuals = np.tile(equation.residuals, len(values))
-            table[:, equation.column] = equation.mean(table) + residuals
-        return table[:, self.outcome].reshape(len(values), count).mean(axis=1)
+            set_rows[:, equation.column] = equation.mean(set_rows) + residuals
+        return set_rows[:, self.outcome].reshape(len(values), count).mean(axis=1)
 
 
 class _Equation:
@@ -100,11 +100,11 @@ class _Equation:
     def __init__(self, column: int, causes: list[int], rows: np.ndarray):
         self.column = column
         self.causes = causes
-        values = rows[:, causes]
-        self.middle = values.mean(axis=0)
-        spread = values.std(axis=0)
+        cause_values = rows[:, causes]
+        self.middle = cause_values.mean(axis=0)
+        spread = cause_values.std(axis=0)
         self.scale = np.where(spread > 1e-12, spread, 1.0)
-        self.knots = [knots_of(column) for column in ((values - self.middle) / self.scale).T]
+        self.knots = [knots_of(column) for column in ((cause_values - self.middle) / self.scale).T]
         terms = self._terms(rows)
         target = rows[:, column]
         normal = terms.T @ terms + RIDGE * np.eye(terms.shape[1])
@@ -115,9 +115,9 @@ class _Equation:
         """Mean (n,) of the variable, by the causes in a table (n, v)."""
         return self._terms(table) @ self.weights
 
-    def _terms(self, table: np.ndarray) -> np.ndarray:
+    def _terms(self, log_rows: np.ndarray) -> np.ndarray:
         """1, the causes, their products, and the bends of a spline of each (n, t)."""
-        scaled = (table[:, self.causes] - self.middle) / self.scale
+        scaled = (log_rows[:, self.causes] - self.middle) / self.scale
         first, second = np.triu_indices(len(self.causes))
         curved = [bends(column, knots) for column, knots in zip(scaled.T, self.knots, strict=True)]
-        return np.column_stack([np.ones(len(table)), scaled, scaled[:, first] * scaled[:, second], *curved])
+        return np.column_stack([np.ones(len(log_rows)), scaled, scaled[:, first] * scaled[:, second], *curved])

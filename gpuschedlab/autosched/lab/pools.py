@@ -45,9 +45,9 @@ class Pools:
         for _ in _generated(key):
             pass
         pool = _pool(key, self.world.restart)
-        place = number % self.size
+        interval_of_pool = number % self.size
         jobs = self.world.jobs
-        return pool.whole.part(place * jobs, jobs, pool.own_load[place] / load)
+        return pool.whole.part(interval_of_pool * jobs, jobs, pool.own_load[interval_of_pool] / load)
 
     def _key(self, number: int) -> tuple:
         """Return a tuple of all that the pool of an interval depends on."""
@@ -85,10 +85,10 @@ def _pool(key: tuple, restart: float) -> Pool:
     """Pool of a key; it is checked and prepared here."""
     _, jobs, nodes, *_ = key
     cluster = IntervalWorld(nodes=nodes).cluster
-    whole = Scenario(_traces[key], cluster, delays=Delays(restart=restart))
-    prepared = whole.prepared
+    pool_scenario = Scenario(_traces[key], cluster, delays=Delays(restart=restart))
+    prepared = pool_scenario.prepared
     submit = prepared.job["submit"].reshape(-1, jobs)
     work = prepared.job["gpus"] * prepared.body["work"]
     demand = work.reshape(-1, jobs).sum(axis=1) / cluster.total_gpus
     span = np.maximum(submit[:, -1] - submit[:, 0], 1.0)
-    return Pool(whole, demand / span)
+    return Pool(pool_scenario, demand / span)

@@ -89,12 +89,12 @@ class Answers:
     @property
     def explanation(self) -> str:
         """Text on the graph: edges that are cut or added, columns held fixed, and whether adjustment and path model disagree."""
-        parts = [
+        sentences = [
             edges_in_words(self.graph, self.world.by_load),
             held_in_words(self.graph, self.held),
             self._disagreement() or self._misfit(),
         ]
-        return " ".join(part for part in parts if part)
+        return " ".join(part for part in sentences if part)
 
     def _effect(self, curve: Curve) -> Span:
         """Return the `Span` of the question's effect by a curve."""
@@ -123,15 +123,17 @@ class Answers:
         silent = self.held.refusal or math.isnan(adjustment.low) or math.isnan(model.low)
         if silent or adjustment.meets(model):
             return ""
-        said = f"Adjustment says {change_words(adjustment, self.world)}."
+        adjustment_sentence = f"Adjustment says {change_words(adjustment, self.world)}."
         edges = set(self.graph.edges)
         if "load" not in self.held.held and ("load", "outcome") in edges:
-            return f"{said} In the model load is still held fixed, since load \N{RIGHTWARDS ARROW} {NAMES['outcome']} stands."
+            edge = f"load \N{RIGHTWARDS ARROW} {NAMES['outcome']}"
+            return f"{adjustment_sentence} In the model load is still held fixed, since {edge} stands."
         if set(FULL) - set(LOAD) - edges:
             return (
-                f"{said} It does not ask by which way the knob acts; the model loses what went by the edge that is cut."
+                f"{adjustment_sentence} It does not ask by which way the knob acts; the model loses what went by the edge "
+                "that is cut."
             )
-        return f"{said} One of the two does not fit the rows."
+        return f"{adjustment_sentence} One of the two does not fit the rows."
 
 
 NAMES = {"knob": "knob", "load": "load", "preempted": "preempted", "waiting": "waiting", "outcome": "time to finish"}
@@ -140,7 +142,7 @@ NAMES = {"knob": "knob", "load": "load", "preempted": "preempted", "waiting": "w
 
 def setting_words(world: IntervalWorld, values, first: int, second: int) -> str:
     """Return the question in words: the knob at one value instead of another, in its unit."""
-    ends = [value_words(world.value(values[place])) for place in (first, second)]
+    ends = [value_words(world.value(values[knob_place])) for knob_place in (first, second)]
     unit = world.info.knob.unit
     setting = f"{world.info.words} at {ends[1]} {unit}".rstrip()
     return f"{setting} instead of {ends[0]}"
@@ -172,17 +174,17 @@ def interval_words(span: Span, world: IntervalWorld) -> str:
     """Return the interval of a change alone as text: "30 to 36 % sooner"."""
     if math.isnan(span.low):
         return "no interval"
-    words = _ends(span, world)
+    interval_ends = _ends(span, world)
     if span.sure:
-        return f"{words} % {_direction(span.mean, world)}"
-    return words
+        return f"{interval_ends} % {_direction(span.mean, world)}"
+    return interval_ends
 
 
 def _ends(span: Span, world: IntervalWorld) -> str:
     """Both ends of an interval as text in per cent: "30 to 36", or "12 % sooner to 3 % later" if it does not say the sign."""
     if not span.sure:
         return f"{percent_words(span.low, world)} to {percent_words(span.high, world)}"
-    low, high = sorted(abs(100 * math.expm1(end)) for end in (span.low, span.high))
+    low, high = sorted(abs(100 * math.expm1(effect_end)) for effect_end in (span.low, span.high))
     return f"{low:.0f} to {high:.0f}"
 
 
@@ -207,18 +209,18 @@ def edges_in_words(graph: CausalGraph, by_load: bool) -> str:
     edges = set(graph.edges)
     missing = [edge for edge in FULL if edge not in edges]
     extra = [edge for edge in graph.edges if edge not in FULL]
-    parts = []
+    graph_sentences = []
     if not edges & set(LOAD):
         habit = "the model takes the operator's habit for an effect"
         if not by_load:
             habit = "the operator does not follow it, so little is lost"
-        parts.append(f"All edges of the load are cut: {habit}.")
+        graph_sentences.append(f"All edges of the load are cut: {habit}.")
         missing = [edge for edge in missing if edge not in LOAD]
     if missing:
-        parts.append(f"The graph lacks {edge_words(missing)}.")
+        graph_sentences.append(f"The graph lacks {edge_words(missing)}.")
     if extra:
-        parts.append(f"The graph has also {edge_words(extra)}.")
-    return " ".join(parts)
+        graph_sentences.append(f"The graph has also {edge_words(extra)}.")
+    return " ".join(graph_sentences)
 
 
 def held_in_words(graph: CausalGraph, held: Curve) -> str:

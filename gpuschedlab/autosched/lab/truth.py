@@ -94,17 +94,17 @@ class Truth:
 
     def curve(self) -> Curve:
         """Return the `Curve` of the means, and effects between all pairs of values; nan without intervals."""
-        table = self.table
+        interval_outcomes = self.table
         count = len(self.values)
-        if len(table) < 2:
+        if len(interval_outcomes) < 2:
             mean = np.full(count, np.nan)
-            if len(table):
-                mean = table[0]
+            if len(interval_outcomes):
+                mean = interval_outcomes[0]
             missing = np.full(count, np.nan)
             return Curve(self.values, mean, missing, missing, paired_effects(mean, np.full((count, count), np.nan)))
-        mean = table.mean(axis=0)
-        half = np.maximum(half_width(table), LEAST)
-        differences = table[:, None, :] - table[:, :, None]
+        mean = interval_outcomes.mean(axis=0)
+        half = np.maximum(half_width(interval_outcomes), LEAST)
+        differences = interval_outcomes[:, None, :] - interval_outcomes[:, :, None]
         return Curve(
             self.values,
             mean,

@@ -22,8 +22,8 @@ def judged(model: Span, truth: Span) -> str:
     >>> [judged(model, truth) for model in (Span(-0.5, -0.7, -0.3), Span(0.2, 0.1, 0.3), Span(-0.1, -0.2, 0.0))]
     ['agrees', 'wrong sign', 'misses']
     """
-    ends = (model.low, model.high, truth.low, truth.high)
-    if any(math.isnan(end) for end in ends):
+    interval_ends = (model.low, model.high, truth.low, truth.high)
+    if any(math.isnan(interval_end) for interval_end in interval_ends):
         return SILENT
     if model.meets(truth):
         return AGREES

@@ -65,20 +65,24 @@ class Choice(NamedTuple):
     @property
     def changes(self) -> list[str]:
         """List of the knobs that changed, in words: "next queue after 57,600 to 12,000 GPU-s"."""
-        old = values_of(self.before)
-        new = values_of(self.policy)
-        return [self._change(name, old.get(name), value) for name, value in new.items() if old.get(name) != value]
+        knobs_before = values_of(self.before)
+        knobs_after = values_of(self.policy)
+        return [
+            self._change(name, knobs_before.get(name), value)
+            for name, value in knobs_after.items()
+            if knobs_before.get(name) != value
+        ]
 
     def _change(self, name: str, before, after) -> str:
         label = name
         unit = ""
         for info in knobs_of(self.policy).values():
-            place = name.removeprefix(f"{info.name}_")
+            knob_place = name.removeprefix(f"{info.name}_")
             if name == info.name:
                 label = info.words
                 unit = info.knob.unit
-            elif place != name:  # a place in a knob of many numbers
-                label = info.words_at(int(place) - 1)
+            elif knob_place != name:  # a place in a knob of many numbers
+                label = info.words_at(int(knob_place) - 1)
                 unit = info.knob.unit
         return f"{label} {spoken(before)} to {spoken(after)} {unit}".strip()
 

@@ -104,11 +104,11 @@ class LiveDays(Knobbed):
     def _night_runs(self, seed: int) -> pl.DataFrame:
         rng = np.random.default_rng([seed, 77])
         half = DAY / 2
-        parts = []
+        phase_jobs = []
         for phase in range(round(4 * self.days)):
             kind = NIGHTS[self.preset][phase % 2]
-            parts.append(self._phase(kind, phase * half, half, rng))
-        jobs = pl.concat(parts).sort("submit", maintain_order=True)
+            phase_jobs.append(self._phase(kind, phase * half, half, rng))
+        jobs = pl.concat(phase_jobs).sort("submit", maintain_order=True)
         names = pl.Series("job_id", [f"{NIGHT_RUNS[:5]}-{number}" for number in range(jobs.height)])
         return jobs.insert_column(0, names)
 

@@ -63,15 +63,17 @@ class LikeRaces:
 def play_like(race: Race, count: int) -> Iterator[LikeRaces | None]:
     """Play races with the settings of one, of seeds from `FIRST` on, in pieces; yields None, and after each race the results so far."""
     seeds: list[int] = []
-    rows: list[dict[str, float]] = []
+    race_gains: list[dict[str, float]] = []
     for seed in range(FIRST, FIRST + count):
         race_like = race.like(seed)
         yield None
         while not race_like.ended:
             for _ in race_like.hour():
                 yield None
-        rows.append(race_like.gains(np.inf))
+        race_gains.append(race_like.gains(np.inf))
         seeds.append(seed)
         yield LikeRaces(
-            race.tuning.goal, tuple(seeds), {name: np.array([row[name] for row in rows]) for name in rows[0]}
+            race.tuning.goal,
+            tuple(seeds),
+            {name: np.array([gains_of_race[name] for gains_of_race in race_gains]) for name in race_gains[0]},
         )

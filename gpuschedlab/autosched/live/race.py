@@ -124,17 +124,17 @@ class Race:
 
         The rest of an hour is played by the next call; pieces of an hour that is over by then play nothing.
         """
-        begin = self.now
-        end = begin + HOUR
-        while self.wheel is None and self.now == begin and self._due():
+        hour_begin = self.now
+        hour_end = hour_begin + HOUR
+        while self.wheel is None and self.now == hour_begin and self._due():
             yield from self._decide()
         for name, line in list(self.lines.items()):
-            if line.now < end:
-                if name == CLOCK and begin % HALF == 0:
-                    line.switch(self.pair[round(begin / HALF) % 2])
-                line.advance(end)
+            if line.now < hour_end:
+                if name == CLOCK and hour_begin % HALF == 0:
+                    line.switch(self.pair[round(hour_begin / HALF) % 2])
+                line.advance(hour_end)
                 yield
-        self.now = max(self.now, end)
+        self.now = max(self.now, hour_end)
 
     def play(self, hours: float = np.inf):
         """Play some hours, or to the last submission."""
@@ -201,18 +201,18 @@ class Race:
         self._controller = None
 
     def _go_on_with(self, days: LiveDays):
-        if other := [name for name in FIXED if getattr(days, name) != getattr(self.days, name)]:
+        if changed_fields := [name for name in FIXED if getattr(days, name) != getattr(self.days, name)]:
             raise EstimatorError(
-                f"Race.change: found another {other[0]} at {self.now / HOUR:g} h; expected the same days but for preset, jobs, load "
-                "and drift. Begin another race."
+                f"Race.change: found another {changed_fields[0]} at {self.now / HOUR:g} h; expected the same days but for preset, jobs, "
+                "load and drift. Begin another race."
             )
         self.changes += 1
         _, trace = days.jobs_of(self.seed)
         coming = trace.filter(pl.col("submit") > self.now)
         coming = coming.with_columns(job_id=pl.lit(f"{self.changes}-") + pl.col("job_id"))
-        came = self._scenario.trace.filter(pl.col("submit") <= self.now)
+        jobs_so_far = self._scenario.trace.filter(pl.col("submit") <= self.now)
         self.days = days
-        self._scenario = self._scenario.replace(trace=pl.concat([came, coming], how="diagonal_relaxed"))
+        self._scenario = self._scenario.replace(trace=pl.concat([jobs_so_far, coming], how="diagonal_relaxed"))
         self._came_of.clear()
         for line in self.lines.values():
             line.on(self._scenario)
@@ -334,8 +334,8 @@ class Race:
         trace = self._scenario.trace
         figures = {}
         for name, line in self.lines.items():
-            end = line.ends() if now == np.inf else line.simulation.snapshot().jobs["end"]
-            figures[name] = figure(goal, trace, end, now)
+            job_ends = line.ends() if now == np.inf else line.simulation.snapshot().jobs["end"]
+            figures[name] = figure(goal, trace, job_ends, now)
         return figures
 
     def realised(self, choice: Choice) -> float:
@@ -356,11 +356,11 @@ class Race:
         goal = GOALS[choice.goal]
         without = line.ends(choice.place)
         switched = line.ends(choice.place + 1)
-        there = without > choice.at
-        jobs = self._scenario.trace.filter(pl.Series(there))
+        still_there = without > choice.at
+        jobs = self._scenario.trace.filter(pl.Series(still_there))
         if not goal.share:  # time before the switch was spent under both
             jobs = jobs.with_columns(pl.col("submit").clip(lower_bound=choice.at))
-        return gained(goal, figure(goal, jobs, without[there]), figure(goal, jobs, switched[there]))
+        return gained(goal, figure(goal, jobs, without[still_there]), figure(goal, jobs, switched[still_there]))
 
     def course(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return a tuple: whole hours (h,) that were played (s), and a dict of each line's figure of the goal (h,) at these."""
@@ -369,8 +369,8 @@ class Race:
         trace = self._scenario.trace
         figures = {}
         for name, line in self.lines.items():
-            end = line.simulation.snapshot().jobs["end"]
-            figures[name] = np.array([figure(goal, trace, end, hour) for hour in hours])
+            job_ends = line.simulation.snapshot().jobs["end"]
+            figures[name] = np.array([figure(goal, trace, job_ends, hour) for hour in hours])
         return hours, figures
 
     def gains(self, now: float | None = None) -> dict[str, float]:

@@ -36,8 +36,8 @@ def standing(race: Race, now: float | None = None) -> list[str]:
         return []
     when = "By the end" if race.ended else f"After {race.now / HOUR:.0f} h"
     better = GOALS[race.tuning.goal].times.format(f"{gains.pop(DEFAULT):.2f}")
-    others = ", ".join(f"{apart(gain)} {NAMES[name]}" for name, gain in gains.items())
-    return [f"{when}, {better} when tuned than under the default.", f"Tuned is {others}."]
+    other_lines = ", ".join(f"{apart(gain)} {NAMES[name]}" for name, gain in gains.items())
+    return [f"{when}, {better} when tuned than under the default.", f"Tuned is {other_lines}."]
 
 
 def outcome(race: Race, choice: Choice) -> str:

@@ -71,8 +71,8 @@ class Estimate(NamedTuple):
         return means.hstack(self.overlap.drop("value"))
 
     def _repr_html_(self):
-        rows = self.table.iter_rows(named=True)
-        frame = pl.DataFrame([_cells(row) for row in rows])
+        estimate_rows = self.table.iter_rows(named=True)
+        frame = pl.DataFrame([_cells(row) for row in estimate_rows])
         if not any(frame["note"]):
             frame = frame.drop("note")
         best = "the log names no best"
@@ -114,19 +114,19 @@ def estimate(frame: pl.DataFrame, question: Question) -> Estimate:
     outcome = question.outcome
     adjust = _held_fixed(frame, question)
     frame, settings, remarks = _sound(frame, knob, adjust, outcome)
-    values = tuple(frame[knob].unique().sort())
-    if len(values) < 2:
+    knob_values = tuple(frame[knob].unique().sort())
+    if len(knob_values) < 2:
         raise EstimatorError(
-            f"{WHO} {knob} {values[0]:g} in all {frame.height} rows; expected two values or more. Toss a coin in some intervals."
+            f"{WHO} {knob} {knob_values[0]:g} in all {frame.height} rows; expected two values or more. Toss a coin in some intervals."
         )
     columns = [pl.col(name).cast(pl.Float64) for name in (outcome, *adjust)]
-    table = frame.select(columns).to_numpy()
-    answer = adjusted(table[:, 1:], settings, table[:, 0], values)
-    overlap, thin = _overlap(frame, knob, values, answer.shown)
+    question_columns = frame.select(columns).to_numpy()
+    answer = adjusted(question_columns[:, 1:], settings, question_columns[:, 0], knob_values)
+    overlap, thin = _overlap(frame, knob, knob_values, answer.shown)
     if frame[outcome].n_unique() < 2:
         answer = answer._replace(refusal=f"{outcome} is {frame[outcome][0]:g} in all rows")
     if not question.interval:
-        answer = answer._replace(halves=np.full(len(values), np.nan), half=np.nan)
+        answer = answer._replace(halves=np.full(len(knob_values), np.nan), half=np.nan)
     if answer.refusal and "in a quarter" not in answer.refusal:  # of all values, not of rare ones
         overlap = overlap.with_columns(say=pl.lit(False))
     hidden = f"a hidden cause of {knob} and {outcome} that explains {answer.strength:.0%} of what is left of each"
@@ -135,7 +135,7 @@ def estimate(frame: pl.DataFrame, question: Question) -> Estimate:
         question.method,
         outcome,
         adjust,
-        values,
+        knob_values,
         answer.mean,
         low=answer.mean - answer.halves,
         high=answer.mean + answer.halves,
@@ -191,8 +191,8 @@ def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.Dat
     remarks = [
         f"{name} came after {knob} was set: what passes through it is not counted" for name in adjust if name in LATER
     ]
-    values = pl.col(names).cast(pl.Float64)
-    is_number = values.is_finite().fill_null(False)
+    question_columns = pl.col(names).cast(pl.Float64)
+    is_number = question_columns.is_finite().fill_null(False)
     complete = frame.filter(pl.all_horizontal(is_number))
     if not complete.height:
         raise EstimatorError(f"Log: found no row with all of {asked_columns}; expected some. Name others.")
@@ -225,15 +225,15 @@ def _overlap(frame: pl.DataFrame, knob: str, values, predicted: np.ndarray) -> t
         borders = np.quantile(column, (0.25, 0.5, 0.75))
         quarter = np.searchsorted(borders, column - ties)
         sizes = np.bincount(quarter, minlength=4)
-        table = []
+        overlap_rows = []
         for v, value in enumerate(values):
-            counts = np.bincount(quarter[value_of_row == v], minlength=4)[sizes > 0]
-            rows = int(counts.min())
-            least = (counts / sizes[sizes > 0]).min()
-            table.append((value, int(counts.sum()), least, rows))
-            if rows < FEWEST or least < THIN:
+            rows_by_quarter = np.bincount(quarter[value_of_row == v], minlength=4)[sizes > 0]
+            fewest_rows = int(rows_by_quarter.min())
+            least = (rows_by_quarter / sizes[sizes > 0]).min()
+            overlap_rows.append((value, int(rows_by_quarter.sum()), least, fewest_rows))
+            if fewest_rows < FEWEST or least < THIN:
                 can_say[v] = False
-                reasons[v] = f"{rows} rows have {value:g} in a quarter of {name}"
-    overlap = pl.DataFrame(table, schema=["value", "rows", "least", "least_rows"], orient="row")
+                reasons[v] = f"{fewest_rows} rows have {value:g} in a quarter of {name}"
+    overlap = pl.DataFrame(overlap_rows, schema=["value", "rows", "least", "least_rows"], orient="row")
     reason = reasons.get(0) or reasons.get(len(values) - 1, "")
     return overlap.with_columns(say=pl.Series(can_say)), reason

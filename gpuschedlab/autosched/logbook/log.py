@@ -49,8 +49,8 @@ class Log:
     @property
     def values(self) -> tuple[float, ...]:
         """Tuple of the values of the knob in the log, ascending."""
-        values = self.frame[self.knob].unique()
-        return tuple(values.sort())
+        knob_values = self.frame[self.knob].unique()
+        return tuple(knob_values.sort())
 
     def __repr__(self):
         return f"Log({self.frame.height} intervals of {self.knob}; closed at {self.closed / DAY:.1f} days)"
@@ -127,9 +127,9 @@ class Log:
                     delays[i] = [fork(simulation, rule, value, holding) for value in values]
                 if i >= max(intervals, default=0):
                     break
-            effect, table = _over_instants(np.array([delays[i] for i in sorted(delays)]), instants)
+            effect, value_means = _over_instants(np.array([delays[i] for i in sorted(delays)]), instants)
             if np.ptp(effect) <= narrow or instants >= len(logged_values):
-                return Estimate("oracle", "objective", (), values, *table, effect)
+                return Estimate("oracle", "objective", (), values, *value_means, effect)
             instants *= 2
 
 
@@ -144,15 +144,15 @@ def _span_of_forks(holding: Holding) -> tuple[float, float]:
     return 0.1, 0.75
 
 
-def _over_instants(table: np.ndarray, instants: int) -> tuple[np.ndarray, np.ndarray]:
+def _over_instants(fork_delays: np.ndarray, instants: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a tuple of arrays: effect (3,), and mean, low and high (3, k) of each value, from forks (n, k) at instants."""
-    table = table[np.isfinite(table).all(axis=1)]
-    if len(table) < 2:
-        problem = f"Log.oracle: found {len(table)} of {instants} instants with jobs that count"
+    fork_delays = fork_delays[np.isfinite(fork_delays).all(axis=1)]
+    if len(fork_delays) < 2:
+        problem = f"Log.oracle: found {len(fork_delays)} of {instants} instants with jobs that count"
         raise EstimatorError(f"{problem}; expected 2 or more. Ask for more instants, or count jobs for longer.")
-    common = table.mean(axis=1, keepdims=True)
-    effect = table[:, -1] - table[:, 0]
-    columns = np.column_stack([table - common + common.mean(), effect])
+    common = fork_delays.mean(axis=1, keepdims=True)
+    effect = fork_delays[:, -1] - fork_delays[:, 0]
+    columns = np.column_stack([fork_delays - common + common.mean(), effect])
     means = columns.mean(axis=0) + np.outer((0, -1, 1), half_width(columns))
     return means[:, -1], means[:, :-1]
 
@@ -178,21 +178,21 @@ def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.i
         raise EstimatorError(f"operate: found every={every}, wait={wait}; expected seconds above 0, and from 0.")
     until = float(scenario.trace["submit"].max())
     simulation = scenario.simulation(rule.at(rule.values[0]))
-    rows = []
+    interval_rows = []
     last = None
     for i, value, running in played(simulation, rule, every, until):
         after = running.snapshot()
-        rows.append({"time": i * every, "seen": i * every, rule.knob: value, **context_of(after, every)})
+        interval_rows.append({"time": i * every, "seen": i * every, rule.knob: value, **context_of(after, every)})
         if last is not None:
-            rows[-2] |= _interval(last, after)
+            interval_rows[-2] |= _interval(last, after)
         last = after
-    rows[-1] |= _interval(last, simulation.snapshot())
+    interval_rows[-1] |= _interval(last, simulation.snapshot())
     simulation.advance(math.inf)
     jobs = simulation.snapshot().jobs
-    for row in rows:
-        row |= _own_jobs(jobs, row["time"], every, row["time"] + every + wait)
-    closed = max(rows[-1]["time"] + every, min(until + every + wait, simulation.now))
-    frame = pl.DataFrame(rows, infer_schema_length=None)
+    for interval_row in interval_rows:
+        interval_row |= _own_jobs(jobs, interval_row["time"], every, interval_row["time"] + every + wait)
+    closed = max(interval_rows[-1]["time"] + every, min(until + every + wait, simulation.now))
+    frame = pl.DataFrame(interval_rows, infer_schema_length=None)
     return Log(frame, rule.knob, closed, (scenario, rule, every, until))
 
 
@@ -208,15 +208,15 @@ def _interval(before, after) -> dict[str, float]:
     return {"speed": done / max(executed - overhead, 1e-9), "done": done / HOUR}
 
 
-def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]:
+def _own_jobs(jobs, start: float, interval_seconds: float, read: float) -> dict[str, float]:
     """Return a dict of the outcomes of the jobs submitted in an interval, as known when they are read; None if no job has one."""
-    submitted = (jobs["submit"] >= start) & (jobs["submit"] < start + every)
+    submitted = (jobs["submit"] >= start) & (jobs["submit"] < start + interval_seconds)
     ended = submitted & (jobs["end"] <= read)
     outcomes = {"jobs": int(submitted.sum()), "open_jobs": int((submitted & ~ended).sum())}
     outcomes |= dict.fromkeys(("objective", "queueing", "restricted"))
     if submitted.any():
         spent = np.minimum(jobs["end"], read) - jobs["submit"]
-        outcomes["restricted"] = restricted_mean(spent[submitted], ended[submitted], every)
+        outcomes["restricted"] = restricted_mean(spent[submitted], ended[submitted], interval_seconds)
     if ended.any():
         delay = (jobs["end"] - jobs["submit"] - jobs["work"])[ended].mean()
         wait = jobs["queued"][ended].mean()
@@ -259,8 +259,8 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
         raise EstimatorError(f"{problem}; expected a number in each row. Write seconds, and count open jobs.")
     marked = pl.lit(False)
     if "censored" in frame.columns:
-        text = pl.col("censored").cast(pl.String).str.to_lowercase()
-        marked = text.is_in(("true", "1")).fill_null(False)
+        censored_text = pl.col("censored").cast(pl.String).str.to_lowercase()
+        marked = censored_text.is_in(("true", "1")).fill_null(False)
     if every:
         step = every
     elif frame.height > 1:
@@ -268,12 +268,14 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
     else:
         step = abs(float(closed - frame["time"][0]))
     for problem, rule in _refused(marked, step, closed).items():
-        rows = frame.with_row_index("row", 1).filter(rule)
-        if rows.height:
+        bad_rows = frame.with_row_index("row", 1).filter(rule)
+        if bad_rows.height:
             more = ""
-            if rows.height > 1:
-                more = f"; and {rows.height - 1} more rows"
-            raise EstimatorError(f"{path}, row {rows['row'][0]} (time {rows['time'][0]:g}): found {problem}{more}.")
+            if bad_rows.height > 1:
+                more = f"; and {bad_rows.height - 1} more rows"
+            raise EstimatorError(
+                f"{path}, row {bad_rows['row'][0]} (time {bad_rows['time'][0]:g}): found {problem}{more}."
+            )
     return Log(frame.filter(~marked), knob, closed)
 
 

@@ -73,8 +73,8 @@ class Rule(Knobbed):
     def at(self, value: float):
         """The policy with the knob at a value."""
         if knobs_of(self.policy)[self.knob].kind == "floats":
-            values = (value, *getattr(self.policy, self.knob)[1:])
-            return self.policy.with_knobs(**{self.knob: values})
+            knob_values = (value, *getattr(self.policy, self.knob)[1:])
+            return self.policy.with_knobs(**{self.knob: knob_values})
         return self.policy.with_knobs(**{self.knob: value})
 
 
@@ -125,25 +125,25 @@ class Holding(NamedTuple):
 def fork(simulation, rule: Rule, value: float, holding: Holding) -> float:
     """Logarithm of `FLOOR` + mean delay (s, beyond the work left) of the `counted` jobs, if a value is held; nan if none is counted."""
     start = simulation.snapshot()
-    rows = counted(start.jobs, start.now, holding.which)
-    if not len(rows):
+    counted_jobs = counted(start.jobs, start.now, holding.which)
+    if not len(counted_jobs):
         return math.nan
-    work_left = (start.jobs["work"] - start.jobs["progress"])[rows]
+    work_left = (start.jobs["work"] - start.jobs["progress"])[counted_jobs]
     twin = simulation.under(rule.at(value))
-    end = start.now + holding.hold
-    twin.advance(min(end, holding.until))
-    if end < holding.until and holding.then is None:
+    hold_end = start.now + holding.hold
+    twin.advance(min(hold_end, holding.until))
+    if hold_end < holding.until and holding.then is None:
         for _ in played(twin, rule, holding.every, holding.until):
-            if twin.snapshot().jobs["done"][rows].all():
+            if twin.snapshot().jobs["done"][counted_jobs].all():
                 break
-    elif end < holding.until:
+    elif hold_end < holding.until:
         twin.switch(rule.at(holding.then))
     jobs = twin.snapshot().jobs
-    while not jobs["done"][rows].all():
+    while not jobs["done"][counted_jobs].all():
         instant = twin.now + AHEAD
         if twin.now > 2 * holding.until:
             instant = np.inf
         twin.advance(instant)
         jobs = twin.snapshot().jobs
-    delay = jobs["end"][rows] - np.maximum(jobs["submit"][rows], start.now) - work_left
+    delay = jobs["end"][counted_jobs] - np.maximum(jobs["submit"][counted_jobs], start.now) - work_left
     return float(np.log(FLOOR + delay.mean()))

@@ -37,27 +37,27 @@ def attempts_of(log: Run | pl.DataFrame) -> pl.DataFrame:
 def _of_run(run: Run) -> pl.DataFrame:
     """Return the frame of a run's attempts: rows of its allocations that go on from the one before are one attempt."""
     node = pl.col("node").alias("at")
-    rows = run.allocations.filter(~pl.col("profiling")).group_by("job", "start", maintain_order=True)
-    rows = rows.agg(pl.col("end").max(), pl.col("gpus").sum(), node, pl.col("delay").first())
-    rows = rows.sort("job", "start")
+    attempt_rows = run.allocations.filter(~pl.col("profiling")).group_by("job", "start", maintain_order=True)
+    attempt_rows = attempt_rows.agg(pl.col("end").max(), pl.col("gpus").sum(), node, pl.col("delay").first())
+    attempt_rows = attempt_rows.sort("job", "start")
     end_before = pl.col("end").shift(1).over("job")
     apart = (pl.col("start") - end_before).fill_null(1.0) > 1e-6
     begins = apart | pl.col("delay").is_not_null()
-    rows = rows.with_columns(number=begins.cum_sum().over("job"))
+    attempt_rows = attempt_rows.with_columns(number=begins.cum_sum().over("job"))
     first = [pl.col(name).first() for name in ("start", "gpus", "at")]
-    rows = rows.group_by("job", "number", maintain_order=True).agg(*first, pl.col("end").last())
+    attempt_rows = attempt_rows.group_by("job", "number", maintain_order=True).agg(*first, pl.col("end").last())
     names = [name for name in ("job_id", "submit", *LOGGED) if name in run.jobs.columns]
     jobs = run.jobs.with_row_index("job").select(pl.col("job").cast(pl.Int64), *names, last=pl.col("end"))
     down = {(node, round(begin, 3)) for node, begin, _ in run.info["events"]}
     failed = []
-    for nodes, end in rows.select("at", "end").iter_rows():
-        failed.append(any((node, round(end, 3)) in down for node in nodes))
+    for nodes, attempt_end in attempt_rows.select("at", "end").iter_rows():
+        failed.append(any((node, round(attempt_end, 3)) in down for node in nodes))
     ends_job = (pl.col("end") - pl.col("last")).abs() < 1e-6
     why = pl.when(ends_job).then(pl.lit("done"))
     why = why.when("failed").then(pl.lit("node")).otherwise(pl.lit("preempted"))
     node_names = pl.col("at").cast(pl.List(pl.String))
-    rows = rows.with_columns(failed=pl.Series(failed), nodes=pl.col("at").list.len(), at=node_names)
-    return rows.join(jobs, on="job", maintain_order="left").with_columns(why=why)
+    attempt_rows = attempt_rows.with_columns(failed=pl.Series(failed), nodes=pl.col("at").list.len(), at=node_names)
+    return attempt_rows.join(jobs, on="job", maintain_order="left").with_columns(why=why)
 
 
 def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
@@ -74,20 +74,22 @@ def _of_rows(log: pl.DataFrame) -> pl.DataFrame:
     if not counts_from_1:  # an intake counts from #2 on
         ids = ids.str.replace(r"#\d+$", "")
     state = pl.col("state").cast(pl.String).str.to_uppercase()
-    rows = log.with_columns(ids, state=state).sort("job_id", "started")
-    end = pl.col("started") + pl.col("duration")
-    begins = ~follows_requeue(pl.col("state"), pl.col("submit"), end)
+    attempt_rows = log.with_columns(ids, state=state).sort("job_id", "started")
+    attempt_end = pl.col("started") + pl.col("duration")
+    begins = ~follows_requeue(pl.col("state"), pl.col("submit"), attempt_end)
     failed = pl.col("state").is_in(FAILED)
     preempted = pl.col("state").is_in(REQUEUED)
     why = pl.when(running).then(pl.lit("open"))
     why = why.when(failed).then(pl.lit("node"))
     why = why.when(preempted).then(pl.lit("preempted")).otherwise(pl.lit("done"))
-    rows = rows.with_columns(why=why, job=begins.cum_sum())
+    attempt_rows = attempt_rows.with_columns(why=why, job=begins.cum_sum())
     nodes = pl.lit(1)
-    if "nodes" in rows.columns:
+    if "nodes" in attempt_rows.columns:
         nodes = pl.col("nodes").fill_null(1)
     submit = pl.col("submit").min().over("job")
-    return rows.with_columns(submit, start="started", end=end, nodes=nodes, at=_node_names(rows))
+    return attempt_rows.with_columns(
+        submit, start="started", end=attempt_end, nodes=nodes, at=_node_names(attempt_rows)
+    )
 
 
 def _check_rows(log: pl.DataFrame, running: pl.Expr) -> None:
@@ -116,14 +118,14 @@ def _check_rows(log: pl.DataFrame, running: pl.Expr) -> None:
         )
 
 
-def _node_names(rows: pl.DataFrame) -> pl.Series | pl.Expr:
+def _node_names(attempt_rows: pl.DataFrame) -> pl.Series | pl.Expr:
     """Names of the nodes of each row as a `Series` of lists; a null `Expr` if the log has none."""
     kind = pl.List(pl.String)
-    if "nodelist" not in rows.columns:
+    if "nodelist" not in attempt_rows.columns:
         return pl.lit(None, kind)
-    texts = rows["nodelist"].unique().drop_nulls()
-    names = {text: hosts(text) for text in texts}
-    lists = [list(names.get(text, ())) for text in rows["nodelist"]]
+    node_lists = attempt_rows["nodelist"].unique().drop_nulls()
+    names = {node_list: hosts(node_list) for node_list in node_lists}
+    lists = [list(names.get(node_list, ())) for node_list in attempt_rows["nodelist"]]
     return pl.Series(lists, dtype=kind)
 
 
@@ -131,15 +133,15 @@ def load_at_start(log: pl.DataFrame, capacity: float) -> np.ndarray:
     """Load, logarithm of the wait and time of day (n, 4) at the first start of each job, as the log itself shows them."""
     first = log.filter(attempt=0)
     start = log["start"].to_numpy()
-    end = log["end"].to_numpy()
+    attempt_ends = log["end"].to_numpy()
     gpus = log["gpus"].to_numpy()
     t = first["start"].to_numpy()
     begun = np.argsort(start)
-    ended = np.argsort(end)
+    ended = np.argsort(attempt_ends)
     gpus_begun = np.concatenate([[0.0], np.cumsum(gpus[begun])])
     gpus_ended = np.concatenate([[0.0], np.cumsum(gpus[ended])])
     attempts_begun = np.searchsorted(start[begun], t)
-    attempts_ended = np.searchsorted(end[ended], t, "right")
+    attempts_ended = np.searchsorted(attempt_ends[ended], t, "right")
     used = gpus_begun[attempts_begun] - gpus_ended[attempts_ended]
     hour = 2 * np.pi * (t % 86_400) / 86_400
     wait = np.log1p(np.maximum(t - first["submit"].to_numpy(), 0))

@@ -40,8 +40,8 @@ def ask(scenario: Scenario, *, begin=0.0, every=3600.0, seconds=600.0, gpus: int
         raise EstimatorError("Twin.ask: found no speeds; expected speeds by placement, such as speeds=default_speeds.")
     models = [name for name, relative in zip(scenario.speeds.models, scenario.speeds.relative) if relative]
     sizes = [nodes for nodes in (1, 2, 4) if nodes <= scenario.cluster.total_nodes]
-    rows = list(itertools.product(models, sizes))
-    jobs = pl.DataFrame(rows, schema={"model": pl.String, "nodes": pl.Int64}, orient="row")
+    canary_sizes = list(itertools.product(models, sizes))
+    jobs = pl.DataFrame(canary_sizes, schema={"model": pl.String, "nodes": pl.Int64}, orient="row")
     jobs = jobs.with_columns(
         job_id=pl.format("canary-{}-{}", "model", "nodes"),
         user=pl.lit("canary"),
@@ -61,16 +61,16 @@ def power_of_canaries(log: pl.DataFrame, slow: np.ndarray, asked: Canaries) -> t
 
     The power is that of canaries that ran in one piece; it is (1, 0, inf) if they are too few.
     """
-    rows = log.with_columns(slow=slow, pieces=pl.len().over("job"))
-    rows = rows.filter(pl.col("pieces") == 1, pl.col("why") == "done")
+    canary_attempts = log.with_columns(slow=slow, pieces=pl.len().over("job"))
+    canary_attempts = canary_attempts.filter(pl.col("pieces") == 1, pl.col("why") == "done")
     work = asked.jobs.select("job_id", work="duration")
-    rows = rows.join(work, on="job_id", maintain_order="left").filter(pl.col("slow") < -1e-6)
-    if rows.height < FEWEST:
-        return 1.0, 0.0, np.inf, rows.height
-    x = rows["slow"].to_numpy()
-    seconds = rows["end"] - rows["start"]
-    y = np.log(rows["work"] / seconds).to_numpy()
+    canary_attempts = canary_attempts.join(work, on="job_id", maintain_order="left").filter(pl.col("slow") < -1e-6)
+    if canary_attempts.height < FEWEST:
+        return 1.0, 0.0, np.inf, canary_attempts.height
+    x = canary_attempts["slow"].to_numpy()
+    seconds = canary_attempts["end"] - canary_attempts["start"]
+    y = np.log(canary_attempts["work"] / seconds).to_numpy()
     power = float(x @ y / (x @ x))
     deviation = max(NOISE, float(np.std(y - power * x, ddof=1)))
     half = 1.96 * deviation / np.sqrt(x @ x)
-    return power, max(power - half, 0.0), power + half, rows.height
+    return power, max(power - half, 0.0), power + half, canary_attempts.height

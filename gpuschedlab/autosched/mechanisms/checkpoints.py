@@ -49,14 +49,14 @@ def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: f
     each job, nan if none was: it fits the work of jobs that lost some as well as that of the others. If restarts scatter, `sigma` is
     the deviation of the logarithm of their delay; the predictions are not used then, since nobody knows the work of these jobs.
     """
-    rows = restarts(log, pace)
-    count = int((rows.done & rows.failed).sum())
+    restarted = restarts(log, pace)
+    count = int((restarted.done & restarted.failed).sum())
     if count < FEWEST:
         return Checkpoint(pace.period, 0.0, np.inf, count, False, 0)
-    after_failure = np.flatnonzero(rows.failed)
-    calm = np.flatnonzero(~rows.failed)
-    every = 1 + len(calm) // CALM
-    used = np.concatenate([after_failure, calm[::every]])
+    after_failure = np.flatnonzero(restarted.failed)
+    calm = np.flatnonzero(~restarted.failed)
+    calm_step = 1 + len(calm) // CALM
+    used = np.concatenate([after_failure, calm[::calm_step]])
     special = np.unique([0.0, pace.period, np.inf])
     periods = np.unique(np.concatenate([special, PERIODS]))
     prior_of_others = (1 - EDGES * len(special)) / len(PERIODS)
@@ -81,11 +81,11 @@ def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: f
 
 def _likely(log: pl.DataFrame, pace: Pace, used: np.ndarray, sigma: float) -> list[float]:
     """List of the log-likelihoods of attempts after a restart, one for each form of the hazard."""
-    rows = restarts(log, pace).take(used)
-    median = pace.delay[rows.row] * np.exp(-(sigma**2) / 2)
+    restarted = restarts(log, pace).take(used)
+    median = pace.delay[restarted.row] * np.exp(-(sigma**2) / 2)
     chances = []
     for part, shape in itertools.product(SCALES, SHAPES):
-        hazard = Hazard(rows.spent, rows.before * part, rows.done, shape)
+        hazard = Hazard(restarted.spent, restarted.before * part, restarted.done, shape)
         chances.append(log_likelihood(hazard, median, sigma))
     return chances
 

@@ -83,11 +83,11 @@ def of_failures(nodes: NodeFailures, unit: float) -> list[Misfit]:
     return [Misfit("node", "failure", sentence, float(min(lows)) * unit, float(max(highs)) * unit)]
 
 
-def _times(one: float, other: float) -> str:
+def _times(rate: float, other_rate: float) -> str:
     """Say in a few words how many times as often one happens as the other."""
-    if other <= 0:
+    if other_rate <= 0:
         return "so often, and never as rarely"
-    return f"{one / other:.2g} times as often"
+    return f"{rate / other_rate:.2g} times as often"
 
 
 def of_nodes(rest: NodeEffects, level: float) -> list[Misfit]:
@@ -128,12 +128,12 @@ def of_predictions(jobs: pl.DataFrame) -> list[Misfit]:
         by_spread = _part(away.to_numpy(), codes)
         if max(by_mean, by_spread) > PART:
             median = ratio.median().exp()
-            table = groups.group_by(name, maintain_order=True).agg(median=median, error=_error())
-            low = table["median"].quantile(0.1)
-            high = table["median"].quantile(0.9)
+            error_by_group = groups.group_by(name, maintain_order=True).agg(median=median, error=_error())
+            low = error_by_group["median"].quantile(0.1)
+            high = error_by_group["median"].quantile(0.9)
             sentence = f"{beginning}: what 8 of 10 ask for is {low:.2g} to {high:.2g} times the work in the median"
-            least = float(table["error"].min())
-            most = float(table["error"].max())
+            least = float(error_by_group["error"].min())
+            most = float(error_by_group["error"].max())
             return [Misfit(name, "prediction", sentence, least, most)]
     return []
 
@@ -144,13 +144,13 @@ def _error() -> pl.Expr:
     return (variance.exp() - 1).sqrt()
 
 
-def _part(values: np.ndarray, groups: np.ndarray) -> float:
+def _part(prediction_ranks: np.ndarray, groups: np.ndarray) -> float:
     """Part of the variance of ranks (n,) that groups explain beyond chance; 0 if it may be chance."""
     names, codes = np.unique(groups, return_inverse=True)
     if len(names) < 2:
         return 0.0
-    parts = [values[codes == code] for code in range(len(names))]
-    test = kruskal(*parts)
+    ranks_by_group = [prediction_ranks[codes == code] for code in range(len(names))]
+    test = kruskal(*ranks_by_group)
     if test.pvalue > LEVEL:
         return 0.0
-    return float((test.statistic - len(names) + 1) / (len(values) - len(names)))
+    return float((test.statistic - len(names) + 1) / (len(prediction_ranks) - len(names)))

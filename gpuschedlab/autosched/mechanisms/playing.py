@@ -102,8 +102,8 @@ def _plain_speeds(trace: pl.DataFrame, cluster: Cluster) -> Speeds:
     names = dict.fromkeys(group.gpu_type for group in cluster.groups)
     types = pl.DataFrame({"gpu_type": list(names)})
     none = pl.lit(None, pl.Int64)
-    rows = models.join(types, how="cross").with_columns(n_gpus=none, n_nodes=none, rate=pl.lit(1.0))
-    return Speeds.from_frame(rows, relative=True)
+    speed_rows = models.join(types, how="cross").with_columns(n_gpus=none, n_nodes=none, rate=pl.lit(1.0))
+    return Speeds.from_frame(speed_rows, relative=True)
 
 
 def _allowed_on(trace: pl.DataFrame, split: set[str]) -> pl.DataFrame:

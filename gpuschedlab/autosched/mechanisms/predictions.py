@@ -38,15 +38,15 @@ def predictions_of(log: pl.DataFrame, paces: list[Pace], costs: Costs) -> Predic
     comparable = jobs["done"].to_numpy() & (predicted > 0)
     unsure = _unsure_seconds(jobs["starts"].to_numpy(), log, costs)
     is_sure = comparable & (unsure <= UNSURE * work) & ~jobs["failed"].to_numpy()
-    rows = int(is_sure.sum())
-    if rows < FEWEST:
-        unseen = 0.0, 0.0, np.inf, "", rows, 0.0, False, "no column predicted"
+    sure_jobs = int(is_sure.sum())
+    if sure_jobs < FEWEST:
+        unseen = 0.0, 0.0, np.inf, "", sure_jobs, 0.0, False, "no column predicted"
         return Predictions(Mechanism("prediction", *unseen), jobs.clear())
     errors = [prediction_error(predicted[is_sure], work_of(log, pace)[is_sure]) for pace in paces]
     value = errors[0][0]
     low = min(error[1] for error in errors)
     high = max(error[2] for error in errors)
-    mechanism = Mechanism("prediction", value, low, high, "", rows, rows / jobs.height, True)
+    mechanism = Mechanism("prediction", value, low, high, "", sure_jobs, sure_jobs / jobs.height, True)
     ratio = np.log(np.where(comparable, predicted, 1.0) / work)
     jobs = jobs.with_columns(ratio=ratio)
     return Predictions(mechanism, jobs.filter(pl.Series(is_sure)))

@@ -19,10 +19,10 @@ class NodeFailures(NamedTuple):
 
         They are a tuple; the intervals are exact ones of 95 % (Poisson).
         """
-        counts = np.array([self.count[odd].sum(), self.count[~odd].sum()])
+        failure_counts = np.array([self.count[odd].sum(), self.count[~odd].sum()])
         busy = np.maximum([self.busy[odd].sum(), self.busy[~odd].sum()], 1.0)
-        low, high = poisson_ends(counts)
-        return counts / busy, low / busy, high / busy
+        low, high = poisson_ends(failure_counts)
+        return failure_counts / busy, low / busy, high / busy
 
 
 def poisson_ends(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -55,14 +55,14 @@ def failures(log: pl.DataFrame, node_gpus: float) -> tuple[float, float, float, 
 def failures_by_node(log: pl.DataFrame) -> NodeFailures:
     """Return `NodeFailures`: failures and busy time of each node that the log names, until the last submission."""
     until = log["submit"].max()
-    rows = log.filter(pl.col("start") < until)
-    rows = rows.explode("at").drop_nulls("at").sort("at", "start")
+    node_stretches = log.filter(pl.col("start") < until)
+    node_stretches = node_stretches.explode("at").drop_nulls("at").sort("at", "start")
     latest_end = pl.col("end").cum_max()
     end_before = latest_end.shift(1).over("at").fill_null(0.0)
-    end = pl.col("end").clip(upper_bound=until)
+    attempt_end = pl.col("end").clip(upper_bound=until)
     begin = pl.max_horizontal("start", end_before)
-    rows = rows.with_columns(seconds=(end - begin).clip(lower_bound=0.0))
-    busy = rows.group_by("at", maintain_order=True).agg(busy=pl.col("seconds").sum())
+    node_stretches = node_stretches.with_columns(seconds=(attempt_end - begin).clip(lower_bound=0.0))
+    busy = node_stretches.group_by("at", maintain_order=True).agg(busy=pl.col("seconds").sum())
     down = failed_nodes(log).filter(pl.col("begin") < until)
     down = down.group_by("at", maintain_order=True).agg(count=pl.len().cast(pl.Float64))
     nodes = busy.join(down, on="at", how="left", maintain_order="left").with_columns(pl.col("count").fill_null(0.0))
@@ -79,12 +79,12 @@ def failed_nodes(log: pl.DataFrame) -> pl.DataFrame:
     end_before = pl.col("end").shift(1).over("job")
     ready = pl.coalesce(end_before, "submit")
     waited = pl.col("start") - ready > 1.0
-    rows = log.select("start", "end", "why", "at", waited=waited & (pl.col("nodes") == 1))
-    rows = rows.explode("at").drop_nulls("at")
-    failed = rows.filter(why="node").group_by("at", start="end", maintain_order=True)
+    node_attempts = log.select("start", "end", "why", "at", waited=waited & (pl.col("nodes") == 1))
+    node_attempts = node_attempts.explode("at").drop_nulls("at")
+    failed = node_attempts.filter(why="node").group_by("at", start="end", maintain_order=True)
     down = failed.agg(jobs=pl.len()).with_columns(begin="start")
     down = down.sort("at", "start")
-    starts = rows.select("start", "at", "waited", next="start").sort("at", "start")
+    starts = node_attempts.select("start", "at", "waited", next="start").sort("at", "start")
     nodes = down.join_asof(starts, on="start", by="at", strategy="forward", check_sortedness=False)
     gap = pl.col("next") - pl.col("begin")
     nodes = nodes.with_columns(gap=gap, unused=gap.fill_null(np.inf))

@@ -78,8 +78,8 @@ def restart_of(log: pl.DataFrame, costs: Costs, scenario: Scenario) -> Mechanism
     believed = scenario.delays.restart
     delay = costs.delay
     if delay is None:
-        rows = log.filter(pl.col("attempt") > 0).height
-        unseen = believed, 0.0, np.inf, "s", rows, 0.0
+        restart_count = log.filter(pl.col("attempt") > 0).height
+        unseen = believed, 0.0, np.inf, "s", restart_count, 0.0
         return Mechanism("restart", *unseen, False, "too few restarted jobs completed", believed)
     count = int(delay.counts.sum())
     size = np.repeat(delay.sizes, delay.counts)[count // 2]
@@ -112,24 +112,24 @@ def placement_of(
     power = 1.0
     low = 0.0
     high = np.inf
-    rows = 0
+    spread_jobs = 0
     note = ""
     if scenario.speeds is None:
         note = "no speeds by placement"
     elif not log["model"].is_in(scenario.speeds.models).any():
         note = "no column model that the speeds know"
     elif canaries is not None:
-        power, low, high, rows = power_of_canaries(log, slow, canaries)
+        power, low, high, spread_jobs = power_of_canaries(log, slow, canaries)
     else:
-        power, low, high, rows = power_range(jobs, slow, pace, POWERS)
+        power, low, high, spread_jobs = power_range(jobs, slow, pace, POWERS)
     is_seen = bool(0 < high <= FACTOR * low)
     if not is_seen and not note:
-        note = f"{rows} jobs began on more nodes than they needed; their work leaves {low:.2g} to {high:.2g}"
+        note = f"{spread_jobs} jobs began on more nodes than they needed; their work leaves {low:.2g} to {high:.2g}"
     gpu_time = lengths(log) * log["gpus"].to_numpy()
     overlap = float(gpu_time[slow < SLOW].sum() / gpu_time.sum())
     if not is_seen:
         power = 1.0
-    return Mechanism("placement", power, low, high, "", rows, overlap, is_seen, note, 1.0)
+    return Mechanism("placement", power, low, high, "", spread_jobs, overlap, is_seen, note, 1.0)
 
 
 def failure_of(log: pl.DataFrame, cluster) -> Mechanism:
@@ -141,8 +141,8 @@ def failure_of(log: pl.DataFrame, cluster) -> Mechanism:
     note = ""
     if not is_seen:
         note = f"{count} failures"
-    values = (rate * DAY for rate in rates)
-    return Mechanism("failure", *values, "a day of a busy node", count, min(1.0, busy / window), is_seen, note)
+    failure_rates = (rate * DAY for rate in rates)
+    return Mechanism("failure", *failure_rates, "a day of a busy node", count, min(1.0, busy / window), is_seen, note)
 
 
 def repair_of(log: pl.DataFrame) -> Mechanism:
@@ -179,8 +179,8 @@ def checkpoint_mechanism(checkpoint: Checkpoint, believed: float, misfits: list[
     is_seen = checkpoint.seen and not misfits
     if misfits:
         note = misfits[0].words
-    values = checkpoint.value, checkpoint.low, checkpoint.high
-    return Mechanism("checkpoint", *values, "s", checkpoint.rows, 1.0, is_seen, note, believed)
+    checkpoint_range = checkpoint.value, checkpoint.low, checkpoint.high
+    return Mechanism("checkpoint", *checkpoint_range, "s", checkpoint.rows, 1.0, is_seen, note, believed)
 
 
 def slow_nodes_mechanism(nodes: SlowNodes, overlap: float, known: bool) -> Mechanism:
@@ -191,8 +191,8 @@ def slow_nodes_mechanism(nodes: SlowNodes, overlap: float, known: bool) -> Mecha
     if not known:
         note += "; not played: which nodes of the cluster these are is not known"
     unit = "of the speed of the others"
-    values = nodes.speed, nodes.low, nodes.high
-    return Mechanism("slow_nodes", *values, unit, nodes.rows, overlap, True, note, 1.0)
+    speed_range = nodes.speed, nodes.low, nodes.high
+    return Mechanism("slow_nodes", *speed_range, unit, nodes.rows, overlap, True, note, 1.0)
 
 
 def widened(mechanism: Mechanism, misfits: list[Misfit]) -> Mechanism:

@@ -89,14 +89,14 @@ def delay_of(log: pl.DataFrame, pace: Pace | None = None) -> Delay | None:
     """
     if pace is None:
         pace = Pace(np.zeros(log.height), np.zeros(log.height))
-    rows = restarts(log, pace, known_delay=False)
-    rows = rows._replace(done=rows.done & (rows.spent > 0))
-    if (rows.done & ~rows.failed).sum() >= ENOUGH:
-        rows = rows.take(~rows.failed)
-    part = rows.take(slice(None, None, 1 + len(rows.spent) // MOST))
+    restarted = restarts(log, pace, known_delay=False)
+    restarted = restarted._replace(done=restarted.done & (restarted.spent > 0))
+    if (restarted.done & ~restarted.failed).sum() >= ENOUGH:
+        restarted = restarted.take(~restarted.failed)
+    part = restarted.take(slice(None, None, 1 + len(restarted.spent) // MOST))
     if part.done.sum() < FEWEST:
         return None
-    sizes, counts = np.unique(rows.gpus[rows.done], return_counts=True)
+    sizes, size_counts = np.unique(restarted.gpus[restarted.done], return_counts=True)
     cells = []
     cells_of_varied = []
     for scale, shape in itertools.product(SCALES, SHAPES):
@@ -108,12 +108,12 @@ def delay_of(log: pl.DataFrame, pace: Pace | None = None) -> Delay | None:
     top = max(constant[3].max(), varied[3].max())
     weight = np.exp(constant[3] - top)
     weight_of_varied = np.exp(varied[3] - top)
-    delay = Delay(constant[0], constant[1], weight / weight.sum(), sizes, counts)
+    delay = Delay(constant[0], constant[1], weight / weight.sum(), sizes, size_counts)
     sigma = np.average(varied[2], weights=weight_of_varied + NOTHING)
     share = weight.sum() / (weight.sum() + weight_of_varied.sum())
     if share > VARY[0] or sigma < VARY[1]:
         return delay
-    log_normal = Delay(varied[0], varied[1], weight_of_varied / weight_of_varied.sum(), sizes, counts)
+    log_normal = Delay(varied[0], varied[1], weight_of_varied / weight_of_varied.sum(), sizes, size_counts)
     return delay._replace(sigma=float(sigma), varied=log_normal, constant=float(share))
 
 

@@ -41,10 +41,10 @@ def slowdowns(log: pl.DataFrame, speeds: Speeds | None) -> np.ndarray:
     model = speeds.model_codes(log["model"])
     nodes = log["nodes"].to_numpy()
     gpus = log["gpus"].to_numpy()
-    rows = np.flatnonzero((model >= 0) & (gpus >= 1))
-    placements = np.column_stack([nodes, gpus])[rows].astype(int)
+    placed_attempts = np.flatnonzero((model >= 0) & (gpus >= 1))
+    placements = np.column_stack([nodes, gpus])[placed_attempts].astype(int)
     cells, which, *_ = distinct_rows(placements)
-    if not len(rows):
+    if not len(placed_attempts):
         return logarithm
     zero = np.zeros(len(cells), int)
     progress = np.zeros(len(speeds.models))
@@ -52,7 +52,7 @@ def slowdowns(log: pl.DataFrame, speeds: Speeds | None) -> np.ndarray:
     rates = speeds.rates(models, progress, zero, *cells.T)
     anywhere = np.array([ANY])
     base = speeds.rates(models, progress, zero[:1], anywhere, anywhere)
-    logarithm[rows] = np.log(rates / base)[model[rows], which]
+    logarithm[placed_attempts] = np.log(rates / base)[model[placed_attempts], which]
     is_relative = speeds.relative[np.maximum(model, 0)]
     return np.where(np.isfinite(logarithm) & is_relative, logarithm, 0.0)
 

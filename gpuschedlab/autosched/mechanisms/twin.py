@@ -206,16 +206,16 @@ class Twin:
                 low = max(least, low)
                 high = min(most, high)
             cases += [(name, {name: low}), (name, {name: high})]
-        rows = []
+        choice_rows = []
         best = None
         for name, value in cases:
             scenario = self.at(**value)
             metrics = {policy: scenario.run(policies[policy]).summary()[metric] for policy in policies}
             best_here = min(metrics, key=metrics.get)
             best = best or best_here
-            rows.append((name, value.get(name), best_here, metrics[best] / metrics[best_here]))
-        frame = pl.DataFrame(rows, schema=["mechanism", "value", "best", "better"], orient="row")
-        flips = [f"with {n} {v:.3g}, {b} is {r:.2f}x as good" for n, v, b, r in rows if b != best]
+            choice_rows.append((name, value.get(name), best_here, metrics[best] / metrics[best_here]))
+        frame = pl.DataFrame(choice_rows, schema=["mechanism", "value", "best", "better"], orient="row")
+        flips = [f"with {n} {v:.3g}, {b} is {r:.2f}x as good" for n, v, b, r in choice_rows if b != best]
         sentence = f"{best!r} is best at the estimates"
         if flips:
             return frame, f"{sentence}; the log leaves open what flips that: {', '.join(flips)}."
@@ -331,8 +331,8 @@ def _open_paces(pace: Pace, slow: np.ndarray, costs: Costs, placement: Mechanism
     plain = pace.slow + placement.value * slow
     if costs.delay is not None:
         value, low, high = costs.delay.at(float(np.median(costs.delay.sizes)))
-        paces += [Pace(pace.delay * end / value, plain, pace.period) for end in (low, high)]
+        paces += [Pace(pace.delay * range_end / value, plain, pace.period) for range_end in (low, high)]
     if costs.nodes.seen:
         ends = np.log([costs.nodes.low, costs.nodes.high]) / np.log(costs.nodes.speed)
-        paces += [pace._replace(slow=pace.slow * end + placement.value * slow) for end in ends]
+        paces += [pace._replace(slow=pace.slow * range_end + placement.value * slow) for range_end in ends]
     return paces

@@ -166,24 +166,24 @@ class Probe:
         beyond = 0.0
         if self.look is None:
             beyond = jobs["work"] - jobs["progress"]
-        end = np.where(jobs["done"], jobs["end"], self.until + beyond)
+        job_ends = np.where(jobs["done"], jobs["end"], self.until + beyond)
         if goal in ("jct", "p99"):
-            spent = end - np.maximum(jobs["submit"], self.now) + self.shift
+            spent = job_ends - np.maximum(jobs["submit"], self.now) + self.shift
             if goal == "p99":
                 return float(np.quantile(spent, 0.99, weights=self.weight, method="inverted_cdf"))
             return float(np.average(spent, weights=self.weight))
         if goal == "in_time":
-            return self._in_time(end)
+            return self._in_time(job_ends)
         alone = np.maximum(jobs["work"], 1e-9) * np.maximum(1.0, jobs["contention"])
-        rho = (end - jobs["submit"]) / alone
+        rho = (job_ends - jobs["submit"]) / alone
         return float(np.average(rho <= 1 + 1e-9, weights=self.weight))
 
-    def _in_time(self, end: np.ndarray) -> float:
+    def _in_time(self, job_ends: np.ndarray) -> float:
         """Share of the jobs with a deadline that end (s, (n,)) by it; 1 without such jobs."""
         weights = np.where(np.isfinite(self.due), self.weight, 0.0)
         if not weights.sum():
             return 1.0
-        return float(np.average(end <= self.due + 1e-9, weights=weights))
+        return float(np.average(job_ends <= self.due + 1e-9, weights=weights))
 
     def metrics(self, after) -> dict[str, float]:
         """Return a dict of all of `WATCHED` at a snapshot."""

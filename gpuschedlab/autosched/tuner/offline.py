@@ -89,16 +89,16 @@ def gather(
     rng = np.random.default_rng(rng)
     scenario = scenario.replace(trace=past)
     tuner = Tuner(configurations, alone=0, spread=1.0)
-    rows = []
+    measured_samples = []
     play = scenario.simulation(space.policy)
     for number, forecast in enumerate(_instants(play, instants, horizon, load, rng)):
         probe = Probe(scenario, space.policy, forecast=forecast)
         tuning = tuner.tune(probe, space, space.policy, rng=rng)
         segment = pl.lit(float(number)).alias("segment")
-        rows.append(tuning.samples.insert_column(0, segment))
+        measured_samples.append(tuning.samples.insert_column(0, segment))
         if progress is not None:
             progress(number + 1)
-    return pl.concat(rows)
+    return pl.concat(measured_samples)
 
 
 def _last(trace: pl.DataFrame, days: float) -> pl.DataFrame:
@@ -146,8 +146,8 @@ def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast
     if times <= 1:
         return forecast
     count = round((times - 1) * coming.height)
-    rows = np.sort(rng.integers(coming.height, size=count))
-    again = coming[rows].with_columns(job_id=pl.format("again-{}", pl.int_range(pl.len())))
+    copied_jobs = np.sort(rng.integers(coming.height, size=count))
+    again = coming[copied_jobs].with_columns(job_id=pl.format("again-{}", pl.int_range(pl.len())))
     coming = pl.concat([coming, again]).sort("submit", maintain_order=True)
     return replace(forecast, trace=pl.concat([existing, coming]))
 
@@ -156,8 +156,8 @@ def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
     """Return a list of instants up to the `last`, a whole hour each, spread over the half of the time of most requested GPUs."""
     timeline = play.run(until=last).timeline
     hours = np.arange(1, max(2, last // 3600 + 1)) * 3600.0
-    rows = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
-    demanded = timeline["demanded"].to_numpy()[np.maximum(rows, 0)]
+    timeline_rows = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
+    demanded = timeline["demanded"].to_numpy()[np.maximum(timeline_rows, 0)]
     busy = hours[demanded >= np.median(demanded)]
     drawn = rng.permutation(busy)[:count]
     return sorted(drawn.tolist())
@@ -182,15 +182,15 @@ def train(samples: pl.DataFrame, space: Space, *, graph="learnt", backend="boost
     EstimatorError
         There is no such graph, or it has other layers than the space.
     """
-    rows = samples.drop("segment", strict=False)
+    training_rows = samples.drop("segment", strict=False)
     layers = layers_of(space)
     if isinstance(graph, CausalGraph):
         if graph.layers.given != layers.given:
             raise EstimatorError(
                 f"train: found a graph of {', '.join(graph.layers.given)}; expected one of {', '.join(layers.given)}."
             )
-        return CausalModel(graph, backend=backend, rng=rng).fit(rows)
-    makers = {"learnt": partial(learn_graph, rows), "layers": full_graph, "none": direct_graph}
+        return CausalModel(graph, backend=backend, rng=rng).fit(training_rows)
+    makers = {"learnt": partial(learn_graph, training_rows), "layers": full_graph, "none": direct_graph}
     if graph not in makers:
         raise EstimatorError(f"train: found graph {graph!r}; expected one of {', '.join(makers)}, or a CausalGraph.")
-    return CausalModel(makers[graph](layers), backend=backend, rng=rng, relearn=graph == "learnt").fit(rows)
+    return CausalModel(makers[graph](layers), backend=backend, rng=rng, relearn=graph == "learnt").fit(training_rows)

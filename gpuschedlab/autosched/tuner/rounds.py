@@ -91,8 +91,8 @@ class Search:
         if measurement is not None:
             if self.sampler is not None:
                 self.sampler.tell(u, worth)
-            counts = t > 0 or self.tuner.start
-            if counts and (self.top is None or worth > self.top.reward):
+            trial_counts = t > 0 or self.tuner.start
+            if trial_counts and (self.top is None or worth > self.top.reward):
                 self.top = trial
         if fate == "measured":
             self.known[policy] = trial
@@ -119,40 +119,41 @@ class Search:
         """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""
         u = np.atleast_2d(u)
         context = context_of(self.probe.objective, self.found.trials[0].measurement)
-        values = np.tile([*context.values()], (len(u), 1))
-        return np.hstack([u, values])
+        context_values = np.tile([*context.values()], (len(u), 1))
+        return np.hstack([u, context_values])
 
     def _project(self, point) -> tuple:
         """Return a tuple: policy that the constraints of policy and scope allow, and its coordinates (k,)."""
         axes = list(self.fixed)
-        values = list(self.fixed.values())
+        fixed_values = list(self.fixed.values())
         for _ in range(1 + len(self.space)):
             held_point = np.array(point, float)
-            held_point[axes] = values
+            held_point[axes] = fixed_values
             policy, point = self.space.project(held_point)
-            if np.allclose(point[axes], values):
+            if np.allclose(point[axes], fixed_values):
                 break
         return policy, point
 
-    def _judged(self, asked) -> tuple:
+    def _judged(self, asked_point) -> tuple:
         """Return a tuple: coordinates (k,) of a question, projected; its policy; and the reward that the model predicts.
 
         What-if analysis of the sampled values comes before: axes that are predicted to spoil the best are held there in this round. All
         is predicted at once; the question itself anew, if others are held than in the round before.
         """
-        policy, u = self._project(asked)
+        policy, u = self._project(asked_point)
         if not self.judges:
             return u, policy, np.nan
         if self.tuner.scope == "options" and None not in (self.sampler, self.top):
-            rows = np.tile(self.top.u, (2 + len(u), 1))
-            np.fill_diagonal(rows, asked)  # a row for each axis; then the best itself, and what is asked
-            rows[-1] = u
-            predicted = self.model.predict(self._given(rows)).mean
+            what_if_points = np.tile(self.top.u, (2 + len(u), 1))
+            # A row for each axis; then the best itself, and what is asked.
+            np.fill_diagonal(what_if_points, asked_point)
+            what_if_points[-1] = u
+            predicted = self.model.predict(self._given(what_if_points)).mean
             spoils = np.exp(predicted[:-2] - predicted[-2]) < self.tuner.gamma
             fixed = {int(i): float(self.top.u[i]) for i in np.flatnonzero(spoils)}
             if fixed == self.fixed:
                 return u, policy, float(np.exp(predicted[-1]))
             self.fixed = fixed
-            policy, u = self._project(asked)
+            policy, u = self._project(asked_point)
         mean = self.model.predict(self._given(u)).mean
         return u, policy, float(np.exp(mean[0]))

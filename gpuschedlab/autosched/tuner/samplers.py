@@ -60,8 +60,8 @@ class LatinHypercube(Sampler):
         if not self.left:
             cells = np.stack([self.rng.permutation(self.size) for _ in range(self.k)], axis=1)
             points = (cells + self.rng.random(cells.shape)) / self.size
-            for i, values in self.values.items():
-                points[:, i] = values.take((points[:, i] * len(values)).astype(int), mode="clip")
+            for i, axis_levels in self.values.items():
+                points[:, i] = axis_levels.take((points[:, i] * len(axis_levels)).astype(int), mode="clip")
             self.left = list(points)
         return self.left.pop(0)
 
@@ -129,10 +129,10 @@ class BlueFin(Sampler):
         self.decay = decay
         self.centre = self.start.copy()
         self.square = np.zeros(self.k)
-        self.logits = {i: np.zeros(len(values)) for i, values in self.values.items()}
-        for i, values in self.values.items():
-            favoured = np.abs(values - self.start[i]).argmin()
-            self.logits[i][favoured] = math.log(2.0 * max(1, len(values) - 1))
+        self.logits = {i: np.zeros(len(axis_levels)) for i, axis_levels in self.values.items()}
+        for i, axis_levels in self.values.items():
+            favoured = np.abs(axis_levels - self.start[i]).argmin()
+            self.logits[i][favoured] = math.log(2.0 * max(1, len(axis_levels) - 1))
         self.mean = 0.0
         self.rewards = 0
         self.moves = 0

@@ -75,7 +75,7 @@ def _axes_of(name: str, info: KnobInfo) -> list[Axis]:
     """List of one `Axis`, the coordinate of a knob, or of one for each of its places if it is a tuple of numbers."""
     if info.kind != "floats":
         return [Axis(name, info)]
-    return [Axis(f"{name}_{place + 1}", info, place) for place in range(info.knob.many)]
+    return [Axis(f"{name}_{knob_place + 1}", info, knob_place) for knob_place in range(info.knob.many)]
 
 
 class Space:

@@ -106,7 +106,7 @@ def fragment(
     placeholder = ""
     if not pictures and not board:
         placeholder = NOT_DRAWN
-    listed = [place._asdict() for place in places]
+    listed = [figure_place._asdict() for figure_place in places]
     pack = packed({"places": listed, "figures": encoded_figures, "note": note, "states": states or None})
     queued = json.dumps({"id": identity, "board": board, "pack": pack})
     return (
@@ -120,7 +120,11 @@ def pictures_of(figures: dict, places: tuple[Place, ...], columns: int = 1, note
     """HTML of pictures of figures for where no script runs, as in `fragment`; without matplotlib a sentence stands in their place."""
     pictures = NO_PICTURE
     if has("matplotlib"):
-        pictures = "".join(_picture(figures[place.name], place, columns) for place in places if place.name in figures)
+        pictures = "".join(
+            _picture(figures[figure_place.name], figure_place, columns)
+            for figure_place in places
+            if figure_place.name in figures
+        )
     identity = f"gpuschedlab-{uuid4().hex}"
     attribute = ""
     hiding = ""

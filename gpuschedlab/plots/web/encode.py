@@ -13,20 +13,20 @@ WHOLE = ("error_x", "error_y")
 
 def short(value):
     """Copy of nested data as JSON has it, nan and inf as None, numbers with 4 digits: more are not seen, and would double a file."""
-    text = json.dumps(value, default=lambda array: array.tolist())
-    return json.loads(text, parse_float=lambda x: float(f"{float(x):.4g}"), parse_constant=lambda _: None)
+    figure_json = json.dumps(value, default=lambda array: array.tolist())
+    return json.loads(figure_json, parse_float=lambda x: float(f"{float(x):.4g}"), parse_constant=lambda _: None)
 
 
 def nested(flat: dict) -> dict:
     """Return the nested dict of a layout or trace: names with underscores (`xaxis_range`) are written out."""
     tree: dict = {}
     for name, value in flat.items():
-        parts = [name]
+        name_parts = [name]
         if name not in WHOLE:
-            parts = name.split("_")
-        last = parts.pop()
+            name_parts = name.split("_")
+        last = name_parts.pop()
         branch = tree
-        for part in parts:
+        for part in name_parts:
             branch[part] = dict(branch.get(part) or {})
             branch = branch[part]
         if isinstance(value, dict) and isinstance(branch.get(last), dict):
@@ -46,8 +46,10 @@ def plain(figure, still: bool = False) -> dict:
             if not figure.record:
                 return {}
             return {"record": figure.record}
-        data = [nested(style | data) for style, data in zip(figure.style, figure.data, strict=True)]
-        return {"data": data, "layout": nested(figure.layout | figure.live)}
+        figure_traces = [
+            nested(style | figure_traces) for style, figure_traces in zip(figure.style, figure.data, strict=True)
+        ]
+        return {"data": figure_traces, "layout": nested(figure.layout | figure.live)}
     description = figure.to_plotly_json()
     layout = {name: value for name, value in description["layout"].items() if name != "template"}
     return {"data": description["data"], "layout": layout}

@@ -75,21 +75,21 @@ def _read(value):
     if isinstance(value, dict):
         return {name: _read(part) for name, part in value.items() if part is not None}
     if isinstance(value, str) and re.match(r"rgba?\(", value):
-        parts = [float(part) for part in re.findall(r"[\d.]+", value)]
-        channels = [part / 255 for part in parts[:3]]
-        return mpl("colors").to_hex((*channels, *parts[3:]), keep_alpha=True)
+        colour_numbers = [float(part) for part in re.findall(r"[\d.]+", value)]
+        channels = [part / 255 for part in colour_numbers[:3]]
+        return mpl("colors").to_hex((*channels, *colour_numbers[3:]), keep_alpha=True)
     if isinstance(value, list):
         return [_read(part) for part in value]
     return value
 
 
-def _fill(figure, data: list, layout: dict, colours) -> list[str]:
+def _fill(figure, figure_traces: list, layout: dict, colours) -> list[str]:
     """Draw all of a figure; return a list with a sentence if it lacks traces, which are those that it cannot draw."""
-    data = [trace for trace in data if trace.get("visible", True) is True]
-    panels = _panels(figure, data, layout)
+    figure_traces = [trace for trace in figure_traces if trace.get("visible", True) is True]
+    panels = _panels(figure, figure_traces, layout)
     keys = []
     missing_kinds = {}
-    for number, trace in enumerate(data):
+    for number, trace in enumerate(figure_traces):
         kind = trace.get("type", "scatter")
         colour = colours[number % len(colours)]
         try:
@@ -125,28 +125,28 @@ def _pair(trace: dict) -> tuple[str, str]:
     return trace.get("xaxis", "x"), trace.get("yaxis", "y")
 
 
-def _panels(figure, data: list, layout: dict) -> dict[tuple[str, str], Panel]:
+def _panels(figure, figure_traces: list, layout: dict) -> dict[tuple[str, str], Panel]:
     """Return a dict of a `Panel` for each pair of plotly's axes that has traces; those with a common axis share it."""
-    pairs = dict.fromkeys(map(_pair, data)) or {("x", "y"): None}
+    pairs = dict.fromkeys(map(_pair, figure_traces)) or {("x", "y"): None}
     panels = {}
     sides = {}
     for name in chain.from_iterable(pairs):
-        values = [trace[name[0]] for trace in data if name in _pair(trace) and name[0] in trace]
-        sides[name] = Side(name, layout, values)
+        axis_values = [trace[name[0]] for trace in figure_traces if name in _pair(trace) and name[0] in trace]
+        sides[name] = Side(name, layout, axis_values)
     # borders of columns from the left and of rows from the top, with what is between panels
-    columns = _borders(sides[x] for x, _ in pairs)
-    rows = _borders(sides[y] for _, y in pairs)
-    ratios = {"width_ratios": np.diff(columns), "height_ratios": np.diff(rows)[::-1]}
-    last_row = len(rows) - 1
-    grid = figure.add_gridspec(last_row, len(columns) - 1, **ratios)
+    column_borders = _borders(sides[x] for x, _ in pairs)
+    row_borders = _borders(sides[y] for _, y in pairs)
+    ratios = {"width_ratios": np.diff(column_borders), "height_ratios": np.diff(row_borders)[::-1]}
+    last_row = len(row_borders) - 1
+    grid = figure.add_gridspec(last_row, len(column_borders) - 1, **ratios)
     for pair in pairs:
         x_name, y_name = pair
         x = sides[x_name]
         y = sides[y_name]
-        left, right = x.domain
+        left_border, right_border = x.domain
         bottom, top = y.domain
-        column = slice(columns.index(left), columns.index(right))
-        row = slice(last_row - rows.index(top), last_row - rows.index(bottom))
+        column = slice(column_borders.index(left_border), column_borders.index(right_border))
+        row = slice(last_row - row_borders.index(top), last_row - row_borders.index(bottom))
         shared = {f"share{name[0]}": _axes_with(panels, name) for name in pair}
         ax = figure.add_subplot(grid[row, column], label=" ".join(pair), **shared)
         for side in (x, y):
@@ -154,7 +154,7 @@ def _panels(figure, data: list, layout: dict) -> dict[tuple[str, str], Panel]:
                 getattr(ax, f"set_{side.way}scale")("log")
             if side.dates:
                 getattr(ax, f"{side.way}axis_date")()
-        bars = [trace for trace in data if trace.get("type") == "bar" and _pair(trace) == pair]
+        bars = [trace for trace in figure_traces if trace.get("type") == "bar" and _pair(trace) == pair]
         panels[pair] = Panel(ax, x, y, layout.get("barmode", "group"), bars)
     return panels
 
@@ -214,7 +214,7 @@ def _span(mark: dict, direction: str, panels: dict, paper) -> Span:
     if domain:
         return Span(ends, panel.ax.transAxes, panel.ax)
     side = getattr(panel, direction)
-    return Span([side.place(end, is_note) for end in ends], panel.ax.transData, panel.ax)
+    return Span([side.place(mark_end, is_note) for mark_end in ends], panel.ax.transData, panel.ax)
 
 
 def _write_note(paper, note: dict, x: Span, y: Span):
@@ -234,12 +234,12 @@ def _write_note(paper, note: dict, x: Span, y: Span):
 
 def _draw_shape(shape: dict, x: Span, y: Span):
     """Draw a line or a rectangle between its ends."""
-    left, right = x.ends
+    left_side, right_side = x.ends
     bottom, top = y.ends
-    corners = [(left, bottom), (left, top), (right, top), (right, bottom)]
+    corners = [(left_side, bottom), (left_side, top), (right_side, top), (right_side, bottom)]
     is_line = shape.get("type") == "line"
     if is_line:
-        corners = [(left, bottom), (right, top)]
+        corners = [(left_side, bottom), (right_side, top)]
     line = shape.get("line", {})
     depth = 2.5
     if shape.get("layer") == "below":
@@ -264,8 +264,8 @@ def _head(figure, layout: dict, keys: list) -> float:
     title, _, subtitle = words(layout.get("title")).partition("\n")
     width, height = figure.bbox.size
     used = 4.0
-    for text, size, weight in ((title, 14, "bold"), (subtitle, 12, "normal")):
-        for line in textwrap.wrap(text, int(width / (0.58 * size))):
+    for head_text, size, weight in ((title, 14, "bold"), (subtitle, 12, "normal")):
+        for line in textwrap.wrap(head_text, int(width / (0.58 * size))):
             figure.text(8 / width, 1 - used / height, line, va="top", fontsize=size * POINT, weight=weight)
             used += 1.35 * size
     if layout.get("showlegend", len(keys) > 1) and keys:

@@ -100,12 +100,12 @@ def scatter(panel: Panel, trace: dict, colour: str) -> list:
 def _write_beside_points(panel: Panel, trace: dict, x: np.ndarray, y: np.ndarray):
     """Write the texts of a trace beside its points."""
     positions = np.broadcast_to(trace.get("textposition", "middle center"), len(x))
-    for point_x, point_y, text, position in zip(x, y, texts(trace, len(x)), positions):
+    for point_x, point_y, point_text, position in zip(x, y, texts(trace, len(x)), positions):
         vertical, horizontal = position.split()
         shift = (ASIDE.get(horizontal, 0), UPWARDS.get(vertical, 0))
         # plotly says on which side the text is, matplotlib which of its edges is at the point
         anchors = {"ha": OPPOSITE.get(horizontal, horizontal), "va": OPPOSITE.get(vertical, "center")}
-        panel.ax.annotate(text, (point_x, point_y), shift, textcoords="offset points", zorder=4, **anchors)
+        panel.ax.annotate(point_text, (point_x, point_y), shift, textcoords="offset points", zorder=4, **anchors)
 
 
 def _filled(panel: Panel, trace: dict, colour: str) -> tuple[np.ndarray, np.ndarray, list]:
@@ -223,20 +223,20 @@ def bars(panel: Panel, trace: dict, colour: str) -> list:
     _draw_whiskers(panel, trace, ends, style("text.color"))
     colours = np.resize(mpl("colors").to_rgba_array(fill), (len(corners), 4))
     outside = trace.get("textposition") == "outside"
-    for text, box, ink in zip(texts(trace, len(corners)), corners, _inks(colours)):
+    for bar_text, box, ink in zip(texts(trace, len(corners)), corners, _inks(colours)):
         if outside:
-            _write_at_end(panel, text, (box[1] + box[2]) / 2, horizontal)
+            _write_at_end(panel, bar_text, (box[1] + box[2]) / 2, horizontal)
         else:
-            panel.later.append((text, box, trace.get("insidetextfont", {}).get("color", ink)))
+            panel.later.append((bar_text, box, trace.get("insidetextfont", {}).get("color", ink)))
     return artists
 
 
-def _write_at_end(panel: Panel, text: str, end: np.ndarray, horizontal: bool):
+def _write_at_end(panel: Panel, bar_text: str, bar_end: np.ndarray, horizontal: bool):
     """Write a text beyond the end of a bar."""
     if horizontal:
-        panel.ax.annotate(text, end, (3, 0), textcoords="offset points", ha="left", va="center")
+        panel.ax.annotate(bar_text, bar_end, (3, 0), textcoords="offset points", ha="left", va="center")
     else:
-        panel.ax.annotate(text, end, (0, 2), textcoords="offset points", ha="center", va="bottom")
+        panel.ax.annotate(bar_text, bar_end, (0, 2), textcoords="offset points", ha="center", va="bottom")
 
 
 def _inks(fills: np.ndarray) -> np.ndarray:
@@ -262,11 +262,11 @@ class Extents(NamedTuple):
 
 def _corners(extents: Extents, horizontal: bool) -> np.ndarray:
     """Corners (n, 4, 2) of bars, as x and y."""
-    left = extents.middle - extents.half_width
-    right = extents.middle + extents.half_width
+    left_edge = extents.middle - extents.half_width
+    right_edge = extents.middle + extents.half_width
     low = extents.low
     high = extents.high
-    corners = np.array([[left, low], [left, high], [right, high], [right, low]])
+    corners = np.array([[left_edge, low], [left_edge, high], [right_edge, high], [right_edge, low]])
     corners = np.moveaxis(corners, -1, 0)
     if horizontal:
         return corners[..., ::-1]
@@ -316,13 +316,13 @@ def _usual_width(panel: Panel, traces: list[dict], horizontal: bool) -> float:
 
 def write_later(panel: Panel):
     """Write texts into those bars that have room."""
-    left, right = sorted(panel.ax.get_xlim())
+    left_limit, right_limit = sorted(panel.ax.get_xlim())
     bottom, top = sorted(panel.ax.get_ylim())
-    for text, box, ink in panel.later:
-        visible = np.clip(box, (left, bottom), (right, top))
+    for bar_text, box, ink in panel.later:
+        visible = np.clip(box, (left_limit, bottom), (right_limit, top))
         width, height = np.ptp(panel.ax.transData.transform(visible), axis=0)
-        if width > 6 * len(text) + 3 and height > 8:
-            panel.ax.text(*visible.mean(axis=0), text, ha="center", va="center", fontsize=10 * POINT, color=ink)
+        if width > 6 * len(bar_text) + 3 and height > 8:
+            panel.ax.text(*visible.mean(axis=0), bar_text, ha="center", va="center", fontsize=10 * POINT, color=ink)
 
 
 def heat(panel: Panel, trace: dict, colour: str) -> list:
@@ -345,11 +345,11 @@ def heat(panel: Panel, trace: dict, colour: str) -> list:
     columns = {name: np.ravel(trace[name]) for name in ("text", "z") if name in trace}
     cell_texts = texts(trace | columns, z.size)
     fills = mesh.to_rgba(z).reshape(-1, 4)
-    for cell_x, cell_y, text, fill in zip(middle_x.ravel(), middle_y.ravel(), cell_texts, fills):
+    for cell_x, cell_y, cell_text, fill in zip(middle_x.ravel(), middle_y.ravel(), cell_texts, fills):
         ink = INK
         if fill[:3] @ (0.3, 0.6, 0.1) < 0.5:
             ink = "white"
-        panel.ax.text(cell_x, cell_y, text, ha="center", va="center", color=ink).set_in_layout(False)
+        panel.ax.text(cell_x, cell_y, cell_text, ha="center", va="center", color=ink).set_in_layout(False)
     return []
 
 

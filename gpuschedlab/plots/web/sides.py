@@ -35,10 +35,10 @@ def spelled(value, form: str = "") -> str:
     if not isinstance(value, int | float | np.number):
         return str(value)
     if form.endswith(("d", "e", "f", "%")):
-        text = format(value, form.replace("~", "").replace("d", ".0f"))
-        if "~" in form and "." in text:
-            return re.sub(r"\.?0+$", "", text)
-        return text
+        number_text = format(value, form.replace("~", "").replace("d", ".0f"))
+        if "~" in form and "." in number_text:
+            return re.sub(r"\.?0+$", "", number_text)
+        return number_text
     significant = "6"
     if digits := re.search(r"\.(\d+)", form):
         significant = digits[1]
@@ -101,7 +101,7 @@ class Side:
         ends = about.get("range", self._ends())
         if ends is not None:
             set_limits = getattr(ax, f"set_{self.way}lim")
-            set_limits(*(self.place(end, True) for end in ends))
+            set_limits(*(self.place(axis_end, True) for axis_end in ends))
         axis.set_inverted(axis.get_inverted() or about.get("autorange") == "reversed")
         pole = about.get("side", POLES[self.way])
         axis.set_ticks_position(pole)

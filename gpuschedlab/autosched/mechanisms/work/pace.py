@@ -121,5 +121,5 @@ def restarts(log: pl.DataFrame, pace: Pace, known_delay: bool = True) -> Restart
     completed = (log["why"] == "done") & (log["status"] == "completed")
     spent = length - again / speed
     before = np.maximum(before / speed, SHORTEST)
-    rows = Restarts(spent, before, completed.to_numpy(), log["gpus"].to_numpy(), failed, np.arange(len(length)))
-    return rows.take(is_sure)
+    restarted = Restarts(spent, before, completed.to_numpy(), log["gpus"].to_numpy(), failed, np.arange(len(length)))
+    return restarted.take(is_sure)

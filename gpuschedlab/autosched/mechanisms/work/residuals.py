@@ -52,9 +52,9 @@ class Residuals:
         often = np.minimum(np.bincount(self.task)[self.task] - 1, OFTEN)
         variance = np.full(OFTEN + 1, residual.var())
         for count in range(OFTEN + 1):
-            rows = often == count
-            if rows.sum() > MANY:
-                variance[count] = residual[rows].var()
+            jobs_of_count = often == count
+            if jobs_of_count.sum() > MANY:
+                variance[count] = residual[jobs_of_count].var()
         return 1 / variance[often]
 
     def centred(self, column: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -120,8 +120,8 @@ def power_range(jobs: Residuals, slow: np.ndarray, pace: Pace, powers: np.ndarra
     start = (jobs.log["attempt"] == 0).to_numpy()
     weight = jobs.weights(jobs.at(pace._replace(slow=pace.slow + slow)))
     column = jobs.centred(slow[start], weight)
-    rows = int((slow[start] < np.log(0.99)).sum())
-    if rows == 0 or (weight * column**2).sum() < 1e-6:
+    slowed_jobs = int((slow[start] < np.log(0.99)).sum())
+    if slowed_jobs == 0 or (weight * column**2).sum() < 1e-6:
         return 1.0, 0.0, np.inf, 0
     tests = []
     for power in powers:
@@ -137,4 +137,4 @@ def power_range(jobs: Residuals, slow: np.ndarray, pace: Pace, powers: np.ndarra
         low = 0.0
     if inside[-1] == len(powers) - 1:
         high = np.inf
-    return float(powers[best]), float(low), float(high), rows
+    return float(powers[best]), float(low), float(high), slowed_jobs

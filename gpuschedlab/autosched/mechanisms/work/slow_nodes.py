@@ -54,10 +54,12 @@ def effects_of(jobs: Residuals, residual: np.ndarray) -> NodeEffects:
     alike = first["user"].fill_null("?")
     if jobs.predicted:
         alike = jobs.task
-    rows = pl.DataFrame({"node": first["at"], "alike": alike, "weight": weight / first["nodes"].to_numpy()})
+    node_rows = pl.DataFrame({"node": first["at"], "alike": alike, "weight": weight / first["nodes"].to_numpy()})
     product = pl.Series(centred) * pl.col("weight")
-    rows = rows.with_columns(product=product).explode("node").drop_nulls("node")
-    groups = rows.group_by("node", "alike", maintain_order=True).agg(pl.col("product", "weight").sum(), jobs=pl.len())
+    node_rows = node_rows.with_columns(product=product).explode("node").drop_nulls("node")
+    groups = node_rows.group_by("node", "alike", maintain_order=True).agg(
+        pl.col("product", "weight").sum(), jobs=pl.len()
+    )
     total = pl.col("weight").sum()
     squares = (pl.col("product") ** 2).sum()
     nodes = groups.group_by("node", maintain_order=True)
@@ -149,9 +151,9 @@ def slow_nodes_of(jobs: Residuals, pace: Pace, types: list[tuple[str, ...]]) -> 
     if chance > level_of(jobs):
         return NO_NODES._replace(chance=chance)
     slow = -on_any(jobs.log, names).astype(float)
-    power, low, high, rows = power_range(jobs, slow, pace, POWERS)
+    power, low, high, slowed_jobs = power_range(jobs, slow, pace, POWERS)
     is_seen = bool(low > 0 and np.isfinite(high))
-    return SlowNodes(names, math.exp(-power), math.exp(-high), math.exp(-low), rows, is_seen, chance)
+    return SlowNodes(names, math.exp(-power), math.exp(-high), math.exp(-low), slowed_jobs, is_seen, chance)
 
 
 def on_any(log: pl.DataFrame, names: tuple[str, ...]) -> np.ndarray:
