@@ -52,12 +52,12 @@ class Why(NamedTuple):
     def table(self) -> pl.DataFrame:
         """Frame of one row per cause, the largest first: `cause, from, to`, `share` and its `error`, and the parts of it (s)."""
         share = self.shares.sum(axis=1)
-        columns = {"cause": list(self.causes)}
-        columns["from"] = [value_before for value_before, _ in self.changes]
-        columns["to"] = [value_after for _, value_after in self.changes]
-        columns |= {"share": share, "error": self.error, **dict(zip(PARTS, self.shares.T, strict=True))}
+        cause_columns = {"cause": list(self.causes)}
+        cause_columns["from"] = [value_before for value_before, _ in self.changes]
+        cause_columns["to"] = [value_after for _, value_after in self.changes]
+        cause_columns |= {"share": share, "error": self.error, **dict(zip(PARTS, self.shares.T, strict=True))}
         largest_first = np.argsort(-np.abs(share), kind="stable")
-        return pl.DataFrame(columns)[largest_first]
+        return pl.DataFrame(cause_columns)[largest_first]
 
     @property
     def sentence(self) -> str:
@@ -75,14 +75,14 @@ class Why(NamedTuple):
     def _clause(self, row: dict) -> str:
         """A cause in words, with its share in hours, from a row of the table."""
         sign = math.copysign(1, row["share"])
-        part = max(PARTS, key=lambda name: row[name] * sign)
+        largest_part = max(PARTS, key=lambda jct_part: row[jct_part] * sign)
         clause = self.words.get(row["cause"], row["cause"])
         if row["from"]:
             clause += f" {row['from']} -> {row['to']}"
         clause += f" {row['share'] / HOUR:+.3f} h"
         if row["error"]:
             clause += f" ± {row['error'] / HOUR:.3f}"
-        return f"{clause} ({part} {row[part] / HOUR:+.3f} h)"
+        return f"{clause} ({largest_part} {row[largest_part] / HOUR:+.3f} h)"
 
     def __repr__(self):
         return f"{self.sentence}\n{self._in_words()}"
@@ -144,15 +144,15 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
 
 def jct_parts(probe: Probe, policy) -> np.ndarray:
     """Average JCT (4,) of a policy on a probe's forecast, in `PARTS` (s); their sum is `Probe`'s value of the objective "jct"."""
-    after = probe.after(policy)
-    metrics = probe.metrics(after)
+    played_probe = probe.after(policy)
+    metrics = probe.metrics(played_probe)
     weight = probe.weight / max(probe.weight.sum(), 1e-9)
     duration = probe.base.trace["duration"].to_numpy()
     share_left = 1 - probe.before["progress"] / probe.before["work"]
     work = weight @ (duration * share_left)
     queued = metrics["queueing"] + (weight * probe.shift).sum()
     overhead = metrics["overhead"]
-    slowdown = probe.value("jct", after.jobs, metrics) - queued - overhead - work
+    slowdown = probe.value("jct", played_probe.jobs, metrics) - queued - overhead - work
     return np.array([queued, overhead, slowdown, work])
 
 
@@ -181,15 +181,15 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
     they allow.
     """
     cases = [(*case, None)[:3] for case in (before, after)]
-    wrong = []
+    wrong_arguments = []
     for scenario, policy, _ in cases:
         if not isinstance(scenario, Scenario):
-            wrong.append(type(scenario).__name__)
+            wrong_arguments.append(type(scenario).__name__)
         if not isinstance(policy, Policy):
-            wrong.append(type(policy).__name__)
-    if wrong:
+            wrong_arguments.append(type(policy).__name__)
+    if wrong_arguments:
         raise EstimatorError(
-            f"why: found {', '.join(wrong)}; expected (scenario, policy), and a forecast or none, on each side."
+            f"why: found {', '.join(wrong_arguments)}; expected (scenario, policy), and a forecast or none, on each side."
         )
     clocks = []
     for *_, forecast in cases:
@@ -200,12 +200,12 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
     clock = max(clocks)
     sides = [_side(*case, clock) for case in cases]
     policies = [scenario.fitted(policy) for scenario, policy, _ in cases]
-    first, second = sides
-    parts = [name for name in first if _differ(first[name], second[name])]
+    first_parts, second_parts = sides
+    parts = [cause_name for cause_name in first_parts if _differ(first_parts[cause_name], second_parts[cause_name])]
 
     @cache
     def probe(on):
-        world = first | {name: second[name] for name in on}
+        world = first_parts | {cause_name: second_parts[cause_name] for cause_name in on}
         return _probe(world, policies[0], clock)
 
     return explain(probe, *policies, parts, permutations=permutations, rng=rng)
@@ -214,7 +214,9 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
 def explain(probe: Callable, before, after, parts=(), *, permutations: int = PERMUTATIONS, rng=0) -> Why:
     """Return shares as of `why`, of two policies and of other causes, as `Why`."""
     causes_by_side = [values_of(policy, type(before) is type(after)) for policy in (before, after)]
-    knobs = [name for name in causes_by_side[0] if causes_by_side[0][name] != causes_by_side[1][name]]
+    knobs = [
+        cause_name for cause_name in causes_by_side[0] if causes_by_side[0][cause_name] != causes_by_side[1][cause_name]
+    ]
     causes = (*parts, *knobs)
 
     @cache
@@ -231,23 +233,33 @@ def explain(probe: Callable, before, after, parts=(), *, permutations: int = PER
         if changed.issuperset(knobs):
             policy = after
         elif changed_knobs:
-            policy = mixed(before, causes_by_side[0] | {name: causes_by_side[1][name] for name in changed_knobs})
+            policy = mixed(
+                before, causes_by_side[0] | {cause_name: causes_by_side[1][cause_name] for cause_name in changed_knobs}
+            )
         return value(probe(frozenset(changed.intersection(parts))), policy)
 
     ends = [value_of((on,) * len(causes)) for on in (False, True)]
     shares, error = shapley(value_of, len(causes), permutations=permutations, rng=rng)
-    texts = [("", "")] * len(parts)
-    texts += [(_word(causes_by_side[0][name]), _word(causes_by_side[1][name])) for name in knobs]
+    change_texts = [("", "")] * len(parts)
+    change_texts += [
+        (_word(causes_by_side[0][cause_name]), _word(causes_by_side[1][cause_name])) for cause_name in knobs
+    ]
     of_sliders = words_of(after)
-    slider_words = {name: of_sliders[name] for name in knobs if name in of_sliders}
+    slider_words = {cause_name: of_sliders[cause_name] for cause_name in knobs if cause_name in of_sliders}
     return Why(
-        causes, tuple(texts), *ends, shares.reshape(-1, len(PARTS)), error, value.cache_info().misses, slider_words
+        causes,
+        tuple(change_texts),
+        *ends,
+        shares.reshape(-1, len(PARTS)),
+        error,
+        value.cache_info().misses,
+        slider_words,
     )
 
 
-def _differ(part, of_other) -> bool:
+def _differ(scenario_part, of_other) -> bool:
     """Whether two parts of scenarios differ."""
-    return part is not of_other and digest(part) != digest(of_other)
+    return scenario_part is not of_other and digest(scenario_part) != digest(of_other)
 
 
 def _word(value) -> str:
@@ -294,12 +306,14 @@ def _probe(world: dict, policy, clock: float) -> Probe:
     if mix.height != submit.height:
         submit = submit[:jobs]
         mix = mix[np.arange(jobs) * mix.height // max(jobs, 1)]
-    names = pl.concat([frame["job_id"] for frame in (existing, mix)])
-    if names.n_unique() < len(names):  # of both sides, or of jobs that are repeated
+    job_ids = pl.concat([frame["job_id"] for frame in (existing, mix)])
+    if job_ids.n_unique() < len(job_ids):  # of both sides, or of jobs that are repeated
         mix = mix.with_columns(job_id=pl.format("{}~{}", "job_id", pl.int_range(pl.len())))
     coming = pl.concat([submit, mix], how="horizontal")
     trace = pl.concat([existing, coming], how="diagonal_relaxed")
-    scenario = Scenario(trace, world["nodes"], **{name: world[name] for name in ("speeds", "estimator", "delays")})
+    scenario = Scenario(
+        trace, world["nodes"], **{cause_name: world[cause_name] for cause_name in ("speeds", "estimator", "delays")}
+    )
     return Probe(scenario, policy, forecast=Forecast(clock, trace, initial, existing.height))
 
 
@@ -312,13 +326,13 @@ def values_of(policy, alike: bool = True) -> dict:
         return {"policy": policy}
     infos = knobs_of(policy)
     knob_values = {}
-    for name, info in infos.items():
+    for knob_name, info in infos.items():
         value = info.value_of(policy)
         if info.kind == "floats":
-            numbers = [*value, *[None] * info.knob.many]
-            knob_values |= {f"{name}_{i + 1}": numbers[i] for i in range(info.knob.many)}
+            knob_numbers = [*value, *[None] * info.knob.many]
+            knob_values |= {f"{knob_name}_{i + 1}": knob_numbers[i] for i in range(info.knob.many)}
         else:
-            knob_values[name] = value
+            knob_values[knob_name] = value
     holders = {*infos, *(info.holder for info in infos.values())}
     learnt = {f.name: getattr(policy, f.name) for f in fields(policy) if f.name not in holders}
     return knob_values | learnt
@@ -326,23 +340,23 @@ def values_of(policy, alike: bool = True) -> dict:
 
 def words_of(policy) -> dict[str, str]:
     """Return a dict of the words of a policy's knobs, as their sliders have them, by knob, place by place."""
-    names = {}
-    for name, info in knobs_of(policy).items():
+    words_of_knobs = {}
+    for knob_name, info in knobs_of(policy).items():
         if info.kind == "floats":
-            names |= {f"{name}_{i + 1}": info.words_at(i) for i in range(info.knob.many)}
+            words_of_knobs |= {f"{knob_name}_{i + 1}": info.words_at(i) for i in range(info.knob.many)}
         else:
-            names[name] = info.words
-    return names
+            words_of_knobs[knob_name] = info.words
+    return words_of_knobs
 
 
 def mixed(policy, given: dict):
     """Policy of the same class with other values of causes, as near as its constraints allow."""
     knobs = {}
-    for name, info in knobs_of(policy).items():
+    for knob_name, info in knobs_of(policy).items():
         if info.kind == "floats":
-            numbers = [given[f"{name}_{i}"] for i in range(1, info.knob.many + 1)]
-            knobs[name] = tuple(number for number in numbers if number is not None)
+            knob_numbers = [given[f"{knob_name}_{i}"] for i in range(1, info.knob.many + 1)]
+            knobs[knob_name] = tuple(knob_number for knob_number in knob_numbers if knob_number is not None)
         else:
-            knobs[name] = given[name]
+            knobs[knob_name] = given[knob_name]
     learnt = {f.name: given[f.name] for f in fields(policy) if f.name in given and f.name not in knobs}
     return replace(policy.with_knobs(**policy.project(knobs)), **learnt)

@@ -148,13 +148,13 @@ def _check_methods(methods: list[str]) -> None:
     from gpuschedlab.autosched import METHODS
 
     choices = ("default", "fixed", *METHODS, BELIEVED)
-    wrong = [method for method in methods if method not in choices]
-    if wrong:
-        near = difflib.get_close_matches(wrong[0], choices, 1)
+    unknown_methods = [method for method in methods if method not in choices]
+    if unknown_methods:
+        near = difflib.get_close_matches(unknown_methods[0], choices, 1)
         hint = ""
         if near:
             hint = f" Did you mean {near[0]}?"
-        raise EstimatorError(f"--methods {wrong[0]}: expected some of {', '.join(choices)}.{hint}")
+        raise EstimatorError(f"--methods {unknown_methods[0]}: expected some of {', '.join(choices)}.{hint}")
 
 
 def _journals(args, methods: list[str]) -> list[Path]:
@@ -180,9 +180,9 @@ def _settle(args) -> None:
     """Fill in the length in days, and the case if none is given."""
     if args.hours:
         args.days = args.hours * HOUR / DAY
-    if args.on is None and args.trace == "venus" and all(getattr(args, name) is None for name in CASE):
-        for name, value in CASE.items():
-            setattr(args, name, value)
+    if args.on is None and args.trace == "venus" and all(getattr(args, option_name) is None for option_name in CASE):
+        for option_name, value in CASE.items():
+            setattr(args, option_name, value)
 
 
 def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
@@ -258,9 +258,9 @@ def _twin(args, scenario, progress: Progress):
     except EstimatorError as error:
         progress.say(f"mechanisms as believed: {error}")
         return None
-    lines = [f"mechanism {m.words}" for m in calibrated.mechanisms.values()]
-    lines += [f"not explained: {misfit.words}" for misfit in calibrated.misfits]
-    progress.say("\n".join(lines))
+    mechanism_lines = [f"mechanism {m.words}" for m in calibrated.mechanisms.values()]
+    mechanism_lines += [f"not explained: {misfit.words}" for misfit in calibrated.misfits]
+    progress.say("\n".join(mechanism_lines))
     return calibrated
 
 
@@ -269,14 +269,14 @@ def _table(method_rows: list[dict], objective: str, against: str) -> str:
     base = next(method_row[objective] for method_row in method_rows if method_row["method"] == against)
     higher = objective in ("fair", "utilisation")
     ratios = [_ratio(method_row[objective], base, higher) for method_row in method_rows]
-    columns = {"method": [method_row["method"] for method_row in method_rows]}
-    columns["average JCT (h)"] = [f"{method_row['jct'] / HOUR:.3f}" for method_row in method_rows]
-    columns["rho <= 1"] = [f"{method_row['fair']:.1%}" for method_row in method_rows]
-    columns[f"against {against}"] = [f"{ratio:.3f}x" for ratio in ratios]
-    for name in ("decisions", "switches", "measured"):
-        columns[name] = [str(method_row[name]) for method_row in method_rows]
-    columns["s taken"] = [f"{method_row['seconds']:.1f}" for method_row in method_rows]
-    return grid([[name, *cells] for name, cells in columns.items()])
+    method_columns = {"method": [method_row["method"] for method_row in method_rows]}
+    method_columns["average JCT (h)"] = [f"{method_row['jct'] / HOUR:.3f}" for method_row in method_rows]
+    method_columns["rho <= 1"] = [f"{method_row['fair']:.1%}" for method_row in method_rows]
+    method_columns[f"against {against}"] = [f"{ratio:.3f}x" for ratio in ratios]
+    for column_name in ("decisions", "switches", "measured"):
+        method_columns[column_name] = [str(method_row[column_name]) for method_row in method_rows]
+    method_columns["s taken"] = [f"{method_row['seconds']:.1f}" for method_row in method_rows]
+    return grid([[column_name, *cells] for column_name, cells in method_columns.items()])
 
 
 def _ratio(value: float, base: float, higher: bool) -> float:

@@ -175,11 +175,11 @@ class Controller:
         spans = np.arange(round(DAY / self.check) + 1)
         edges = instant - self.check * spans[::-1]
         arrival_counts = np.diff(np.searchsorted(self.submit, edges, side="right"))
-        before = arrival_counts[:-1][edges[1:-1] > 0]
-        if len(before) < 12:
+        usual_counts = arrival_counts[:-1][edges[1:-1] > 0]
+        if len(usual_counts) < 12:
             return False
-        deviation = max(before.std(), 1.0)
-        return arrival_counts[-1] > before.mean() + self.burst * deviation
+        deviation = max(usual_counts.std(), 1.0)
+        return arrival_counts[-1] > usual_counts.mean() + self.burst * deviation
 
     def decide(self, cause: str = "") -> Decision:
         """Forecast, tune, switch if the gain is above the threshold, and return the `Decision`.
@@ -191,7 +191,7 @@ class Controller:
 
     def trying(self, cause: str = "") -> Iterator[Tuning | Decision]:
         """Yield the search as it grows, and last the decision, which is then in force."""
-        begin = time.perf_counter()
+        begin_seconds = time.perf_counter()
         simulation = self.simulation
         cause = cause or self.due() or "hour"
         self._renew()
@@ -213,9 +213,9 @@ class Controller:
             if wide:
                 hints = tuple(dict.fromkeys((*self.given, *tuning.leaders(KEPT))))
         nothing = (simulation.policy, 1.0, "no jobs in the forecast", 0, {}, [])
-        policy, gain, reason, more, again, probes = settled or nothing
+        policy, gain, reason, measured_again, gains_again, probes = settled or nothing
         switched = policy != simulation.policy
-        seconds = time.perf_counter() - begin
+        seconds = time.perf_counter() - begin_seconds
         decision = Decision(
             simulation.now,
             cause,
@@ -227,9 +227,9 @@ class Controller:
             jobs,
             forecast.trace.height,
             seconds,
-            tuning.measured + more,
+            tuning.measured + measured_again,
             hints,
-            again=again,
+            again=gains_again,
         )
         if switched:
             decision = replace(decision, before=simulation.policy, probes=tuple(probes), state=simulation.copy())
@@ -248,16 +248,16 @@ class Controller:
         rounds = self.tuner.check
         if wide:
             rounds = self.tuner.iterations
-        again = 2 * max(self.futures, 1)  # what is in force, and the finalist
-        room = max(self.budget - rounds - 2 - again, 0)
+        futures_again = 2 * max(self.futures, 1)  # what is in force, and the finalist
+        room = max(self.budget - rounds - 2 - futures_again, 0)
         return self.hints[:room]
 
     def _settle(self, tuning: Tuning, probe: Probe, rng) -> tuple:
         """Return a tuple by the rule: policy to put in force, its gain, the reason, number measured again, gains, futures."""
         policy = self.simulation.policy
         best = tuning.best
-        before = next(t.reward for t in tuning.trials if t.policy == policy)
-        gain = best.reward / before
+        reward_in_force = next(t.reward for t in tuning.trials if t.policy == policy)
+        gain = best.reward / reward_in_force
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
         questions = tuning.asked
         if questions.rounds:
@@ -265,7 +265,7 @@ class Controller:
         if gain <= self.threshold:
             return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0, {}, []
         ranks = [rank for rank in range(1 + self.futures) if rank != self.turn] or [0]
-        finalists, measured = self._finalists(tuning, probe, before)
+        finalists, measured = self._finalists(tuning, probe, reward_in_force)
         if self.budget is not None:
             room = (self.budget - tuning.measured - measured) // len(ranks)
             finalists = finalists[: max(room - 1, 0)]  # what is in force is measured again, too
@@ -300,14 +300,14 @@ class Controller:
             policy = best
         return policy, gains[best], reason, measured, logs, probes
 
-    def _finalists(self, tuning: Tuning, probe: Probe, before: float) -> tuple[list, int]:
+    def _finalists(self, tuning: Tuning, probe: Probe, reward_in_force: float) -> tuple[list, int]:
         """Return a tuple: list of configurations to measure again, each pruned, and number of measurements that pruning took.
 
-        `before` is the reward of the configuration in force.
+        `reward_in_force` is that of the configuration in force.
         """
         policy = self.simulation.policy
-        first = tuning.trials[0].measurement.value
-        ranked = [trial.policy for trial in tuning.ranking if trial.reward > before]
+        default_value = tuning.trials[0].measurement.value
+        ranked = [trial.policy for trial in tuning.ranking if trial.reward > reward_in_force]
         finalists = [finalist for i, finalist in enumerate(ranked) if i < FINALISTS or finalist in self.given]
         if self.prune is None:
             return finalists, 0
@@ -316,8 +316,8 @@ class Controller:
 
         def gain(candidate) -> float:
             if candidate not in rewards:
-                rewards[candidate] = reward(probe.objective, probe(candidate).value, first)
-            return float(np.log(rewards[candidate] / before))
+                rewards[candidate] = reward(probe.objective, probe(candidate).value, default_value)
+            return float(np.log(rewards[candidate] / reward_in_force))
 
         pruned = dict.fromkeys(smallest(policy, finalist, gain, np.log1p(self.prune)) for finalist in finalists)
         return [finalist for finalist in pruned if finalist != policy], probe.measured - measured

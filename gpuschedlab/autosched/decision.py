@@ -104,9 +104,9 @@ class Decision:
         """Sentence on the changes and the gain of a switch, on the futures that judged it; "" if nothing was switched here."""
         if not self.probes:
             return ""
-        names = {axis.name: axis.words for axis in Space(self.before).axes}
+        words_of_knobs = {axis.name: axis.words for axis in Space(self.before).axes}
         knob_rows = [
-            knob_row | {"cause": names.get(knob_row["cause"], knob_row["cause"])}
+            knob_row | {"cause": words_of_knobs.get(knob_row["cause"], knob_row["cause"])}
             for knob_row in self.why.table.to_dicts()
         ]
         changes = [f"{knob_row['cause']} {knob_row['from']} -> {knob_row['to']}" for knob_row in knob_rows]
@@ -144,17 +144,19 @@ class Decision:
     @classmethod
     def of(cls, record: dict, space: Space) -> Self:
         """Decision from its record; without the trials."""
-        decision_fields = {name: value for name, value in record.items() if name not in ("knobs", "hints", "samples")}
+        decision_fields = {
+            field_name: value for field_name, value in record.items() if field_name not in ("knobs", "hints", "samples")
+        }
         policy = space.policy.with_knobs(**record["knobs"])
         hints = [space.policy.with_knobs(**knobs) for knobs in record["hints"]]
         return cls(policy=policy, tuning=None, hints=tuple(hints), **decision_fields)
 
 
-def _counted(number: int, noun: str) -> str:
+def _counted(noun_count: int, noun: str) -> str:
     """A number of things as text: "1 knob", "2 knobs"."""
-    if number == 1:
+    if noun_count == 1:
         return f"1 {noun}"
-    return f"{number} {noun}s"
+    return f"{noun_count} {noun}s"
 
 
 def _verb(seconds: float) -> str:

@@ -65,9 +65,14 @@ class Rows:
     def _outcome(self, decision) -> str:
         """The changes of a switch, in words."""
         knobs_before = self.knobs
-        knobs_after = {name: value for name, value in decision.policy.knobs.items() if name in knobs_before}
-        changed = [name for name in knobs_after if knobs_after[name] != knobs_before[name]]
-        changes = [f"{name} {_value(knobs_before[name])} -> {_value(knobs_after[name])}" for name in changed]
+        knobs_after = {
+            knob_name: value for knob_name, value in decision.policy.knobs.items() if knob_name in knobs_before
+        }
+        changed = [knob_name for knob_name in knobs_after if knobs_after[knob_name] != knobs_before[knob_name]]
+        changes = [
+            f"{knob_name} {_value(knobs_before[knob_name])} -> {_value(knobs_after[knob_name])}"
+            for knob_name in changed
+        ]
         self.knobs = knobs_after
         if decision.cause == "burst":
             return f"switched (burst of arrivals): {', '.join(changes)}"
@@ -88,9 +93,9 @@ def _value(value) -> str:
 def _line(cells: dict, outcome: str) -> str:
     """Columns of text to the left, of numbers to the right."""
     decision_cells = []
-    for name, width in WIDTHS.items():
-        if name in ("method", "hours"):
-            decision_cells.append(f"{cells[name]:<{width}}")
+    for column_name, width in WIDTHS.items():
+        if column_name in ("method", "hours"):
+            decision_cells.append(f"{cells[column_name]:<{width}}")
         else:
-            decision_cells.append(f"{cells[name]:>{width}}")
+            decision_cells.append(f"{cells[column_name]:>{width}}")
     return "  ".join([*decision_cells, outcome])

@@ -115,13 +115,13 @@ def attach(
     if not isinstance(method, Method) and method not in METHODS:
         raise EstimatorError(f"found method {method!r}; expected one of {', '.join(METHODS)}.")
     if isinstance(method, Method):
-        how = method
-        method = how.doc
+        tuning_method = method
+        method = tuning_method.doc
     else:
-        how = METHODS[method]
-    tuner = tuner or how.tuner
+        tuning_method = METHODS[method]
+    tuner = tuner or tuning_method.tuner
     if horizon is None:
-        horizon = how.horizon
+        horizon = tuning_method.horizon
     if not 0 < horizon < np.inf:
         raise EstimatorError(f"method {method}: found horizon={horizon}; expected seconds above 0.")
     if tuner.causal and model is None:
@@ -131,21 +131,21 @@ def attach(
         raise EstimatorError(
             f"method {method}: found a space of {space.policy.name}; expected one of {simulation.policy.name}, which runs."
         )
-    names = tuple(axis.name for axis in space.axes)
-    if tuner.causal and model.graph.layers.knobs != names:
+    axis_names = tuple(axis.name for axis in space.axes)
+    if tuner.causal and model.graph.layers.knobs != axis_names:
         raise EstimatorError(
             f"method {method}: found a causal model of knobs {', '.join(model.graph.layers.knobs)}; expected "
-            f"{', '.join(names)}. Train it on what `gather` measures in this space."
+            f"{', '.join(axis_names)}. Train it on what `gather` measures in this space."
         )
     if aggregator is None:
         aggregator = Aggregator(room=_room(simulation))
-    if not how.aggregate:
+    if not tuning_method.aggregate:
         aggregator = None
-    if not how.hinted:
+    if not tuning_method.hinted:
         hints = ()
     generated = {"similarity": similarity, "predictor": predictor, "horizon": horizon, "seed": seed}
-    forecaster = foreseer(how.future, history=before(simulation, history), **generated)
-    settings = {"model": model, "aggregator": aggregator, "rng": seed, "hints": hints} | how.options | options
+    forecaster = foreseer(tuning_method.future, history=before(simulation, history), **generated)
+    settings = {"model": model, "aggregator": aggregator, "rng": seed, "hints": hints} | tuning_method.options | options
     return Controller(simulation, forecaster, space, tuner, **settings)
 
 

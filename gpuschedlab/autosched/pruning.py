@@ -21,23 +21,26 @@ def changed(before, after) -> list[str]:
     """
     knobs_before = values_of(before)
     knobs_after = values_of(after)
-    return [name for name in knobs_before if knobs_before[name] != knobs_after[name]]
+    return [knob_name for knob_name in knobs_before if knobs_before[knob_name] != knobs_after[knob_name]]
 
 
 def smallest(before, after, gain: Callable, room: float):
     """Policy that makes the fewest of the changes from one to another within `room` (log) of their whole `gain` (log)."""
     knobs_before = values_of(before)
     knobs_after = values_of(after)
-    names = changed(before, after)
+    knob_names = changed(before, after)
     gain_of_all = gain(after)
-    for size in range(1, min(len(names), 1 + MOST)):
-        changed_knobs = itertools.combinations(names, size)
+    for subset_size in range(1, min(len(knob_names), 1 + MOST)):
+        changed_knobs = itertools.combinations(knob_names, subset_size)
         tried = [
-            (knob_subset, mixed(before, knobs_before | {name: knobs_after[name] for name in knob_subset}))
+            (
+                knob_subset,
+                mixed(before, knobs_before | {knob_name: knobs_after[knob_name] for knob_name in knob_subset}),
+            )
             for knob_subset in changed_knobs
         ]
-        least, _, policy = min((-gain(policy), knob_subset, policy) for knob_subset, policy in tried)
-        if -least >= gain_of_all - room:
+        lost_gain, _, policy = min((-gain(policy), knob_subset, policy) for knob_subset, policy in tried)
+        if -lost_gain >= gain_of_all - room:
             return policy
     return after
 
@@ -48,12 +51,12 @@ def realised(state: Simulation, policy, horizon: float = HORIZON) -> PairedRatio
     The interval is over blocks of time.
     """
     instant = state.now
-    before = state.snapshot().jobs
-    counted = ~before["done"] & (before["submit"] <= instant + horizon)
+    jobs_before = state.snapshot().jobs
+    counted = ~jobs_before["done"] & (jobs_before["submit"] <= instant + horizon)
     spent = []
     for simulation in (state.copy(), state.under(policy)):
         simulation.advance(np.inf)
         jobs = simulation.snapshot().jobs
         seconds = jobs["end"] - np.maximum(jobs["submit"], instant)
         spent.append(np.where(jobs["done"], seconds, np.nan)[counted])
-    return paired_ratio(np.maximum(before["submit"][counted], instant), *spent)
+    return paired_ratio(np.maximum(jobs_before["submit"][counted], instant), *spent)

@@ -59,7 +59,7 @@ class Promise:
 def without_nan(values: dict) -> dict:
     """Return the same values as a dict by name, with None in the place of nan."""
     plain = dict(values)
-    plain |= {name: None for name, value in values.items() if value != value}
+    plain |= {field_name: None for field_name, value in values.items() if value != value}
     return plain
 
 
@@ -80,8 +80,8 @@ def promises_table(promises: list[Promise], goal: str) -> str:
         if promise.low == promise.low:
             spread = f"{promise.low:.2f} to {promise.high:.2f}"
         promise_rows.append([promise.method, f"{promise.at / HOUR:.1f}", f"{promise.announced:.2f}x", spread, *cells])
-    columns = list(zip(head, *promise_rows, strict=True))
-    promise_grid = grid([list(column) for column in columns])
+    promise_columns = list(zip(head, *promise_rows, strict=True))
+    promise_grid = grid([list(promise_column) for promise_column in promise_columns])
     return f"{promise_grid}\n{_in_short(promises)}"
 
 
@@ -100,13 +100,13 @@ def _in_short(promises: list[Promise]) -> str:
     better = verdicts.count("better")
     worse = verdicts.count("worse")
     undecided = len(played) - better - worse
-    count = f"{len(played)} switches were"
+    switch_count = f"{len(played)} switches were"
     if len(played) == 1:
-        count = "1 switch was"
+        switch_count = "1 switch was"
     return (
         "realised: average JCT without the switch over that with it, on the jobs that came. "
-        f"{count} announced as {announced:.2f} times each and came to {realised:.2f} times: {better} surely better, {worse} surely worse, "
-        f"{undecided} undecided."
+        f"{switch_count} announced as {announced:.2f} times each and came to {realised:.2f} times: {better} surely better, "
+        f"{worse} surely worse, {undecided} undecided."
     )
 
 
@@ -151,8 +151,8 @@ def fastest(speeds: Speeds | None) -> float:
     speed_tables = [
         speed_table for speed_table in (speeds.rate, speeds.merged, speeds.transfer) if speed_table is not None
     ]
-    most = [float(np.nanmax(speed_table)) for speed_table in speed_tables if np.isfinite(speed_table).any()]
-    return max(1.0, *most)
+    highest_speeds = [float(np.nanmax(speed_table)) for speed_table in speed_tables if np.isfinite(speed_table).any()]
+    return max(1.0, *highest_speeds)
 
 
 def most_possible(run: Run, speeds: Speeds | None) -> float:
@@ -171,10 +171,11 @@ def most_possible(run: Run, speeds: Speeds | None) -> float:
 
 def room_in_words(run: Run, speeds: Speeds | None, base: str) -> str:
     """Sentence that a trace leaves nothing to gain; "" if it leaves more than a difference that is called one."""
-    most = most_possible(run, speeds)
-    if not most <= CLOSE:
+    possible_gain = most_possible(run, speeds)
+    if not possible_gain <= CLOSE:
         return ""
     return (
         f"This trace is too small for its cluster to gain anything: jobs hardly wait under {base}, and no configuration could let the "
-        f"average job end more than {max(most, 1.0):.2f} times sooner. Take more work (--load, --jobs) or a smaller cluster (--cluster)."
+        f"average job end more than {max(possible_gain, 1.0):.2f} times sooner. Take more work (--load, --jobs) or a smaller cluster "
+        "(--cluster)."
     )

@@ -54,9 +54,11 @@ class Loops:
 
     def as_believed(self, scenario):
         """A scenario with mechanisms as the options say, in the place of those that the log shows."""
-        names = ("cluster", "delays", "speeds", "estimator")
+        part_names = ("cluster", "delays", "speeds", "estimator")
         trace = scenario.trace.drop("restart", "switch", strict=False)
-        return scenario.replace(trace=trace, **{name: getattr(self.believed, name) for name in names})
+        return scenario.replace(
+            trace=trace, **{part_name: getattr(self.believed, part_name) for part_name in part_names}
+        )
 
     @property
     def _horizon(self) -> dict:
@@ -137,9 +139,9 @@ class Loops:
         if not self.switches:
             return
         with self.progress.phase("what came of each switch", len(self.switches), "switches") as advance:
-            for count, (method, decision) in enumerate(self.switches, 1):
+            for promise_count, (method, decision) in enumerate(self.switches, 1):
                 self.promises.append(Promise.of(method, decision))
-                advance(count)
+                advance(promise_count)
 
     def records_of(self, method: str) -> dict:
         """Return a dict of plain values of a method's switches, and of its whole gain over `base`."""
@@ -160,7 +162,10 @@ class Loops:
 
         base = self.base
         tuned = [method for method in self.methods if method != base]
-        gains = [loop_in_words(name, base, gain_of_loop(self.runs[base], self.runs[name])) for name in tuned]
+        gains = [
+            loop_in_words(tuned_method, base, gain_of_loop(self.runs[base], self.runs[tuned_method]))
+            for tuned_method in tuned
+        ]
         switches = promises_table(self.promises, self.space.policy.goals[0])
         if switches:
             switches = f"\n{switches}"
@@ -194,11 +199,11 @@ class Loops:
 
         args = self.args
         path = Path(self.args.out) / f"{method}.jsonl"
-        name = method
+        method_name = method
         if method == BELIEVED:
-            name = "search"
-        how = self.lab.METHODS[name]
-        tuner = how.tuner
+            method_name = "search"
+        tuning_method = self.lab.METHODS[method_name]
+        tuner = tuning_method.tuner
         if args.rounds is not None:
             check = min(tuner.check, args.rounds)  # a check is no longer than a wide search
             tuner = replace(tuner, iterations=args.rounds, check=check)
@@ -213,7 +218,7 @@ class Loops:
         if self.twin:
             belief["believed"] = self.as_shown
         hints = ()
-        if how.hinted:
+        if tuning_method.hinted:
             hints = self.hints
         if method == BELIEVED:
             belief = {"history": self.believed.history, "believed": self.as_believed}
@@ -222,7 +227,7 @@ class Loops:
         if args.threshold is not None:
             further["threshold"] = args.threshold
         return self.lab.attach(
-            name,
+            method_name,
             simulation,
             **belief,
             model=model,

@@ -112,11 +112,11 @@ def _is_knob(hint) -> bool:
     return any(isinstance(mark, Knob | Holds) for mark in hint.__metadata__)
 
 
-def _is_alias(module: SourceModule, name: str) -> bool:
+def _is_alias(module: SourceModule, class_name: str) -> bool:
     """Whether a name of a module is assigned a value, here or in the module from which it is imported."""
-    statement = module.statements.get(name)
+    statement = module.statements.get(class_name)
     if isinstance(statement, ast.ImportFrom) and statement.module.partition(".")[0] == ROOT.name:
-        origin, original = _origin(statement, name)
+        origin, original = _origin(statement, class_name)
         return _is_alias(module_of(origin), original)
     return isinstance(statement, ast.Assign)
 
@@ -133,20 +133,20 @@ def _bound_names(statement: ast.stmt) -> list[str]:
     return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
 
 
-def _origin(statement: ast.ImportFrom, name: str) -> tuple[str, str]:
+def _origin(statement: ast.ImportFrom, imported_name: str) -> tuple[str, str]:
     """Return a tuple: name of the module that has a name which a statement imports, and the name there."""
-    original = next(alias.name for alias in statement.names if name in (alias.asname, alias.name))
+    original = next(alias.name for alias in statement.names if imported_name in (alias.asname, alias.name))
     public = names_of(statement.module) if home_of(statement.module) else {}
     return public.get(original, statement.module), original
 
 
-def _imported(statement: ast.Import | ast.ImportFrom, name: str):
+def _imported(statement: ast.Import | ast.ImportFrom, imported_name: str):
     """Return the object of a name that an import binds: of the standard library itself, of the package as its source has it."""
     if isinstance(statement, ast.Import):
-        if name not in sys.stdlib_module_names:
-            raise Unreadable(name)
-        return importlib.import_module(name)
-    origin, original = _origin(statement, name)
+        if imported_name not in sys.stdlib_module_names:
+            raise Unreadable(imported_name)
+        return importlib.import_module(imported_name)
+    origin, original = _origin(statement, imported_name)
     if origin in READY or origin.partition(".")[0] in sys.stdlib_module_names:
         return getattr(importlib.import_module(origin), original)
     return module_of(origin)[original]

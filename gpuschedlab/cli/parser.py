@@ -35,7 +35,9 @@ def commands() -> dict[str, tuple[str, str]]:
     for module, path in (ours | theirs).items():
         if command_title := re.match(r'"""`gpuschedlab (\w+)`: (.*)\.("""|\n)', path.read_text(encoding="utf-8")):
             found_commands[command_title[1]] = command_title[2], module
-    return {name: found_commands[name] for name in COMMANDS if name in found_commands} | found_commands
+    return {
+        command_name: found_commands[command_name] for command_name in COMMANDS if command_name in found_commands
+    } | found_commands
 
 
 POLICY_WORDS = """\
@@ -70,11 +72,11 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args=None, namespace=None):
         """Parse, once the arguments are there."""
         if self.filling is not None:
-            module, name = self.filling
+            module, function_name = self.filling
             self.filling = None
             module = importlib.import_module(module)
             module.add(self)
-            self.set_defaults(command=getattr(module, name, None))
+            self.set_defaults(command=getattr(module, function_name, None))
         return super().parse_known_args(args, namespace)
 
     def error(self, message):
@@ -94,8 +96,8 @@ def make_parser() -> Parser:
     parser.opening = EXAMPLES
     parser.epilog = "gpuschedlab COMMAND --help has the options of each, and the policies with their knobs."
     subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for name, (help, module) in commands().items():
-        add_command(subcommands, name, help).filling = module, name
+    for command_name, (help, module) in commands().items():
+        add_command(subcommands, command_name, help).filling = module, command_name
     return parser
 
 
@@ -121,11 +123,11 @@ def policies_help() -> str:
     from gpuschedlab.cli.knob_sources import declared
 
     modules = names_of(policies.__name__) | names_of_papers("policies")
-    names = {name.lower(): name for name in modules}
+    class_of_word = {class_name.lower(): class_name for class_name in modules}
     entries = []
     for policy_word in policies.ALL:
-        name = names[policy_word]
-        entries.append(knobs_help(policy_word, declared(modules[name], name)))
+        class_name = class_of_word[policy_word]
+        entries.append(knobs_help(policy_word, declared(modules[class_name], class_name)))
     return POLICY_WORDS + "\npolicies and their knobs\n" + "\n".join(entries)
 
 
@@ -136,11 +138,11 @@ def knobs_help(name: str, cls: type) -> str:
     knobs = knobs_of(cls)
     wide = max(map(len, knobs), default=0) + 4
     screen = shutil.get_terminal_size((120, 24)).columns
-    lines = [f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}"]
+    help_lines = [f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}"]
     for knob, info in knobs.items():
         knob_text = info.describe() + (f": {info.knob.help}" if info.knob.help else "")
-        lines += textwrap.wrap(f"  {knob:{wide - 2}}{knob_text}", max(screen, 60), subsequent_indent=" " * wide)
-    return "\n".join(lines)
+        help_lines += textwrap.wrap(f"  {knob:{wide - 2}}{knob_text}", max(screen, 60), subsequent_indent=" " * wide)
+    return "\n".join(help_lines)
 
 
 def _number(kind: type, low: float, expected: str, option_text: str):

@@ -103,23 +103,27 @@ def recipe_in(args) -> Recipe:
     from gpuschedlab.scenarios import recipe_of, with_values
     from gpuschedlab.scenarios.week import FIGURES
 
-    given_options = {name: value for name in FIELDS if (value := getattr(args, name, None)) is not None}
+    given_options = {
+        option_name: value for option_name in FIELDS if (value := getattr(args, option_name, None)) is not None
+    }
     if getattr(args, "history", None) is not None:
         given_options["before"] = args.history
-    pairs = dict(set_option.partition("=")[::2] for set_option in args.set)
+    set_knobs = dict(set_option.partition("=")[::2] for set_option in args.set)
     named = named_in(args)
     if named:
-        recipe = with_words(recipe_of(named), pairs)
+        recipe = with_words(recipe_of(named), set_knobs)
         if "minutes" in recipe.knobs and "days" in given_options:
             given_options["minutes"] = max(1, round(given_options.pop("days") * DAY / 60))
     elif args.trace in presets():
         days = given_options.get("days", float(FIGURES["days"]))
         usual = {"days": days, "jobs": max(1, round(FIGURES["jobs"] * days / FIGURES["days"])), "before": str(days)}
-        recipe = with_words(with_values(recipe_of(f"week:preset={args.trace},exact=true"), usual), pairs)
+        recipe = with_words(with_values(recipe_of(f"week:preset={args.trace},exact=true"), usual), set_knobs)
     else:
         recipe = replace(recipe_of("ownfile"), file=args.trace, settings=tuple(args.set))
     if unknown := [
-        name for name in given_options if name not in {*recipe.knobs, *texts_of(recipe), "cluster", "estimator"}
+        option_name
+        for option_name in given_options
+        if option_name not in {*recipe.knobs, *texts_of(recipe), "cluster", "estimator"}
     ]:
         option = "history" if unknown[0] == "before" else unknown[0]
         raise TraceError(

@@ -8,10 +8,10 @@ def metrics_table(frame) -> str:
     """Return a frame of `gpuschedlab.metrics.compare` laid out as text: labels, units, one row per policy."""
     from gpuschedlab.metrics.display import column
 
-    columns = [("policy", "", frame["policy"].to_list())]
-    columns += [column(name, frame[name].to_list()) for name in frame.columns[1:]]
+    metric_columns = [("policy", "", frame["policy"].to_list())]
+    metric_columns += [column(metric_name, frame[metric_name].to_list()) for metric_name in frame.columns[1:]]
     # Labels are on two lines, so that columns are as narrow as their numbers.
-    return grid([[*label.rpartition(" ")[::2], unit, *cells] for label, unit, cells in columns])
+    return grid([[*label.rpartition(" ")[::2], unit, *cells] for label, unit, cells in metric_columns])
 
 
 def grid(columns: list[list[str]]) -> str:

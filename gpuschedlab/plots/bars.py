@@ -52,19 +52,19 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
 
 def metric_axis(metric: str) -> tuple[float, str]:
     """Return a tuple: divisor of a metric, and its axis title; times are in hours, but for those that the computer takes."""
-    about = METRICS[metric]
+    metric_facts = METRICS[metric]
     divisor = 1.0
-    unit = about.unit
-    if about.unit in ("s", "GPU-s") and metric != "seconds":
+    unit = metric_facts.unit
+    if metric_facts.unit in ("s", "GPU-s") and metric != "seconds":
         divisor = HOUR
-        unit = f"{about.unit[:-1]}h"
+        unit = f"{metric_facts.unit[:-1]}h"
     notes = [unit]
-    if about.better:
-        notes.append(f"{about.better} is better")
+    if metric_facts.better:
+        notes.append(f"{metric_facts.better} is better")
     note = ", ".join(filter(None, notes))
     if not note:
-        return divisor, about.label
-    return divisor, f"{about.label} ({note})"
+        return divisor, metric_facts.label
+    return divisor, f"{metric_facts.label} ({note})"
 
 
 def upper(title: str) -> str:

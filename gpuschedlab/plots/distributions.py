@@ -50,17 +50,17 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
         As in `metrics.measured`.
     """
     cdf_lines = {}
-    for name, run in as_runs(runs).items():
+    for run_name, run in as_runs(runs).items():
         times = jct(run, censored)
         tails = spread(times)
         left_out = int((run.jobs["submit"] >= 0).sum()) - len(times)
         sentence = (
-            f"{name}: median {spoken(tails.median)}, p90 {spoken(tails.p90)}, p99 {spoken(tails.p99)}, "
+            f"{run_name}: median {spoken(tails.median)}, p90 {spoken(tails.p90)}, p99 {spoken(tails.p99)}, "
             f"average {spoken(tails.mean)}"
         )
         if left_out:
             sentence += f"<br>{left_out:,} jobs left out: no known end"
-        cdf_lines[name] = time_steps(*ecdf(times, points)) | {"meta": sentence}
+        cdf_lines[run_name] = time_steps(*ecdf(times, points)) | {"meta": sentence}
     hover = "<b>%{y:.1%} of jobs</b> within <b>%{customdata:.3~r} %{text}</b><br>%{meta}<extra></extra>"
     return steps("Job completion time", log_time_axis("job completion time (logarithmic)"), cdf_lines, hover)
 
@@ -71,15 +71,15 @@ def fairness_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
     Rho is that of `metrics.finish_time_fairness`.
     """
     cdf_lines = {}
-    for name, run in as_runs(runs).items():
+    for run_name, run in as_runs(runs).items():
         rho = finish_time_fairness(run, censored)
         rho = rho[~np.isnan(rho)]
         x, share = ecdf(rho, points)
         worst = float("nan")
         if len(rho):
             worst = float(rho.max())
-        sentence = f"{name}: {unfair_fraction(rho):.1%} of jobs unfair, worst rho {worst:.3g}"
-        cdf_lines[name] = {"x": x.astype("f4"), "y": share.astype("f4"), "meta": sentence}
+        sentence = f"{run_name}: {unfair_fraction(rho):.1%} of jobs unfair, worst rho {worst:.3g}"
+        cdf_lines[run_name] = {"x": x.astype("f4"), "y": share.astype("f4"), "meta": sentence}
     border = {"type": "line", "line": {"width": 1, "dash": "dot"}, "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
     note = {"x": 0, "y": 0, "text": "unfair beyond 1 \u2192", "showarrow": False}
     note |= {"yref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
@@ -116,8 +116,8 @@ def size_bucket(gpus: np.ndarray) -> np.ndarray:
 
 def size_axes(left: dict, right: dict) -> dict:
     """Return a dict of two panels side by side over job sizes, with these y axes; traces on the right are on x2 and y2."""
-    sizes = axis("GPUs requested", type="category")
-    sides = {"xaxis": sizes | {"domain": [0, 0.41]}, "xaxis2": sizes | {"domain": [0.59, 1], "anchor": "y2"}}
+    size_axis = axis("GPUs requested", type="category")
+    sides = {"xaxis": size_axis | {"domain": [0, 0.41]}, "xaxis2": size_axis | {"domain": [0.59, 1], "anchor": "y2"}}
     return sides | {"yaxis": left, "yaxis2": right | {"anchor": "x2"}}
 
 
@@ -134,23 +134,23 @@ def slowdown_by_size(runs, censored: bool = False) -> Drawing:
     traces = []
     for run in runs.values():
         jobs = measured(run, censored)
-        which = size_bucket(jobs["gpus"].to_numpy())
+        size_of_job = size_bucket(jobs["gpus"].to_numpy())
         job_slowdowns = slowdown(jobs, True)
         level = np.full((buckets, len(LEVELS)), np.nan)
-        for k in np.unique(which):
-            level[k] = np.percentile(job_slowdowns[which == k], LEVELS)
-        tables.append((np.bincount(which, minlength=buckets), level))
+        for k in np.unique(size_of_job):
+            level[k] = np.percentile(job_slowdowns[size_of_job == k], LEVELS)
+        tables.append((np.bincount(size_of_job, minlength=buckets), level))
     # Empty buckets are not drawn; the numbers are sent as JSON, which has no nan.
-    used = sum(count for count, _ in tables) > 0
+    used = sum(size_counts for size_counts, _ in tables) > 0
     used |= not used.any()
     labels = [label for label, size_used in zip(SIZE_LABELS, used) if size_used]
-    for i, (name, which, (count, level)) in enumerate(zip(runs, looks(runs), tables)):
-        details = np.nan_to_num(np.column_stack([count, level]))[used]
+    for i, (run_name, run_look, (size_counts, level)) in enumerate(zip(runs, looks(runs), tables)):
+        details = np.nan_to_num(np.column_stack([size_counts, level]))[used]
         for side, rank, percentile_name in (("", 1, "median"), ("2", 4, "p99")):
             hover = f"<b>{percentile_name} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>{PERCENTILES}"
-            points = {"x": labels, "y": level[used, rank], "name": name, "customdata": details}
+            points = {"x": labels, "y": level[used, rank], "name": run_name, "customdata": details}
             panel_axes = {"legendgroup": str(i), "showlegend": not side, "xaxis": f"x{side}", "yaxis": f"y{side}"}
-            traces.append((points, line(which, hover, i) | panel_axes))
+            traces.append((points, line(run_look, hover, i) | panel_axes))
     panels = (axis(f"{percentile_name} JCT / duration", type="log") for percentile_name in ("median", "p99"))
     return Drawing.of(traces, title="Slowdown by job size", **size_axes(*panels))
 

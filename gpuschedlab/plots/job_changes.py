@@ -35,8 +35,8 @@ class Compared(NamedTuple):
         If `among` picks jobs, only these count.
         """
         ends = [np.sort(np.nan_to_num(self.submit + took, nan=np.inf)[among]) for took in (self.now, self.before)]
-        last = max(float(end_times[np.isfinite(end_times)].max(initial=1.0)) for end_times in ends)
-        grid = np.linspace(0.0, last, POINTS)
+        last_end = max(float(end_times[np.isfinite(end_times)].max(initial=1.0)) for end_times in ends)
+        grid = np.linspace(0.0, last_end, POINTS)
         submitted = np.searchsorted(np.sort(self.submit[among]), grid, "right")
         present = [submitted - np.searchsorted(end_times, grid, "right") for end_times in ends]
         return {"hours": grid / HOUR} | dict(zip(("now", "before"), present))
@@ -44,9 +44,9 @@ class Compared(NamedTuple):
     def jobs_there(self, record: dict | None = None) -> Drawing:
         """Return a `Drawing` of jobs in the cluster over time, waiting or running: the area below sums the times to finish."""
         title = "Jobs in the cluster, waiting or running"
-        lines = self.lines()
-        jobs_present = {name: lines[when] for name, when in zip(self.names[::-1], ("before", "now"))}
-        return Lines(title, time_axis(), "jobs", lines["hours"], jobs_present).draw()._replace(record=record)
+        job_lines = self.lines()
+        jobs_present = {side_name: job_lines[when] for side_name, when in zip(self.names[::-1], ("before", "now"))}
+        return Lines(title, time_axis(), "jobs", job_lines["hours"], jobs_present).draw()._replace(record=record)
 
     def sent(self, also: int | None, timed, sized) -> dict:
         """Return a dict of the jobs that a page gets: all, or of a large log `rows` of those that change most, and some others.
@@ -67,9 +67,9 @@ class Compared(NamedTuple):
             sent_jobs += [far, np.sort(smaller_changes)[:: 1 + len(smaller_changes) // (SENT - len(far))]]
         sent_jobs = np.unique(np.concatenate(sent_jobs))
         fields = self._asdict()
-        for name, part in fields.items():
-            if isinstance(part, np.ndarray):
-                fields[name] = part[sent_jobs]
+        for field_name, field_values in fields.items():
+            if isinstance(field_values, np.ndarray):
+                fields[field_name] = field_values[sent_jobs]
         change_counts = dict(zip(("later", "sooner", "same"), map(len, groups))) | {"jobs": len(timed)}
         return fields | {"rows": sent_jobs, "all": change_counts, "lines": self.lines(sized)}
 
@@ -77,9 +77,9 @@ class Compared(NamedTuple):
         """Return a `Drawing` of one dot per job: how much later (up) or sooner (down) it ends, by its run time."""
         change = (self.now - self.before) / HOUR
         dots = {}
-        for name, is_drawn in (("others", self.moved <= 0), ("jobs that end later", self.moved > 0)):
+        for dots_name, is_drawn in (("others", self.moved <= 0), ("jobs that end later", self.moved > 0)):
             drawn_jobs = np.flatnonzero(is_drawn & np.isfinite(change))
             drawn_jobs = drawn_jobs[:: max(1, len(drawn_jobs) // MOST)]
-            dots[name] = {"x": self.duration[drawn_jobs] / HOUR, "y": change[drawn_jobs]}
+            dots[dots_name] = {"x": self.duration[drawn_jobs] / HOUR, "y": change[drawn_jobs]}
         sides = axis("run time (h)", type="log"), "hours later; below 0: sooner"
         return Points("How much later each job ends", *sides, None, dots).draw()._replace(record=record or {})

@@ -26,10 +26,12 @@ def opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[p
         frame = sweep
     if frame is None or frame.is_empty():
         raise RunError(f"plots: found {sweep!r} without rows; expected a Sweep with finished cells, or its frame.")
-    for noun, names in (("column", columns), ("metric", metrics)):
+    for noun, column_names in (("column", columns), ("metric", metrics)):
         choices = [c for c in frame.columns if (c in METRICS) == (noun == "metric")]
-        if wrong := [name for name in names if name not in choices]:
-            raise RunError(f"plots: found no {noun} {wrong[0]!r} in the sweep; expected one of {', '.join(choices)}.")
+        if unknown_columns := [column_name for column_name in column_names if column_name not in choices]:
+            raise RunError(
+                f"plots: found no {noun} {unknown_columns[0]!r} in the sweep; expected one of {', '.join(choices)}."
+            )
     return frame, getattr(sweep, "knobs", {})
 
 
@@ -42,14 +44,14 @@ def differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
 def word(row: dict, by: list[str], knobs: dict[str, dict]) -> str:
     """Name of a row by some columns: "fair, queues 3"; `knobs` have the words of some columns."""
     column_words = []
-    for column in by:
-        value = row[column]
+    for row_column in by:
+        value = row[row_column]
         if value is None:
             continue
-        if column in NAMES:
+        if row_column in NAMES:
             column_words.append(str(value))
         else:
-            column_words.append(f"{spoken(column, knobs)} {knob_word(value, 6)}")
+            column_words.append(f"{spoken(row_column, knobs)} {knob_word(value, 6)}")
     return ", ".join(column_words)
 
 
@@ -83,29 +85,32 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
         No such column or metric, or no row has a value of x.
     """
     frame, knobs = opened(sweep, (x,), (metric,))
-    about = knobs.get(x, {})
+    knob_facts = knobs.get(x, {})
     order = [v for v in frame[x].unique(maintain_order=True).to_list() if v is not None]
     if not order:
         raise RunError(f"sweep_lines: found no row with a value of {x!r}; expected some.")
     named = isinstance(order[0], str)
-    log = bool(about.get("log"))
+    log = bool(knob_facts.get("log"))
     if not named:
         order = sorted(order)
     uneven = not named and not log and _uneven(order)
     by = differing(frame, (x,)) or ["policy"]
     groups: dict[str, list[tuple]] = {}
-    column = pl.col(metric).cast(pl.Float64)
-    numbers = (getattr(column, how)().fill_null(np.nan).alias(f"{how} {metric}") for how in HOWS)
-    for row in frame.group_by([*by, x], maintain_order=True).agg(*numbers, seeds=pl.len()).iter_rows(named=True):
+    metric_column = pl.col(metric).cast(pl.Float64)
+    seed_summaries = (
+        getattr(metric_column, seed_summary)().fill_null(np.nan).alias(f"{seed_summary} {metric}")
+        for seed_summary in HOWS
+    )
+    for row in frame.group_by([*by, x], maintain_order=True).agg(*seed_summaries, seeds=pl.len()).iter_rows(named=True):
         choices = [row[x]]
         if row[x] is None:
             choices = order
         for value in choices:
-            summaries = (row[f"{how} {metric}"] for how in HOWS)
+            summaries = (row[f"{seed_summary} {metric}"] for seed_summary in HOWS)
             groups.setdefault(word(row, by, knobs), []).append((order.index(value), *summaries, row["seeds"]))
     divisor, title = metric_axis(metric)
     choice_lines = {}
-    for which, (name, choice_rows) in zip(looks(groups), groups.items()):
+    for line_look, (choice_name, choice_rows) in zip(looks(groups), groups.items()):
         numbers_of_choices, mean, low, high, seeds = np.array(sorted(choice_rows), float).T
         mean = mean / divisor
         low = low / divisor
@@ -115,8 +120,8 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
             points = {"x": [knob_word(v, 6) for v in choices], "y": mean}
         else:
             points = {"x": np.array(choices), "y": mean}
-        whiskers = _whiskers(high - mean, mean - low) | {"color": COLOURS[which % len(COLOURS)]}
-        choice_lines[name] = points | {"customdata": seeds.astype(int), "error_y": whiskers}
+        whiskers = _whiskers(high - mean, mean - low) | {"color": COLOURS[line_look % len(COLOURS)]}
+        choice_lines[choice_name] = points | {"customdata": seeds.astype(int), "error_y": whiskers}
     side = {}
     if named or uneven:
         side["type"] = "category"
@@ -124,7 +129,7 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
         side["type"] = "log"
     if uneven:
         side["categoryarray"] = [knob_word(v, 6) for v in order]
-    label = axis(about.get("label", x) + " (uneven steps)" * uneven, **side)
+    label = axis(knob_facts.get("label", x) + " (uneven steps)" * uneven, **side)
     hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
     return Lines(
         upper(f"{METRICS[metric].label} over {spoken(x, knobs)}"), label, title, None, choice_lines, hover, {"most": 0}
@@ -141,14 +146,14 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
     """
     frame, knobs = opened(sweep, (x, y), (metric,))
     frame = frame.filter(pl.col(x).is_not_null() & pl.col(y).is_not_null())
-    problem = ""
+    map_problem = ""
     if frame.is_empty():
-        problem = f"no row with {x} and {y}"
-    elif more := differing(frame, (x, y)):
-        problem = f"rows that differ in {', '.join(more)} too"
-    if problem:
+        map_problem = f"no row with {x} and {y}"
+    elif differing_columns := differing(frame, (x, y)):
+        map_problem = f"rows that differ in {', '.join(differing_columns)} too"
+    if map_problem:
         raise RunError(
-            f"sweep_map: found {problem}; expected one value of each. Pass a part: sweep.filter(policy='tiresias')."
+            f"sweep_map: found {map_problem}; expected one value of each. Pass a part: sweep.filter(policy='tiresias')."
         )
     column_choices = _choices(frame[x])
     row_choices = _choices(frame[y])
@@ -171,9 +176,9 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
     return Landscape(upper(f"{label} of {policy}"), *sides, title, *labels, heights, **map_cells)
 
 
-def _choices(column: pl.Series) -> tuple:
+def _choices(swept_column: pl.Series) -> tuple:
     """Return a tuple of the values of a knob or another column, once each: numbers in order, texts as they come."""
-    column_values = column.unique(maintain_order=True).to_list()
+    column_values = swept_column.unique(maintain_order=True).to_list()
     if isinstance(column_values[0], str):
         return tuple(column_values)
     return tuple(sorted(column_values))
@@ -208,10 +213,15 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
         raise RunError(f"sweep_front: found metric {unclear[0]!r}, of which neither more nor less is better.")
     by = ["policy", *(c for c in differing(frame, ()) if c != "policy")]
     means = frame.group_by(by, maintain_order=True).agg(
-        getattr(pl.col(m), how)().cast(pl.Float64).alias(f"{how} {m}") for how in HOWS for m in metrics
+        getattr(pl.col(m), seed_summary)().cast(pl.Float64).alias(f"{seed_summary} {m}")
+        for seed_summary in HOWS
+        for m in metrics
     )
     means = means.drop_nulls([f"mean {m}" for m in metrics])
-    groups = {name: part for (name,), part in means.partition_by("policy", as_dict=True, maintain_order=True).items()}
+    groups = {
+        policy_name: policy_rows
+        for (policy_name,), policy_rows in means.partition_by("policy", as_dict=True, maintain_order=True).items()
+    }
     sign = np.array([COST_SIGN[METRICS[m].better] for m in metrics])
     metric_points = means.select(f"mean {m}" for m in metrics).to_numpy()
     divisors, titles = zip(*map(metric_axis, metrics))
@@ -220,15 +230,15 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
     steps = {"mode": "lines+markers", "line": {"color": INK, "width": 1, "dash": "dot", "shape": "hv"}}
     x, y = (metric_points[best(metric_points * sign)] / divisors).T
     traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
-    for which, (name, part) in zip(looks(groups), groups.items()):
-        choices = [word(row, by, knobs) for row in part.iter_rows(named=True)]
-        mean = part.select(f"mean {m}" for m in metrics).to_numpy() / divisors
-        low = part.select(f"min {m}" for m in metrics).to_numpy() / divisors
-        high = part.select(f"max {m}" for m in metrics).to_numpy() / divisors
-        points = {"x": mean[:, 0], "y": mean[:, 1], "name": name, "customdata": choices}
+    for policy_look, (policy_name, policy_rows) in zip(looks(groups), groups.items()):
+        choices = [word(row, by, knobs) for row in policy_rows.iter_rows(named=True)]
+        mean = policy_rows.select(f"mean {m}" for m in metrics).to_numpy() / divisors
+        low = policy_rows.select(f"min {m}" for m in metrics).to_numpy() / divisors
+        high = policy_rows.select(f"max {m}" for m in metrics).to_numpy() / divisors
+        points = {"x": mean[:, 0], "y": mean[:, 1], "name": policy_name, "customdata": choices}
         points["error_x"] = _whiskers((high - mean)[:, 0], (mean - low)[:, 0])
         points["error_y"] = _whiskers((high - mean)[:, 1], (mean - low)[:, 1])
-        traces.append((points, marks(line(which, most=0)["marker"] | {"size": 9}, hover)))
+        traces.append((points, marks(line(policy_look, most=0)["marker"] | {"size": 9}, hover)))
     title = " against ".join(METRICS[m].label for m in metrics)
     return Drawing.of(traces, upper(title), showlegend=True, x=titles[0], y=titles[1])
 
@@ -236,10 +246,10 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
 def best(cost: np.ndarray) -> np.ndarray:
     """Rows (indices) of costs (n, 2) that no other row beats in one and equals or beats in the other, by the first."""
     order = np.lexsort((cost[:, 1], cost[:, 0]))
-    least = np.minimum.accumulate(cost[order, 1])
+    least_cost = np.minimum.accumulate(cost[order, 1])
     if not len(order):
         return order
-    return order[np.concatenate([[True], least[1:] < least[:-1]])]
+    return order[np.concatenate([[True], least_cost[1:] < least_cost[:-1]])]
 
 
 def _uneven(axis_values: list[float]) -> bool:

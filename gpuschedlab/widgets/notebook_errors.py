@@ -49,9 +49,9 @@ def find_errors(notebook) -> list[str]:
             if VIEW in output.get("data", {}):
                 views.add(output["data"][VIEW]["model_id"])
     state = content.get("metadata", {}).get("widgets", {}).get(STATE, {}).get("state", {})
-    for name, widget in state.items():
+    for widget_id, widget in state.items():
         for output in widget.get("state", {}).get("outputs") or ():
-            errors += _errors(output, f"widget {name[:8]}")
+            errors += _errors(output, f"widget {widget_id[:8]}")
     if lost := views - set(state):
         errors.append(f"{len(lost)} widgets were shown, but their state was not saved")
     return errors

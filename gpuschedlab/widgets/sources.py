@@ -63,12 +63,12 @@ def named_traces(given) -> dict:
         traces = dict(given)
     else:
         traces = {"trace": given}
-    for name, trace in traces.items():
+    for trace_name, trace in traces.items():
         if isinstance(trace, pl.DataFrame):
-            traces[name] = with_jobs(validate(trace, source=name), name)
+            traces[trace_name] = with_jobs(validate(trace, source=trace_name), trace_name)
         elif not callable(trace):
             raise TraceError(
-                f"explorer: found {type(trace).__name__} as trace {name!r}; expected a frame, or a function of a seed "
+                f"explorer: found {type(trace).__name__} as trace {trace_name!r}; expected a frame, or a function of a seed "
                 "that makes one. Pass lab.generate(...), or widgets.Generated('venus')."
             )
     return traces
@@ -98,15 +98,15 @@ def named_logs(trace, cluster) -> tuple:
         sources = {trace.report.file: trace}
     if not isinstance(sources, dict):
         return trace, cluster, {}
-    logs = {name: log for name, log in sources.items() if isinstance(log, Intake)}
+    logs = {log_name: log for log_name, log in sources.items() if isinstance(log, Intake)}
     if not logs:
         return trace, cluster, {}
-    of_logs = {name: log.machines for name, log in logs.items() if log.machines is not None}
+    of_logs = {log_name: log.machines for log_name, log in logs.items() if log.machines is not None}
     clusters = {}
     if cluster is not None or not of_logs:
         clusters = named_clusters(cluster)
-    traces = sources | {name: log.trace for name, log in logs.items()}
-    reports = {name: log.report for name, log in logs.items()}
+    traces = sources | {log_name: log.trace for log_name, log in logs.items()}
+    reports = {log_name: log.report for log_name, log in logs.items()}
     if next(iter(sources)) in of_logs:
         return traces, of_logs | clusters, reports
     return traces, clusters | of_logs, reports
@@ -126,21 +126,23 @@ def named_policies(given, default) -> dict:
     if given is None:
         given = default
     if isinstance(given, dict):
-        pairs = list(given.items())
+        policy_pairs = list(given.items())
     elif isinstance(given, list | tuple):
-        pairs = [(None, policy) for policy in given]
+        policy_pairs = [(None, policy) for policy in given]
     else:
-        pairs = [(None, given)]
+        policy_pairs = [(None, given)]
     policies = {}
-    for key, policy in pairs:
+    for key, policy in policy_pairs:
         if isinstance(policy, type):
             policy = policy()
         knobs_of(policy)
-        name = key
+        policy_name = key
         if not isinstance(given, dict):
-            name = getattr(policy, "name", type(policy).__name__)
-        if name in policies:
-            raise PolicyError(f"explorer: found two policies named {name!r}; expected different names: pass a dict.")
+            policy_name = getattr(policy, "name", type(policy).__name__)
+        if policy_name in policies:
+            raise PolicyError(
+                f"explorer: found two policies named {policy_name!r}; expected different names: pass a dict."
+            )
         try:
             hash(policy)
         except TypeError:
@@ -148,7 +150,7 @@ def named_policies(given, default) -> dict:
                 f"{type(policy).__name__}: found a field that cannot be hashed; expected numbers, texts and tuples, "
                 "by which results are kept. Make lists tuples."
             ) from None
-        policies[name] = policy
+        policies[policy_name] = policy
     if not policies:
         raise PolicyError("explorer: found no policies; expected at least one, such as [Fifo(), Srtf()].")
     return policies
@@ -202,8 +204,8 @@ def _trace_code(source, rng: int, folder: Path | None) -> str:
     if hasattr(source, "code"):
         return source.code(rng)
     if callable(source):
-        name = getattr(source, "__name__", "")
-        return f"{name if name.isidentifier() else 'make_trace'}({rng})  # your function"
+        function_name = getattr(source, "__name__", "")
+        return f"{function_name if function_name.isidentifier() else 'make_trace'}({rng})  # your function"
     if folder is None:
         return 'pl.read_parquet("trace.parquet")  # from the folder that explorer.export() writes'
     return f"pl.read_parquet({str(folder / 'trace.parquet')!r})"
@@ -213,22 +215,22 @@ def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: P
     """Write the few lines of Python that make a run again, as text."""
     kind = type(policy)
     trace = _trace_code(source, rng, folder)
-    texts = {name: argument_code(value) for name, value in extras.items()}
+    argument_codes = {argument_name: argument_code(value) for argument_name, value in extras.items()}
     own_class_note = "" if kind.__module__.startswith("gpuschedlab.") else "  # your class"
     makers = sorted(
         {
             f"from {_home(kind)} import {kind.__name__}{own_class_note}",
-            *(import_line for _, import_line in texts.values()),
+            *(import_line for _, import_line in argument_codes.values()),
         }
     )
     makers.append(getattr(source, "imported", ""))
     head = ["import polars as pl"] if "pl." in trace else []
-    lines = [*head, "import gpuschedlab as lab", *filter(None, makers), "", f"trace = {trace}"]
-    lines += [f"cluster = {cluster_code(cluster)}", f"policy = {policy_code(policy)}"]
-    lines += [f"{name} = {argument_text}" for name, (argument_text, _) in texts.items()]
-    scenario_arguments = "".join(f", {name}={name}" for name in texts)
-    lines.append(f"scenario = lab.Scenario(trace, cluster{scenario_arguments}, seed={rng})")
-    return "\n".join([*lines, "run = scenario.run(policy)", "run"])
+    code_lines = [*head, "import gpuschedlab as lab", *filter(None, makers), "", f"trace = {trace}"]
+    code_lines += [f"cluster = {cluster_code(cluster)}", f"policy = {policy_code(policy)}"]
+    code_lines += [f"{argument_name} = {argument_text}" for argument_name, (argument_text, _) in argument_codes.items()]
+    scenario_arguments = "".join(f", {argument_name}={argument_name}" for argument_name in argument_codes)
+    code_lines.append(f"scenario = lab.Scenario(trace, cluster{scenario_arguments}, seed={rng})")
+    return "\n".join([*code_lines, "run = scenario.run(policy)", "run"])
 
 
 def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:

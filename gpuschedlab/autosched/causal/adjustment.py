@@ -48,11 +48,13 @@ class Adjusted(NamedTuple):
 
     def paired_halves(self) -> np.ndarray:
         """Half (k, k) of the 95 % interval of each difference between two settings' means; nan if there are no intervals."""
-        count = len(self.mean)
-        halves = np.full((count, count), np.nan)
+        setting_count = len(self.mean)
+        halves = np.full((setting_count, setting_count), np.nan)
         if np.isfinite(self.halves).all():
-            for first in range(count):
-                halves[first] = _halves(self.parts - self.parts[:, first : first + 1], self.free)
+            for first_setting in range(setting_count):
+                halves[first_setting] = _halves(
+                    self.parts - self.parts[:, first_setting : first_setting + 1], self.free
+                )
         return halves
 
 
@@ -102,9 +104,9 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
 def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regressed:
     """Return the regression of `adjusted` as `Regressed`, without intervals and doubts."""
     n = len(y)
-    calm_columns = [calmed(column)(column) for column in x.T]
+    calm_columns = [calmed(held_column)(held_column) for held_column in x.T]
     x = np.column_stack([np.empty((n, 0)), *calm_columns])
-    splines = [scaled(spline(column, column)) for column in x.T]
+    splines = [scaled(spline(held_column, held_column)) for held_column in x.T]
     terms = np.hstack([np.ones((n, 1)), *splines])
     line = scaled(x)
     terms_of = _setting(a)
@@ -118,10 +120,10 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
         products = t[:, crossing, None] * line[:, None, :]
         return np.hstack([terms, t, products.reshape(n, -1)])
 
-    more = entered(smooth, a, y, line, steps=many)
+    entered_terms = entered(smooth, a, y, line, steps=many)
 
     def design(setting):
-        return np.hstack([smooth(setting), more.at(setting)])
+        return np.hstack([smooth(setting), entered_terms.at(setting)])
 
     design_rows = design(a)
     scale = np.maximum(np.abs(design_rows).max(axis=0), 1e-12)
@@ -140,11 +142,12 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
         means.append(mean)
         influences.append(design_rows @ (inverse @ middle) * spared + asked_rows @ beta - mean)
     predicted = terms @ np.linalg.lstsq(terms, a, rcond=None)[0]
-    if np.isfinite(more.steps).any():  # steps lie where they fit best: rows near a setting say what they miss there
-        for number, setting in enumerate(settings):
+    # Steps lie where they fit best: rows near a setting say what they miss there.
+    if np.isfinite(entered_terms.steps).any():
+        for setting_number, setting in enumerate(settings):
             weights = near_weights(a, predicted, setting)
-            means[number] += weights @ residual
-            influences[number] = influences[number] + weights * spared
+            means[setting_number] += weights @ residual
+            influences[setting_number] = influences[setting_number] + weights * spared
     return Regressed(np.array(means), np.column_stack(influences), residual, n - design_rows.shape[1], predicted, x)
 
 
@@ -171,9 +174,9 @@ def _halves(influences: np.ndarray, free: int) -> np.ndarray:
     return student * np.sqrt(np.maximum(with_neighbours, variance) / n)
 
 
-def _strength(part: np.ndarray, effect: float, free: int) -> float:
+def _strength(influence: np.ndarray, effect: float, free: int) -> float:
     """Robustness value of an effect whose parts (n,) are known."""
-    error = np.sqrt((part**2).sum()) / len(part)
+    error = np.sqrt((influence**2).sum()) / len(influence)
     f = abs(effect) / max(error, 1e-12) / np.sqrt(max(free, 1))
     ratio = 4 / max(f, 1e-12) ** 2
     return float(2 / (1 + np.sqrt(1 + ratio)))  # (sqrt(f^4 + 4 f^2) - f^2) / 2, also if f is great
@@ -187,10 +190,10 @@ def _refusal(predicted_setting, x, a, settings, residual) -> str:
     if len(np.unique(a)) <= FEW:
         borders = np.quantile(predicted_setting, (0.25, 0.5, 0.75))
         quarter = np.searchsorted(borders, predicted_setting - 1e-9)
-        sizes = np.bincount(quarter, minlength=4)
+        quarter_sizes = np.bincount(quarter, minlength=4)
         for setting in (settings[0], settings[-1]):
             rows_by_quarter = np.bincount(quarter[a == setting], minlength=4)
-            thin = (rows_by_quarter < np.maximum(FEWEST, THIN * sizes)) & (sizes > 0)
+            thin = (rows_by_quarter < np.maximum(FEWEST, THIN * quarter_sizes)) & (quarter_sizes > 0)
             if thin.any():
                 return f"{rows_by_quarter[thin].min()} rows have {setting:g} in a quarter of what is held fixed"
     if not residual.any():
@@ -217,14 +220,14 @@ def _misfit(held_columns: np.ndarray, residual: np.ndarray) -> float:
 
 def calmed(seen: np.ndarray):
     """Function of values (n,): their logarithm, where that of the values seen is less skewed, as of a heavy tail; else themselves."""
-    least = seen.min()
-    if least >= 0 and len(np.unique(seen)) > FEW:
+    least_seen = seen.min()
+    if least_seen >= 0 and len(np.unique(seen)) > FEW:
         above = 0.0
-        if least <= 0:
+        if least_seen <= 0:
             above = seen[seen > 0].min()
 
         def logs(values):
-            return np.log(np.maximum(values, least) + above)
+            return np.log(np.maximum(values, least_seen) + above)
 
         if abs(stats.skew(logs(seen))) < abs(stats.skew(seen)):
             return logs
@@ -259,9 +262,9 @@ def bends(at: np.ndarray, knots: np.ndarray) -> np.ndarray:
         return np.empty((len(at), 0))
     above = np.maximum(at[:, None] - knots, 0.0)
     cubes = above * above * above
-    last = knots[-1]
+    last_knot = knots[-1]
     differences = cubes[:, :-1] - cubes[:, -1:]
-    slopes = differences / (last - knots[:-1]) / (last - knots[0])
+    slopes = differences / (last_knot - knots[:-1]) / (last_knot - knots[0])
     return slopes[:, :-1] - slopes[:, -1:]
 
 
@@ -297,8 +300,8 @@ def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
     cut.remove_edges_from([*directed.out_edges(cause)])
     candidates = {*seen} & {*directed} - nx.descendants(directed, cause) - {cause, effect}
     free = sorted(candidates)
-    for count in range(len(free) + 1):
-        for chosen in itertools.combinations(free, count):
+    for column_count in range(len(free) + 1):
+        for chosen in itertools.combinations(free, column_count):
             if nx.is_d_separator(cut, {cause}, {effect}, {*chosen}):
                 return chosen
     raise EstimatorError(

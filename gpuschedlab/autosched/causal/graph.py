@@ -101,8 +101,8 @@ class CausalGraph:
         if cause == effect:
             return [(effect,)]
         paths = []
-        for name in self.effects(cause):
-            paths += [(cause, *path) for path in self.paths(name, effect)]
+        for next_cause in self.effects(cause):
+            paths += [(cause, *path) for path in self.paths(next_cause, effect)]
         return paths
 
     def order(self) -> list[str]:
@@ -124,11 +124,11 @@ class CausalGraph:
 
 def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str, mend: str = "") -> None:
     """Raise an EstimatorError, which may say how to `mend` it, if there are fewer than `least` samples, or columns are missing."""
-    missing = [n for n in layers.names if n not in samples.columns]
-    if missing or samples.height < least:
+    missing_variables = [n for n in layers.names if n not in samples.columns]
+    if missing_variables or samples.height < least:
         lacks = ""
-        if missing:
-            lacks = f" without columns {', '.join(missing)}"
+        if missing_variables:
+            lacks = f" without columns {', '.join(missing_variables)}"
         raise EstimatorError(
             f"{who}: found {samples.height} samples{lacks}; expected {least} or more, with all of "
             f"{', '.join(layers.names)}.{mend and ' '}{mend}"
@@ -139,14 +139,14 @@ def full_graph(layers: Layers) -> CausalGraph:
     """Return the skeleton as a `CausalGraph`: whatever may cause a metric or an objective does; metrics cause no metric."""
     effects = (*layers.metrics, *layers.objectives)
     causes = (*layers.metrics, *layers.given)
-    pairs = [(a, b) for b, a in product(effects, causes)]
-    edges = [(a, b) for a, b in pairs if layers.tier(a) < layers.tier(b) and layers.allows(a, b)]
+    possible_edges = [(a, b) for b, a in product(effects, causes)]
+    edges = [(a, b) for a, b in possible_edges if layers.tier(a) < layers.tier(b) and layers.allows(a, b)]
     return CausalGraph(layers, tuple(edges))
 
 
 def direct_graph(layers: Layers) -> CausalGraph:
     """Return a `CausalGraph` without a skeleton: every knob and context causes the objective itself, past the metrics."""
-    edges = tuple((name, layers.objectives[0]) for name in layers.given)
+    edges = tuple((given_variable, layers.objectives[0]) for given_variable in layers.given)
     of_knobs = edges[: len(layers.knobs)]
     return CausalGraph(replace(layers, direct=of_knobs), edges)
 
@@ -183,8 +183,8 @@ def confidence(
     for _ in range(times):
         drawn = rng.integers(len(segment_rows), size=len(segment_rows))
         drawn_rows = np.concatenate([segment_rows[i] for i in drawn])
-        again = learn_graph(samples[drawn_rows], layers, **options).edges
-        shares = {edge: share + (edge in again) / times for edge, share in shares.items()}
+        edges_again = learn_graph(samples[drawn_rows], layers, **options).edges
+        shares = {edge: share + (edge in edges_again) / times for edge, share in shares.items()}
     return shares
 
 
@@ -234,7 +234,7 @@ def learn_graph(
         raise EstimatorError(f"learn_graph: found by={by!r}; expected fci or notears.")
     check_samples(samples, layers, 20, "learn_graph")
     scores = _normal_scores(samples, layers)
-    names = [n for n in layers.names if scores[n].std() > 1e-9]
+    varying_variables = [n for n in layers.names if scores[n].std() > 1e-9]
     drawn = set()
     if not rule:
         drawn.update(product(layers.context, layers.knobs))
@@ -244,15 +244,15 @@ def learn_graph(
 
     edges: list[tuple[str, str]] = []
     if by == "notears":
-        frame = pl.DataFrame({n: scores[n] for n in names})
-        edges += learn_structure(frame, threshold=threshold, tabu_edges=forbidden(names)).edges
+        frame = pl.DataFrame({n: scores[n] for n in varying_variables})
+        edges += learn_structure(frame, threshold=threshold, tabu_edges=forbidden(varying_variables)).edges
     else:
-        for group in _groups(layers, names):
+        for group in _groups(layers, varying_variables):
             marks = _fci(_table(scores, group), group, forbidden(group), alpha, depth)
             edges += _directed(marks, group, layers, edges)
         target = scores[layers.objectives[0]]
-        scores |= {k: _shaped(scores[k], target) for k in layers.knobs if k in names}
-        for group in _groups(layers, names):
+        scores |= {k: _shaped(scores[k], target) for k in layers.knobs if k in varying_variables}
+        for group in _groups(layers, varying_variables):
             marks = _fci(_table(scores, group), group, forbidden(group), alpha, depth)
             shaped = _directed(marks, group, layers, edges)
             edges += [(cause, effect) for cause, effect in shaped if cause in layers.knobs]
@@ -260,12 +260,12 @@ def learn_graph(
     return CausalGraph(layers, tuple(dict.fromkeys(edges)))
 
 
-def _table(columns: dict[str, np.ndarray], names: list[str]) -> np.ndarray:
+def _table(variable_columns: dict[str, np.ndarray], variables: list[str]) -> np.ndarray:
     """Some columns (n,) as a table (n, names)."""
-    return np.column_stack([columns[name] for name in names])
+    return np.column_stack([variable_columns[variable] for variable in variables])
 
 
-def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
+def _groups(layers: Layers, variables: list[str]) -> list[list[str]]:
     """Return a list of lists of variables that are searched together.
 
     All are, or, if metrics do not cause one another, each metric with its knobs.
@@ -273,26 +273,26 @@ def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
     Metrics are nearly functions of one another (the waiting jobs are the backlog); conditioned on each other they seem
     independent of the knobs that cause them both.
     """
-    groups = [names]
+    groups = [variables]
     if not layers.between:
-        first = [n for n in names if n in layers.given]
-        direct = [k for k, _ in layers.direct if k in names]
-        last = [n for n in names if n not in first]
-        groups = [[*first, metric] for metric in last if metric in layers.metrics]
-        groups.append([*direct, *last])
+        given_variables = [n for n in variables if n in layers.given]
+        direct = [k for k, _ in layers.direct if k in variables]
+        effect_variables = [n for n in variables if n not in given_variables]
+        groups = [[*given_variables, metric] for metric in effect_variables if metric in layers.metrics]
+        groups.append([*direct, *effect_variables])
     return [group for group in groups if len(group) > 1]
 
 
-def _directed(marks: np.ndarray, names: list[str], layers: Layers, before) -> list[tuple[str, str]]:
-    """Return a list of directed edges from marks (v, v) of a partial ancestral graph, with no circle among them and `before`."""
+def _directed(marks: np.ndarray, variables: list[str], layers: Layers, earlier_edges) -> list[tuple[str, str]]:
+    """Return a list of directed edges from marks (v, v) of a partial ancestral graph, with no circle among them and earlier ones."""
     edges: list[tuple[str, str]] = []
     for i, j in np.argwhere(np.triu(marks)):
-        a = names[i]
-        b = names[j]
+        a = variables[i]
+        b = variables[j]
         # An arrow at a and none at b: b causes a. Marks: -1 tail, 1 arrow, 2 circle, at the row's end.
         if layers.tier(a) == layers.tier(b) and (marks[i, j] == 1 != marks[j, i] or b in layers.context):
             a, b = b, a
-        circle = CausalGraph(layers, tuple({*before, *edges})).paths(b, a)
+        circle = CausalGraph(layers, tuple({*earlier_edges, *edges})).paths(b, a)
         if circle:
             a, b = b, a
         edges.append((a, b))
@@ -315,26 +315,26 @@ def _normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarra
 
     target = rankdata(samples[layers.objectives[0]].to_numpy())
     scores = {}
-    for name in layers.names:
-        variable_values = samples[name].to_numpy().astype(float)
-        if layers.levels.get(name, 0) > 2:
+    for variable in layers.names:
+        variable_values = samples[variable].to_numpy().astype(float)
+        if layers.levels.get(variable, 0) > 2:
             _, codes = np.unique(variable_values, return_inverse=True)
             means = np.bincount(codes, target) / np.bincount(codes)
             variable_values = means[codes]
         shares = (rankdata(variable_values) - 0.5) / len(variable_values)
-        scores[name] = norm.ppf(shares)
+        scores[variable] = norm.ppf(shares)
     return scores
 
 
-def _fci(normal_scores: np.ndarray, names: list[str], forbidden, alpha: float, depth: int) -> np.ndarray:
+def _fci(normal_scores: np.ndarray, variables: list[str], forbidden, alpha: float, depth: int) -> np.ndarray:
     """Adjacency (v, v) of the partial ancestral graph, in causal-learn's marks."""
     search = need("causallearn.search.ConstraintBased.FCI", "causal graphs")
     knowledge = need("causallearn.utils.PCUtils.BackgroundKnowledge", "causal graphs").BackgroundKnowledge()
-    nodes = {n: need("causallearn.graph.GraphNode", "causal graphs").GraphNode(n) for n in names}
+    nodes = {n: need("causallearn.graph.GraphNode", "causal graphs").GraphNode(n) for n in variables}
     for a, b in forbidden:
         knowledge.add_forbidden_by_node(nodes[a], nodes[b])
     noise = np.random.default_rng(0).standard_normal(normal_scores.shape)
     normal_scores = normal_scores + 1e-6 * noise  # exact copies make the tests singular
-    options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": names}
+    options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": variables}
     with contextlib.redirect_stdout(io.StringIO()):
         return search.fci(normal_scores, "fisherz", alpha, **options)[0].graph

@@ -66,7 +66,7 @@ class Answer(Prediction):
         return self.tested.word
 
     def __repr__(self) -> str:
-        answer_numbers = [float(np.ravel(part)[0]) for part in self]
+        answer_numbers = [float(np.ravel(answer_part)[0]) for answer_part in self]
         mean, low, high = answer_numbers
         answer_text = f"{mean:.4g}, 80 % of cases {low:.4g} to {high:.4g}"
         if self.test is None:
@@ -222,14 +222,14 @@ class CausalModel(Regressor, Parameters):
 
     def _untested(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Answer]:
         """Return a dict of the backend's `Answer` per variable, untested."""
-        names = self.graph.layers.names
-        self._check("do", interventions, names)
-        free = [name for name in names if name not in interventions]
+        variables = self.graph.layers.names
+        self._check("do", interventions, variables)
+        free = [variable for variable in variables if variable not in interventions]
         if self.backend != "causalnex":
-            free = [name for name in free if not self.graph.causes(name)]
+            free = [variable for variable in free if not self.graph.causes(variable)]
         self._check(f"do, given of backend {self.backend!r}", given or {}, free)
         answers = self.core.do(interventions, given or {})
-        return {name: Answer(*np.atleast_2d(answer).T) for name, answer in answers.items()}
+        return {variable: Answer(*np.atleast_2d(answer).T) for variable, answer in answers.items()}
 
     def _change(self, cause: str, low: float, high: float, goal: str) -> float:
         """Change of a goal's mean by the backend, if a cause is set to `high` instead of `low`."""
@@ -246,12 +246,14 @@ class CausalModel(Regressor, Parameters):
         if usual is None:
             return Tested(UNTESTED, f"not tested: {cause} had no other value, or never {value:g}")
         try:
-            columns = self._blocking(cause)
+            blocking_columns = self._blocking(cause)
         except EstimatorError as error:
             return Tested(UNTESTED, f"not tested: {error}")
-        adjustment = self._adjusted(columns, cause, goal, (usual, value))
+        adjustment = self._adjusted(blocking_columns, cause, goal, (usual, value))
         if adjustment.refusal:
-            return Tested(UNTESTED, f"not tested, {', '.join(columns) or 'nothing'} held fixed: {adjustment.refusal}")
+            return Tested(
+                UNTESTED, f"not tested, {', '.join(blocking_columns) or 'nothing'} held fixed: {adjustment.refusal}"
+            )
         mean_at_usual = float(self._untested({cause: usual})[goal].mean[0])
         change = mean - mean_at_usual
         away = abs(change - adjustment.effect)
@@ -271,15 +273,15 @@ class CausalModel(Regressor, Parameters):
 
         They also block those between roots that came together.
         """
-        roots = [name for name in self.graph.layers.names if not self.graph.causes(name)]
+        roots = [variable for variable in self.graph.layers.names if not self.graph.causes(variable)]
         together = [("\0together", root) for root in roots]
         edges = [*self.graph.edges, *together]
         return identify(edges, cause, self._target, self.graph.layers.names)
 
     def _usual(self, cause: str, value: float) -> float | None:
         """The usual value of a variable, other than one that is set; None if it had no other, or never was near that one."""
-        names = self.graph.layers.names
-        cause_column = self.rows[:, names.index(cause)]
+        variables = self.graph.layers.names
+        cause_column = self.rows[:, variables.index(cause)]
         cause_values, value_counts = np.unique(cause_column, return_counts=True)
         if len(cause_values) > FEW:
             if cause_values[0] <= value <= cause_values[-1]:
@@ -291,12 +293,12 @@ class CausalModel(Regressor, Parameters):
         most_frequent = value_counts[is_another].argmax()
         return float(cause_values[is_another][most_frequent])
 
-    def _adjusted(self, columns, cause: str, goal: str, settings: tuple[float, float]) -> Adjusted:
+    def _adjusted(self, held_columns, cause: str, goal: str, settings: tuple[float, float]) -> Adjusted:
         """Return the effect of two settings of a cause on a goal, by adjustment for columns, as `Adjusted`."""
-        names = [*self.graph.layers.names]
-        x = self.rows[:, [names.index(name) for name in columns]]
-        a = self.rows[:, names.index(cause)]
-        y = self.rows[:, names.index(goal)]
+        variables = [*self.graph.layers.names]
+        x = self.rows[:, [variables.index(held_column) for held_column in held_columns]]
+        a = self.rows[:, variables.index(cause)]
+        y = self.rows[:, variables.index(goal)]
         return adjusted(x, a, y, settings)
 
     def effect(self, cause: str, low: float, high: float, of: str | None = None) -> Effect:
@@ -311,12 +313,12 @@ class CausalModel(Regressor, Parameters):
             The model has not learnt; there is no such variable, no path, or no such value; the effect is not identifiable; or the
             rows cannot say: no overlap, too few, or terms that do not fit.
         """
-        names = [*self.graph.layers.names]
+        variables = [*self.graph.layers.names]
         goal = of or self._target
-        self._check("effect", (cause, goal), names)
+        self._check("effect", (cause, goal), variables)
         who = f"CausalModel.effect of {cause} on {goal}"
-        held_fixed = identify(self.graph, cause, goal, names)
-        cause_values = np.unique(self.rows[:, names.index(cause)])
+        held_fixed = identify(self.graph, cause, goal, variables)
+        cause_values = np.unique(self.rows[:, variables.index(cause)])
         if len(cause_values) <= FEW:
             were_seen = {low, high} <= {*cause_values}
         else:
@@ -343,6 +345,6 @@ class CausalModel(Regressor, Parameters):
         """Raise an EstimatorError if the model has not learnt, or a name that is found is not known."""
         if not len(self.rows):
             raise EstimatorError("CausalModel: found a model that has not learnt; expected one after fit(samples).")
-        wrong = [n for n in found if n not in known]
-        if wrong:
-            raise EstimatorError(f"{who}: found {wrong[0]!r}; expected one of {', '.join(known)}.")
+        unknown_names = [n for n in found if n not in known]
+        if unknown_names:
+            raise EstimatorError(f"{who}: found {unknown_names[0]!r}; expected one of {', '.join(known)}.")

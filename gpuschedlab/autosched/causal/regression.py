@@ -46,11 +46,11 @@ class Boosted:
             self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
         self.fitted = {}
 
-    def _fit(self, name: str, line: bool = False) -> tuple:
+    def _fit(self, variable: str, line: bool = False) -> tuple:
         """Return the tuple of `_regression` of a variable on all rows; most that a search learns are never asked again."""
-        if (name, line) not in self.fitted:
-            self.fitted[name, line] = self._regression(name, np.arange(len(self.rows)), line=line)
-        return self.fitted[name, line]
+        if (variable, line) not in self.fitted:
+            self.fitted[variable, line] = self._regression(variable, np.arange(len(self.rows)), line=line)
+        return self.fitted[variable, line]
 
     def update(self, rows: np.ndarray) -> None:
         """Wait for the next `learn`."""
@@ -60,14 +60,14 @@ class Boosted:
         all_rows = np.arange(len(self.rows))
         return [(held_out, np.delete(all_rows, held_out)) for held_out in np.array_split(all_rows, FOLDS)]
 
-    def _regression(self, name: str, training_rows: np.ndarray, line: bool = False) -> tuple:
+    def _regression(self, variable: str, training_rows: np.ndarray, line: bool = False) -> tuple:
         """Return a tuple: trees of a variable from the rows kept, columns of its causes, and a linear term (None: without).
 
         Without causes its mean, and none.
         """
         xgboost = need("xgboost", "the causal model's boosted backend")
-        y = self.rows[training_rows, self.column[name]]
-        causes = [self.column[c] for c in self.graph.causes(name)]
+        y = self.rows[training_rows, self.column[variable]]
+        causes = [self.column[c] for c in self.graph.causes(variable)]
         if not causes:
             return y.mean(), causes, None
         term = None
@@ -91,8 +91,8 @@ class Boosted:
         weight = np.sqrt(self.weight[training_rows])
 
         def design(sample_rows):
-            columns = [f(sample_rows[:, cause]) for f, cause in zip(calm, causes)]
-            return np.column_stack([np.ones(len(sample_rows)), *columns])
+            cause_columns = [f(sample_rows[:, cause]) for f, cause in zip(calm, causes)]
+            return np.column_stack([np.ones(len(sample_rows)), *cause_columns])
 
         weighted = design(self.rows[training_rows]) * weight[:, None]
         beta = np.linalg.lstsq(weighted, y * weight, rcond=None)[0]
@@ -108,30 +108,30 @@ class Boosted:
             return mean
         return mean + line(sample_rows)
 
-    def _noise(self, name: str, mean: np.ndarray, rng) -> np.ndarray:
+    def _noise(self, variable: str, mean: np.ndarray, rng) -> np.ndarray:
         """Residuals (n,) drawn for means (n,) of a variable: of held-out rows whose means are near.
 
         Near, since noise may grow with the mean, and a flag of mean .9 is off by .1 or -.9. Rows are predicted when first asked
         for: a search asks for none, and each of its decisions would cost four times as many fits.
         """
-        if name not in self.residuals:
-            self.residuals[name] = self._held_out(name)
-        means, residuals = self.residuals[name]
+        if variable not in self.residuals:
+            self.residuals[variable] = self._held_out(variable)
+        means, residuals = self.residuals[variable]
         near = min(len(residuals), max(LEAST, len(residuals) // NEAR))
         middle = (np.searchsorted(means, mean, "left") + np.searchsorted(means, mean, "right")) // 2
-        first = np.clip(middle - near // 2, 0, len(residuals) - near)
-        drawn = first + (near * rng.random(len(mean))).astype(int)
+        first_near = np.clip(middle - near // 2, 0, len(residuals) - near)
+        drawn = first_near + (near * rng.random(len(mean))).astype(int)
         # Less their own mean, which is chance: else an effect would change by what windows differ in.
         total = np.cumsum([0.0, *residuals])
-        own_mean = (total[first + near] - total[first]) / near
+        own_mean = (total[first_near + near] - total[first_near]) / near
         return residuals[drawn] - own_mean
 
-    def _held_out(self, name: str) -> np.ndarray:
+    def _held_out(self, variable: str) -> np.ndarray:
         """Means and residuals (2, n) of a variable in rows that were held out, in ascending order of the means."""
-        y = self.rows[:, self.column[name]]
+        y = self.rows[:, self.column[variable]]
         means = np.empty(len(self.rows))
         for held_out, inside in self._folds():
-            means[held_out] = self._mean(self.rows[held_out], self._regression(name, inside, line=True))
+            means[held_out] = self._mean(self.rows[held_out], self._regression(variable, inside, line=True))
         order = np.argsort(means, kind="stable")
         return np.stack([means, y - means])[:, order]
 
@@ -140,9 +140,9 @@ class Boosted:
         variable_table = np.full((len(u), len(self.column)), np.nan)
         inputs = self.graph.layers.given
         variable_table[:, : len(inputs)] = u[:, : len(inputs)]
-        for name in self.needed:
-            if name not in inputs:
-                variable_table[:, self.column[name]] = self._mean(variable_table, self._fit(name))
+        for variable in self.needed:
+            if variable not in inputs:
+                variable_table[:, self.column[variable]] = self._mean(variable_table, self._fit(variable))
         return variable_table[:, self.goal]
 
     def predict(self, u: np.ndarray) -> np.ndarray:
@@ -155,26 +155,26 @@ class Boosted:
         """Return a dict of tuples (mean, 10 % and 90 % point) per variable, some set from outside, in rows near given values."""
         rng = np.random.default_rng(self.rng)
         near_rows = self.rows
-        for name, value in (given or {}).items():
-            away = np.abs(near_rows[:, self.column[name]] - value)
+        for variable, value in (given or {}).items():
+            away = np.abs(near_rows[:, self.column[variable]] - value)
             nearest = np.sort(away)[: max(LEAST, len(away) // NEAR)]
             near_rows = near_rows[away <= nearest[-1]]
         # Roots together: knobs that follow the load still do.
         drawn_rows = near_rows[rng.integers(len(near_rows), size=draws)]
         drawn_values = {}
-        for name in self.order:
-            i = self.column[name]
-            regression = self._fit(name, line=True)
+        for variable in self.order:
+            i = self.column[variable]
+            regression = self._fit(variable, line=True)
             causes = regression[1]
             if causes:  # drawn also for what is set: what-ifs of the same variable at other values compare alike
                 mean = self._mean(drawn_rows, regression)
-                drawn_rows[:, i] = mean + self._noise(name, mean, rng)
-            if name in interventions:
-                drawn_rows[:, i] = interventions[name]
-            drawn_values[name] = drawn_rows[:, i].copy()
-            if name not in interventions and causes:  # trees cut at values seen: to them, .99 of a flag would be 0
+                drawn_rows[:, i] = mean + self._noise(variable, mean, rng)
+            if variable in interventions:
+                drawn_rows[:, i] = interventions[variable]
+            drawn_values[variable] = drawn_rows[:, i].copy()
+            if variable not in interventions and causes:  # trees cut at values seen: to them, .99 of a flag would be 0
                 drawn_rows[:, i] = _nearest_seen(drawn_rows[:, i], self.rows[:, i])
-        return {name: (x.mean(), *np.quantile(x, [0.1, 0.9])) for name, x in drawn_values.items()}
+        return {variable: (x.mean(), *np.quantile(x, [0.1, 0.9])) for variable, x in drawn_values.items()}
 
     def carried(self, name: str, values: np.ndarray) -> np.ndarray:
         """Mean (k,) of the first objective when a variable is set to each value, each row's own residuals carried down the graph.

@@ -51,9 +51,9 @@ class CausalNexNetwork:
         self.graph = graph
         self.causes = {n: graph.causes(n) for n in graph.order()}
         self.cuts = {}
-        for name, variable_column in self._named(rows).items():
-            bins = self.bins[graph.layers.tier(name)]
-            self.cuts[name] = cuts(variable_column, bins)
+        for variable, variable_column in self._named(rows).items():
+            bins = self.bins[graph.layers.tier(variable)]
+            self.cuts[variable] = cuts(variable_column, bins)
         self.size = {n: len(cut) + 1 for n, cut in self.cuts.items()}
         self._count(rows)
 
@@ -77,25 +77,27 @@ class CausalNexNetwork:
 
     def states(self, samples) -> dict[str, np.ndarray]:
         """Return a dict of the state (n,) of each variable in each row, of those that are there."""
-        names = [name for name in self.cuts if name in samples]
-        return {name: np.searchsorted(self.cuts[name], samples[name], side="right") for name in names}
+        variables = [variable for variable in self.cuts if variable in samples]
+        return {
+            variable: np.searchsorted(self.cuts[variable], samples[variable], side="right") for variable in variables
+        }
 
     def means(self, name: str) -> np.ndarray:
         """Mean value (s,) of each state of a variable."""
         states = self.seen[name]
         return np.bincount(states, self._named(self.rows)[name]) / np.bincount(states)
 
-    def _counts(self, name: str, counted_rows=slice(None)) -> np.ndarray:
+    def _counts(self, variable: str, counted_rows=slice(None)) -> np.ndarray:
         """Return an array of the counts of rows kept, by the states of a variable's causes and its own (last axis)."""
-        names = (*self.causes[name], name)
-        sizes = tuple(self.size[n] for n in names)
-        if prod(sizes) > self.cells:
+        table_variables = (*self.causes[variable], variable)
+        state_numbers = tuple(self.size[n] for n in table_variables)
+        if prod(state_numbers) > self.cells:
             raise EstimatorError(
-                f"CausalModel: found {prod(sizes)} cells in the table of {name!r}; expected {self.cells} or fewer. "
+                f"CausalModel: found {prod(state_numbers)} cells in the table of {variable!r}; expected {self.cells} or fewer. "
                 f"Fit with fewer bins than {self.bins}."
             )
-        state_counts = np.zeros(sizes)
-        np.add.at(state_counts, tuple(self.seen[n][counted_rows] for n in names), 1.0)
+        state_counts = np.zeros(state_numbers)
+        np.add.at(state_counts, tuple(self.seen[n][counted_rows] for n in table_variables), 1.0)
         return state_counts
 
     def _shares(self, state_counts: np.ndarray) -> np.ndarray:
@@ -121,8 +123,8 @@ class CausalNexNetwork:
 
         `given` keeps to worlds in which variables are in the same states as these values.
         """
-        for name in interventions:
-            self._check_states(name)
+        for variable in interventions:
+            self._check_states(variable)
         open_roots = {n: x for n, x in self._named(self.rows).items() if not self.causes[n]}
         settings = {n: np.full(len(self.rows), value) for n, value in interventions.items()}
         states = self.states(open_roots | settings)
@@ -133,33 +135,33 @@ class CausalNexNetwork:
         answers = [self._asked(dict(zip(states, row)), given_states) for row in combinations[::step]]
         weights = root_counts * [likelihood for likelihood, _ in answers]
         spreads = {}
-        for name in self.causes:
-            share = weights @ [shares[name] for _, shares in answers] / weights.sum()
-            spreads[name] = self._spread(name, share[None])[:, 0]
+        for variable in self.causes:
+            share = weights @ [shares[variable] for _, shares in answers] / weights.sum()
+            spreads[variable] = self._spread(variable, share[None])[:, 0]
         return spreads | {n: (value,) * 3 for n, value in interventions.items()}
 
-    def _check_states(self, name: str) -> None:
+    def _check_states(self, variable: str) -> None:
         """EstimatorError if causes of a variable confound it inside their states: its effect on the goal depends on their values there."""
         goal = self.graph.layers.objectives[0]
         named = self._named(self.rows)
-        cut = [cause for cause in self.causes[name] if len(np.unique(named[cause])) > self.size[cause]]
-        if not cut or name == goal:
+        cut = [cause for cause in self.causes[variable] if len(np.unique(named[cause])) > self.size[cause]]
+        if not cut or variable == goal:
             return
-        in_states = [self.seen[cause][:, None] == np.arange(self.size[cause]) for cause in self.causes[name]]
-        plain = np.column_stack([named[name], *in_states]).astype(float)
+        in_states = [self.seen[cause][:, None] == np.arange(self.size[cause]) for cause in self.causes[variable]]
+        plain = np.column_stack([named[variable], *in_states]).astype(float)
         with_values = np.column_stack([plain, *(named[cause] for cause in cut)])
         y = named[goal]
         rough = _least_squares(plain, y)
         fine = _least_squares(with_values, y)
         causes = with_values[:, 1:]
-        residual = named[name] - causes @ _least_squares(causes, named[name])
-        size = max(np.sqrt((residual**2).sum()), 1e-12)
-        error = np.std(y - with_values @ fine) / size
+        residual = named[variable] - causes @ _least_squares(causes, named[variable])
+        residual_size = max(np.sqrt((residual**2).sum()), 1e-12)
+        error = np.std(y - with_values @ fine) / residual_size
         if abs(rough[0] - fine[0]) > max(2 * error, OFF * abs(fine[0])):
             states = " and ".join(f"{self.size[cause]} states of {cause}" for cause in cut)
             raise EstimatorError(
                 f"CausalModel.do of backend 'causalnex': found {states}, which leave confounding inside a state: {goal} changes by "
-                f"{rough[0]:+.2g} a unit of {name} within states, by {fine[0]:+.2g} at equal {', '.join(cut)}; expected the same. "
+                f"{rough[0]:+.2g} a unit of {variable} within states, by {fine[0]:+.2g} at equal {', '.join(cut)}; expected the same. "
                 "Ask backend 'boosted', or fit with more bins."
             )
 
@@ -175,42 +177,42 @@ class CausalNexNetwork:
             engine = self._engine(tuple(fixed))
             likelihood, marginals = engine.likely(dict(key[0]), given_states)
             shares = {}
-            for name, size in self.size.items():
-                shares[name] = np.array([marginals[name][state] for state in range(size)])
+            for variable, state_number in self.size.items():
+                shares[variable] = np.array([marginals[variable][state] for state in range(state_number)])
             self.known[key] = likelihood, shares
         return self.known[key]
 
-    def _engine(self, names: tuple[str, ...]) -> Intervened:
+    def _engine(self, cut_variables: tuple[str, ...]) -> Intervened:
         """Return the networks as `Intervened`, cut off from the causes of some variables; made once."""
-        key = frozenset(names)
+        key = frozenset(cut_variables)
         if key not in self.engines:
             alone = {n: dict(enumerate(self.given[n])) for n in self.causes if not self.causes[n]}
-            alike = {n: dict.fromkeys(range(self.size[n]), 1 / self.size[n]) for n in names}
+            alike = {n: dict.fromkeys(range(self.size[n]), 1 / self.size[n]) for n in cut_variables}
             self.engines[key] = Intervened(self.fitted, alike, alone)
         return self.engines[key]
 
-    def _spread(self, name: str, share: np.ndarray) -> np.ndarray:
+    def _spread(self, variable: str, share: np.ndarray) -> np.ndarray:
         """Mean, 10 % and 90 % point (3, n) of distributions (n, s) of a variable, these moved apart; the mean stays within."""
-        mean, low, high = spread(share, self.means(name))
-        if name not in self.margins:
-            self.margins[name] = 0.0
-            if self.causes[name]:
-                self.margins[name] = self._exceeded(name)
-        margin = self.margins[name]
+        mean, low, high = spread(share, self.means(variable))
+        if variable not in self.margins:
+            self.margins[variable] = 0.0
+            if self.causes[variable]:
+                self.margins[variable] = self._exceeded(variable)
+        margin = self.margins[variable]
         return np.stack([mean, np.minimum(mean, low - margin), np.maximum(mean, high + margin)])
 
-    def _exceeded(self, name: str) -> float:
+    def _exceeded(self, variable: str) -> float:
         """Amount by which a variable exceeds the interval that its causes predict without it.
 
         The quantile of which so many cases are below that the interval, wider by it on either side, holds `COVERED` of them.
         """
-        y = self._named(self.rows)[name]
+        y = self._named(self.rows)[variable]
         all_rows = np.arange(len(self.rows))
         exceeded = []
         for held_out in np.array_split(all_rows, FOLDS):
-            shares = self._shares(self._counts(name, np.delete(all_rows, held_out)))
-            states = tuple(self.seen[n][held_out] for n in self.causes[name])
-            _, low, high = spread(shares[states], self.means(name))
+            shares = self._shares(self._counts(variable, np.delete(all_rows, held_out)))
+            states = tuple(self.seen[n][held_out] for n in self.causes[variable])
+            _, low, high = spread(shares[states], self.means(variable))
             exceeded.append(np.maximum(low - y[held_out], y[held_out] - high))
         level = min(1.0, COVERED * (1 + 1 / len(all_rows)))
         return np.quantile(np.concatenate(exceeded), level)

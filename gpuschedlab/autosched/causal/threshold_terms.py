@@ -37,8 +37,10 @@ def entered(smooth: Terms, a: np.ndarray, y: np.ndarray, line: np.ndarray, steps
 
     Steps of the setting (if it takes many values), their products with columns `line` (n, p), and products of two columns.
     """
-    pairs = itertools.combinations_with_replacement(line.T, 2)
-    products = np.column_stack([np.empty((len(a), 0)), *(first * second for first, second in pairs)])
+    column_pairs = itertools.combinations_with_replacement(line.T, 2)
+    products = np.column_stack(
+        [np.empty((len(a), 0)), *(first_column * second_column for first_column, second_column in column_pairs)]
+    )
     factors = np.column_stack([np.ones(len(a)), line])
     grid = np.empty(0)
     if steps:
@@ -51,14 +53,14 @@ def entered(smooth: Terms, a: np.ndarray, y: np.ndarray, line: np.ndarray, steps
         for factor in range(factors.shape[1]):
             stepped = (a[:, None] > grid) * factors[:, factor : factor + 1]
             candidates.append((*unexplained.best(stepped), factor))
-        score, column, factor = max(candidates)
+        score, entered_column, factor = max(candidates)
         if score < SURE:
             break
         if factor < 0:
-            term = _product(products[:, column])
+            term = _product(products[:, entered_column])
             border = float("nan")
         else:
-            border = unexplained.moved(a, grid, column, factors[:, factor])
+            border = unexplained.moved(a, grid, entered_column, factors[:, factor])
             term = _step(border, factors[:, factor])
         unexplained.take(term(a)[:, 0])
         terms.append(term)
@@ -70,8 +72,8 @@ def entered(smooth: Terms, a: np.ndarray, y: np.ndarray, line: np.ndarray, steps
     return Entered(terms_at, tuple(borders))
 
 
-def _product(column: np.ndarray) -> Terms:
-    return lambda b: column[:, None]
+def _product(product_column: np.ndarray) -> Terms:
+    return lambda b: product_column[:, None]
 
 
 def _step(threshold: float, factor: np.ndarray) -> Terms:
@@ -89,11 +91,11 @@ class _Unexplained:
     def scores(self, columns: np.ndarray) -> np.ndarray:
         """Squared t (m,) of each column (n, m); 0 of one that the terms hold already."""
         columns = columns - self.basis @ (self.basis.T @ columns)
-        size = (columns**2).sum(axis=0)
-        least = 1e-4 * len(self.residual)
+        column_squares = (columns**2).sum(axis=0)
+        least_square = 1e-4 * len(self.residual)
         variance = float(self.residual @ self.residual) / max(self.free, 1)
-        explained = (columns.T @ self.residual) ** 2 / np.maximum(size, least)
-        return np.where(size > least, explained, 0.0) / max(variance, 1e-300)
+        explained = (columns.T @ self.residual) ** 2 / np.maximum(column_squares, least_square)
+        return np.where(column_squares > least_square, explained, 0.0) / max(variance, 1e-300)
 
     def best(self, columns: np.ndarray) -> tuple[float, int]:
         """Return the highest score of columns (n, m), and the index of its column, as a tuple; (0, 0) without columns."""
@@ -125,8 +127,8 @@ class _Unexplained:
 def near_weights(a: np.ndarray, predicted: np.ndarray, setting: float) -> np.ndarray:
     """Weights (n,) of the rows near a setting, which sum to 1: those that the columns held fixed make unlikely there weigh more."""
     away = np.abs(a - setting)
-    count = min(len(a), max(NEAREST, len(a) // NEAR))
-    reach = np.partition(away, count - 1)[count - 1]
+    near_count = min(len(a), max(NEAREST, len(a) // NEAR))
+    reach = np.partition(away, near_count - 1)[near_count - 1]
     width = max(reach * (1 + 1e-9), 1e-300)
     near = np.maximum(1 - (away / width) ** 2, 0.0)
     spread = max((a - predicted).std(), 1e-12)

@@ -123,7 +123,7 @@ class CausalLab(BaseExplorer):
         seed = self.seed
         knob_values = world.values(VALUES)
         infos = knobs_of(world)
-        asked_world = world.with_knobs(**{name: infos[name].default for name in OPERATOR})
+        asked_world = world.with_knobs(**{knob_name: infos[knob_name].default for knob_name in OPERATOR})
         self.log = self.worlds.get(("log", world, seed), lambda: IntervalLog(world, seed)).value
         self.truth = self.worlds.get(
             ("truth", asked_world, seed), lambda: Truth(asked_world, knob_values, TRUTH_SEED + seed)

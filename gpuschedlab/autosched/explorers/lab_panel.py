@@ -57,33 +57,33 @@ class WorldPanel:
         self.rest = [folded_knobs]
 
     def _make_menus(self):
-        begin = self._begin
+        begin_world = self._begin
         owner = self._owner
         self.policies = dict(POLICIES)
-        names = [name for name, policy in POLICIES.items() if policy == begin.policy]
-        if not names:
-            self.policies = {type(begin.policy).__name__: begin.policy} | self.policies
-            names = [type(begin.policy).__name__]
+        policy_names = [policy_name for policy_name, policy in POLICIES.items() if policy == begin_world.policy]
+        if not policy_names:
+            self.policies = {type(begin_world.policy).__name__: begin_world.policy} | self.policies
+            policy_names = [type(begin_world.policy).__name__]
         help_policy = "under which the intervals of the log are played"
         self.policy = control(
-            "Dropdown", "policy", 160, 44, options=list(self.policies), value=names[0], tooltip=help_policy
+            "Dropdown", "policy", 160, 44, options=list(self.policies), value=policy_names[0], tooltip=help_policy
         )
         self.knob = control("Dropdown", "knob", 220, 40, tooltip="that the operator sets", options=[""])
         self.backend = control(
             "Dropdown", "answered by", None, 84, options=list(MODELS), tooltip="who answers on the graph"
         )
-        self._offer_knobs(begin.knob)
+        self._offer_knobs(begin_world.knob)
         self.policy.observe(self._other_policy, "value")
         self.knob.observe(owner._changed, "value")
         self.backend.observe(owner._changed, "value")
 
-    def _offer_knobs(self, first: str = ""):
+    def _offer_knobs(self, begin_knob: str = ""):
         """Offer the knobs of the policy, and choose one."""
         infos = knobs_offered(self.policies[self.policy.value])
         with quiet(self._owner):
-            self.knob.options = [(info.words, name) for name, info in infos.items()]
-            if first in infos:
-                self.knob.value = first
+            self.knob.options = [(info.words, knob_name) for knob_name, info in infos.items()]
+            if begin_knob in infos:
+                self.knob.value = begin_knob
 
     def _other_policy(self, change):
         self._offer_knobs(self.knob.value)
@@ -92,10 +92,10 @@ class WorldPanel:
     @property
     def world(self) -> IntervalWorld:
         """`IntervalWorld` that the controls say."""
-        begin = self._begin
+        begin_world = self._begin
         world = self.knobs.thing
         policy: Policy = self.policies[self.policy.value]
-        if (policy, self.knob.value) == (begin.policy, begin.knob):
+        if (policy, self.knob.value) == (begin_world.policy, begin_world.knob):
             return world
         return world.of(policy, self.knob.value)
 
@@ -115,8 +115,8 @@ class WorldPanel:
         It stays where it is as far as that is offered, and begins at the highest.
         """
         unit = world.info.knob.unit
-        texts = [f"{value_words(world.value(entry))} {unit}".rstrip() for entry in values]
-        options = [(setting_text, number) for number, setting_text in enumerate(texts)]
+        setting_texts = [f"{value_words(world.value(entry))} {unit}".rstrip() for entry in values]
+        options = [(setting_text, setting_number) for setting_number, setting_text in enumerate(setting_texts)]
         if len(options) > 2:  # a slider in a browser needs two places
             options = options[1:]
         if self.do.options == tuple(options):

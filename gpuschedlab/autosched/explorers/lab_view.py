@@ -59,11 +59,11 @@ class Progress(NamedTuple):
         return f'<div class="gpuschedlab-bar"><i style="width: {100 * share:.0f}%"></i></div>'
 
 
-def _of(count: int, all_intervals: int) -> str:
+def _of(interval_count: int, all_intervals: int) -> str:
     """Write a count as text, and of how many while it is not all."""
-    if count >= all_intervals:
-        return f"{count}"
-    return f"{count} of {all_intervals}"
+    if interval_count >= all_intervals:
+        return f"{interval_count}"
+    return f"{interval_count} of {all_intervals}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +107,10 @@ class LabView:
         """HTML of the headline: each number has the look of its curve."""
         unmarked_headline = escape(self.answers.headline)
         marked = []
-        for name, role in ROLES.items():
-            number = escape(getattr(self.answers, name))
-            before, number, unmarked_headline = unmarked_headline.partition(number)
-            marked.append(f'{before}<b class="{role}">{number}</b>')
+        for answer_name, role in ROLES.items():
+            marked_number = escape(getattr(self.answers, answer_name))
+            text_before, marked_number, unmarked_headline = unmarked_headline.partition(marked_number)
+            marked.append(f'{text_before}<b class="{role}">{marked_number}</b>')
         return "".join(marked) + unmarked_headline
 
     def figure(self, hidden: bool) -> DoCurves:

@@ -65,7 +65,7 @@ class LogbookExplorer(KnobExplorer):
         estimates = {"nothing held fixed": log.estimate("naive"), "load held fixed": log.estimate(adjust=("load",))}
         apart = abs(np.subtract(*(e.effect[0] for e in estimates.values())))
         oracle = log.oracle((log.values[0], log.values[-1]), hold=EVERY, jobs=EVERY, narrow=NARROW * apart)
-        return log, {name: (estimate, oracle) for name, estimate in estimates.items()}
+        return log, {estimator_name: (estimate, oracle) for estimator_name, estimate in estimates.items()}
 
     def _page(self, answer) -> Page:
         figures = {"answers": plots.answers(answer[1])}
@@ -75,15 +75,16 @@ class LogbookExplorer(KnobExplorer):
         """Return the effect between the knob's ends by the forks as a `Difference`, judged by their interval."""
         log = answer[0]
         oracle = answer[1]["load held fixed"][1]
-        names = tuple(f"{log.knob} {value:g}" for value in oracle.values[::-1])
-        return counted(DELAY, *np.exp(oracle.mean[::-1]).tolist(), names, float(np.ptp(oracle.effect[1:])) / 2)
+        setting_names = tuple(f"{log.knob} {value:g}" for value in oracle.values[::-1])
+        return counted(DELAY, *np.exp(oracle.mean[::-1]).tolist(), setting_names, float(np.ptp(oracle.effect[1:])) / 2)
 
     def _estimates(self, answer) -> str:
         """Sentence on the knob's effect by the log in both ways, and by the forks."""
         log, estimates = answer
         estimate_clauses = [f"{log.frame.height} intervals; {log.knob} {log.values[-1]:g} against {log.values[0]:g}"]
         estimate_clauses += [
-            f"{name} {np.expm1(estimate.effect[0]):+.0%} delay" for name, (estimate, _) in estimates.items()
+            f"{estimator_name} {np.expm1(estimate.effect[0]):+.0%} delay"
+            for estimator_name, (estimate, _) in estimates.items()
         ]
         estimate, oracle = estimates["load held fixed"]
         low, high = np.expm1(oracle.effect[1:])

@@ -18,31 +18,31 @@ def causes(graph, lit=(), held=(), strengths=None, words=None) -> Drawing:
     standardised total effect and its sign, 1, -1 or 0: the width of the edge and its colour. Where edges explain, the others
     are thin; where no strength is known, those that explain are thick.
     """
-    names = graph.layers.names
-    labels = [(words or {}).get(name, name) for name in names]
+    variables = graph.layers.names
+    labels = [(words or {}).get(variable, variable) for variable in variables]
     strengths_known = strengths is not None
-    x, y = _places(np.array([graph.layers.tier(n) for n in names]))
-    is_fixed = np.isin(names, list(held))
-    is_context = np.isin(names, graph.layers.context)
+    x, y = _places(np.array([graph.layers.tier(n) for n in variables]))
+    is_fixed = np.isin(variables, list(held))
+    is_context = np.isin(variables, graph.layers.context)
     variable_notes = np.select([is_fixed, is_context], [" (fixed)", " (given)"], "")
     symbols = np.select([is_fixed, is_context], ["square-open", "diamond"], "circle").tolist()
     variable_dots = {
         "x": x,
         "y": y,
-        "hovertext": [f"<b>{label}</b>{more}" for label, more in zip(labels, variable_notes)],
+        "hovertext": [f"<b>{label}</b>{variable_note}" for label, variable_note in zip(labels, variable_notes)],
     }
     marker = {"size": 10, "color": INK, "symbol": symbols}
     traces = [(variable_dots, marks(marker, "%{hovertext}<extra></extra>", showlegend=False))]
     edge_lines = []
     lit = set(lit)
     arrow_heads = []
-    ends = np.array([(names.index(a), names.index(b)) for a, b in graph.edges], int).reshape(-1, 2)
+    ends = np.array([(variables.index(a), variables.index(b)) for a, b in graph.edges], int).reshape(-1, 2)
     for edge, (i, j) in zip(graph.edges, ends.tolist()):
         edge_look = {"color": SLATE, "width": 0.6 if strengths_known else 1}
         if edge in lit or (strengths_known and not lit.intersection(graph.edges)):
-            size, sign = strengths[edge] if strengths_known else (0.0, 0)
+            edge_strength, sign = strengths[edge] if strengths_known else (0.0, 0)
             edge_look = {"color": SIGNS[int(sign)][1] if strengths_known else COLOURS[1]}
-            edge_look["width"] = float(np.clip(7 * abs(size), 0.6, 8)) if strengths_known else 4
+            edge_look["width"] = float(np.clip(7 * abs(edge_strength), 0.6, 8)) if strengths_known else 4
         edge_ends = {"x0": x[i], "y0": y[i], "x1": x[j], "y1": y[j]}
         edge_lines.append(
             {"type": "line", "layer": "below", "line": edge_look} | {k: float(v) for k, v in edge_ends.items()}
@@ -58,8 +58,8 @@ def causes(graph, lit=(), held=(), strengths=None, words=None) -> Drawing:
             arrow_tip | arrow_look | {"arrowcolor": edge_look["color"], "arrowwidth": max(1.0, edge_look["width"] / 2)}
         )
     if strengths_known:
-        sizes = np.array([strengths[edge] for edge in graph.edges], float).reshape(-1, 2)
-        traces += _signs(labels, x, y, ends, *sizes.T)
+        edge_strengths = np.array([strengths[edge] for edge in graph.edges], float).reshape(-1, 2)
+        traces += _signs(labels, x, y, ends, *edge_strengths.T)
     label_look = {"showarrow": False, "font": {"size": 12}, "bgcolor": "#FFFFFF", "borderpad": 0}
     spots = zip(x.tolist(), y.tolist(), labels)
     variable_labels = [
@@ -81,19 +81,19 @@ def _places(tiers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return tiers.astype(float), y
 
 
-def _signs(names, x, y, edges, strength, sign) -> list[tuple]:
+def _signs(variables, x, y, edges, strength, sign) -> list[tuple]:
     """Return a list of traces: symbols on the edges (e, 2) between places (v,) of the variables, a trace a sign."""
     traces = []
     for edge_sign, (symbol, colour, sign_word) in SIGNS.items():
         signed_edges = np.flatnonzero(sign == edge_sign)
-        part = 0.25 + 0.5 * (np.arange(len(signed_edges)) % 5) / 4  # not all in the middle, where edges cross
+        edge_part = 0.25 + 0.5 * (np.arange(len(signed_edges)) % 5) / 4  # not all in the middle, where edges cross
         a, b = edges[signed_edges].T
         sign_spots = {
-            "x": x[a] + (x[b] - x[a]) * part,
-            "y": y[a] + (y[b] - y[a]) * part,
+            "x": x[a] + (x[b] - x[a]) * edge_part,
+            "y": y[a] + (y[b] - y[a]) * edge_part,
             "text": [symbol] * len(signed_edges),
         }
-        edge_texts = (f"<b>{names[i]} {sign_word} {names[j]}</b><br>total effect" for i, j in zip(a, b))
+        edge_texts = (f"<b>{variables[i]} {sign_word} {variables[j]}</b><br>total effect" for i, j in zip(a, b))
         hover = [
             f"{cause_and_effect} {s:+.2f} standard deviations"
             for cause_and_effect, s in zip(edge_texts, strength[signed_edges])

@@ -23,17 +23,18 @@ def parallel(axes, units, ticks, places: np.ndarray, rewards: np.ndarray, fates,
         colour = between((rewards[i] - 1 + reach) / (2 * reach)) if reward_known else FADED
         trial_look = stroke(f"{texts[i]}<extra></extra>", color=colour, **strokes[fates[i] == "rejected"])
         traces.append(({"x": x, "y": places[i]}, trial_look | {"showlegend": False}))
-    for (name, marked_trial), dash, symbol in zip(marked.items(), ("solid", "dot"), ("circle", "square-open")):
+    for (trial_name, marked_trial), dash, symbol in zip(marked.items(), ("solid", "dot"), ("circle", "square-open")):
         trial_look = marks({"color": INK, "symbol": symbol, "size": 8}, mode="lines+markers")
         trial_look |= {"line": {"color": INK, "width": 2, "dash": dash}}
-        traces.append(({"x": x, "y": marked_trial, "name": name}, trial_look))
+        traces.append(({"x": x, "y": marked_trial, "name": trial_name}, trial_look))
     legend = {
         f"{1 - reach:.2f} times the default": {"color": RED_TO_BLUE[0], "width": 3},
         f"{1 + reach:.2f} times": {"color": RED_TO_BLUE[-1], "width": 3},
         "rejected, predicted": {"color": FADED} | strokes[True],
     }
     traces += [
-        ({"x": NOTHING, "y": NOTHING, "name": name}, stroke(**trial_look)) for name, trial_look in legend.items()
+        ({"x": NOTHING, "y": NOTHING, "name": trial_name}, stroke(**trial_look))
+        for trial_name, trial_look in legend.items()
     ]
     upright = {"type": "line", "layer": "below", "y0": 0, "y1": 1, "line": {"color": FADED, "width": 1}}
     live = {"annotations": _names(axes, units, ticks), "shapes": [upright | {"x0": i, "x1": i} for i in x.tolist()]}
@@ -48,8 +49,8 @@ def _names(axes, units, ticks) -> list[dict]:
     axis_note = {"showarrow": False, "font": {"size": 11}, "bgcolor": "#FFFFFF", "borderpad": 0}
     heads = zip(axes, units, strict=True)
     axis_notes = [
-        axis_note | {"x": i, "y": 1.04, "yanchor": "bottom", "text": f"<b>{name}</b><br>{unit}"}
-        for i, (name, unit) in enumerate(heads)
+        axis_note | {"x": i, "y": 1.04, "yanchor": "bottom", "text": f"<b>{axis_name}</b><br>{unit}"}
+        for i, (axis_name, unit) in enumerate(heads)
     ]
     axis_note |= {"xanchor": "left", "xshift": 3, "font": {"size": 10}}
     for i, axis_ticks in enumerate(ticks):
@@ -97,8 +98,8 @@ def again(names, gains: tuple, ranks: tuple[int, ...], threshold: float, chosen:
         (1.0, "as what is in force: the lower end must be above", "dot"),
         (threshold, f"threshold {threshold:g}x", "dash"),
     )
-    for border_gain, name, dash in borders:
-        ends = {"x": [border_gain, border_gain], "y": [-0.6, max(finalist_count, 1) - 0.4], "name": name}
+    for border_gain, border_name, dash in borders:
+        ends = {"x": [border_gain, border_gain], "y": [-0.6, max(finalist_count, 1) - 0.4], "name": border_name}
         traces.append((ends, stroke(color=INK, width=1.5, dash=dash)))
     side = {"tickvals": places, "ticktext": list(names), "range": [max(finalist_count, 1) - 0.4, -0.6]}
     again_title = (
@@ -148,7 +149,9 @@ def weighed(
     The 90 % `interval` of the latter is drawn as well: a switch needs a mean above the threshold and a lower end above 1.
     """
     gains_by_future = {"on the future searched on": searched, "on the others, mean": again}
-    names, gains = zip(*((name, gain) for name, gain in gains_by_future.items() if gain is not None))
+    future_names, gains = zip(
+        *((future_name, gain) for future_name, gain in gains_by_future.items() if gain is not None)
+    )
     gain_bar_look = {
         "type": "bar",
         "orientation": "h",
@@ -157,14 +160,14 @@ def weighed(
         "hoverinfo": "skip",
     }
     gain_bars = {
-        "y": list(range(len(names))),
+        "y": list(range(len(future_names))),
         "x": [gain - 1 for gain in gains],
         "base": [1.0] * len(gains),
         "name": "gain",
     }
-    line = {"x": [threshold] * 2, "y": [-0.5, len(names) - 0.5], "name": f"threshold {threshold:g}x"}
-    texts = {"text": [f" {gain:.3f}x" for gain in gains]}
-    traces = [(gain_bars | texts, gain_bar_look), (line, stroke(color=COLOURS[1], width=2, dash="dash"))]
+    line = {"x": [threshold] * 2, "y": [-0.5, len(future_names) - 0.5], "name": f"threshold {threshold:g}x"}
+    gain_texts = {"text": [f" {gain:.3f}x" for gain in gains]}
+    traces = [(gain_bars | gain_texts, gain_bar_look), (line, stroke(color=COLOURS[1], width=2, dash="dash"))]
     drawn_gains = [*gains, threshold]
     if interval is not None and np.isfinite(interval).all():
         drawn_gains += interval
@@ -174,7 +177,11 @@ def weighed(
     if min(drawn_gains) < 1:
         below = reach
     x = axis("", range=[1 - below, 1 + reach])
-    side = {"tickvals": [0, 1][: len(names)], "ticktext": list(names), "range": [len(names) - 0.4, -0.6]}
+    side = {
+        "tickvals": [0, 1][: len(future_names)],
+        "ticktext": list(future_names),
+        "range": [len(future_names) - 0.4, -0.6],
+    }
     return Drawing.of(traces, title="Gain and threshold", x=x, y=side, showlegend=True)
 
 
@@ -197,7 +204,7 @@ def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: i
         ("announced, 90 % over futures", announced, COLOURS[0], -0.16),
         ("realised", realised, COLOURS[1], 0.16),
     )
-    for name, switch_gains, colour, shift in sides:
+    for gain_name, switch_gains, colour, shift in sides:
         switch_gains = np.reshape(np.asarray(switch_gains, float), (-1, 3))
         gain_interval_line = stroke(color=colour, width=3) | {"showlegend": False}
         traces += [
@@ -206,7 +213,7 @@ def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: i
             if ends[1] == ends[1]
         ]
         gain_dot_look = marks({"color": colour, "size": 11}, "<b>%{x:.3f} times</b><extra></extra>")
-        traces.append(({"x": switch_gains[:, 0], "y": switch_rows + shift, "name": name}, gain_dot_look))
+        traces.append(({"x": switch_gains[:, 0], "y": switch_rows + shift, "name": gain_name}, gain_dot_look))
     diamond = {"symbol": "diamond-open", "size": 11, "color": INK, "line": {"width": 2}}
     gain_dot_look = marks(diamond, "<b>%{x:.3f} times the default</b>, all jobs<extra></extra>")
     traces.append(
@@ -218,8 +225,8 @@ def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: i
             stroke(color=INK, width=1, dash="dot"),
         )
     )
-    texts = [f"<b>{name}</b>" if row == chosen else name for row, name in enumerate(names)]
-    side = {"tickvals": switch_rows.tolist(), "ticktext": texts, "range": [max(len(names), 1) - 0.4, -0.6]}
+    switch_texts = [f"<b>{gain_name}</b>" if row == chosen else gain_name for row, gain_name in enumerate(names)]
+    side = {"tickvals": switch_rows.tolist(), "ticktext": switch_texts, "range": [max(len(names), 1) - 0.4, -0.6]}
     title = "What was announced, and what came of it" if len(names) else "No switch up to here"
     return Drawing.of(traces, title=title, x="times as good", y=side, legend=BELOW | {"y": -0.2}, showlegend=True)
 

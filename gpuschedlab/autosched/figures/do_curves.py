@@ -124,10 +124,10 @@ def ticks_between(low: float, high: float) -> list[float]:
     >>> ticks_between(1_000.0, 56_000.0)
     [1000.0, 2000.0, 5000.0, 10000.0, 20000.0, 50000.0]
     """
-    first = int(np.floor(np.log10(low)))
-    last = int(np.ceil(np.log10(high)))
+    first_power = int(np.floor(np.log10(low)))
+    last_power = int(np.ceil(np.log10(high)))
     for steps in (TICKS, (1.0, 1.5, 2.0, 3.0, 5.0), (1.0, 2.0, 5.0), (1.0,)):
-        ticks = [round(step * 10.0**power, 6) for power in range(first, last + 1) for step in steps]
+        ticks = [round(step * 10.0**power, 6) for power in range(first_power, last_power + 1) for step in steps]
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) <= MOST_TICKS:
             break

@@ -39,16 +39,16 @@ class EditedGraph(NamedTuple):
 
     def draw(self) -> Drawing:
         """Return the `Drawing`: boxes and arrows as annotations and shapes; invisible points take the clicks."""
-        lines = []
+        edge_lines = []
         arrow_heads = []
-        for number in range(len(self.edges)):
-            line, head = self._arrow(number)
-            lines.append(line)
+        for edge_number in range(len(self.edges)):
+            line, head = self._arrow(edge_number)
+            edge_lines.append(line)
             arrow_heads.append(head)
-        boxes = [self._box(number) for number in range(len(self.names))]
+        boxes = [self._box(edge_number) for edge_number in range(len(self.names))]
         hidden = {"visible": False, "showgrid": False, "fixedrange": True}
         axes = {"x": hidden | {"range": [-0.36, 2.54]}, "y": hidden | {"range": [-0.1, 1.1]}}
-        live = {"shapes": lines, "annotations": [*arrow_heads, *boxes]}
+        live = {"shapes": edge_lines, "annotations": [*arrow_heads, *boxes]}
         margin = {"l": 4, "r": 4, "b": 4}
         traces = [self._edge_points(), self._node_points()]
         return Drawing.of(traces, live, title=self.title, margin=margin, showlegend=False, dragmode=False, **axes)
@@ -63,20 +63,20 @@ class EditedGraph(NamedTuple):
         edge_end = effect_spot - self._room(effect, edge_vector) * edge_vector
         return edge_start, edge_end
 
-    def _room(self, number: int, edge_vector: np.ndarray) -> float:
+    def _room(self, box_number: int, edge_vector: np.ndarray) -> float:
         """Return the share of a way (2,) from a variable's middle that its box takes."""
-        box = np.array([ROOM + LETTER * len(self.names[number]), HEIGHT])
+        box = np.array([ROOM + LETTER * len(self.names[box_number]), HEIGHT])
         return float(np.min(box / np.maximum(np.abs(edge_vector), 1e-9)))
 
-    def _arrow(self, number: int) -> tuple[dict, dict]:
+    def _arrow(self, edge_number: int) -> tuple[dict, dict]:
         """Return an edge's line and its head as a pair of dicts."""
-        arrow_start, arrow_end = self.ends(number)
+        arrow_start, arrow_end = self.ends(edge_number)
         colour = INK
-        if self.edges[number][0] == self.causes:
+        if self.edges[edge_number][0] == self.causes:
             colour = COLOURS[0]
         stroke = {"color": colour, "width": 2}
         opacity = 1.0
-        if self.cut[number]:
+        if self.cut[edge_number]:
             stroke = {"color": SLATE, "width": 1.5, "dash": "dash"}
             opacity = 0.6
         line = {"type": "line", "layer": "below", "line": stroke, "opacity": opacity}
@@ -91,25 +91,25 @@ class EditedGraph(NamedTuple):
         head |= {"showarrow": True, "text": "", "axref": "x", "ayref": "y", "arrowhead": 2, "opacity": opacity}
         return line, head | {"arrowcolor": stroke["color"], "arrowwidth": stroke["width"]}
 
-    def _box(self, number: int) -> dict:
+    def _box(self, box_number: int) -> dict:
         """Return the box of a variable as a dict; that of the chosen one has a thick border."""
-        x, y = self.spots[number].tolist()
+        x, y = self.spots[box_number].tolist()
         border = 1
-        if number == self.chosen:
+        if box_number == self.chosen:
             border = 3
         box_look = {"showarrow": False, "font": {"size": 13}, "bgcolor": "#FFFFFF", "bordercolor": INK, "borderpad": 6}
-        return {"x": x, "y": y, "text": f"<b>{self.names[number]}</b>", "borderwidth": border} | box_look
+        return {"x": x, "y": y, "text": f"<b>{self.names[box_number]}</b>", "borderwidth": border} | box_look
 
     def _edge_points(self) -> tuple[dict, dict]:
         """Return the trace whose points lie on the edges, `POINTS` on each, and its look as a pair of dicts."""
         shares = np.linspace(0.04, 0.96, POINTS)[:, None]
         points = [np.empty((0, 2))]
         hints = []
-        for number, (cause, effect) in enumerate(self.edges):
-            edge_start, edge_end = self.ends(number)
+        for edge_number, (cause, effect) in enumerate(self.edges):
+            edge_start, edge_end = self.ends(edge_number)
             points.append(edge_start + shares * (edge_end - edge_start))
             answer = "cut it"
-            if self.cut[number]:
+            if self.cut[edge_number]:
                 answer = "restore it"
             hint = f"<b>{self.names[cause]} causes {self.names[effect]}</b><br>click to {answer}"
             hints += [hint] * POINTS
@@ -120,7 +120,7 @@ class EditedGraph(NamedTuple):
     def _node_points(self) -> tuple[dict, dict]:
         """Return the trace with a point under each box, and its look, as a pair of dicts."""
         x, y = self.spots.T
-        hints = [f"<b>{name}</b><br>click it, then another: an edge from it" for name in self.names]
+        hints = [f"<b>{variable}</b><br>click it, then another: an edge from it" for variable in self.names]
         click_look = marks({"size": 36, "color": CLEAR, "symbol": "square"}, "%{hovertext}<extra></extra>")
         return {"x": x, "y": y, "hovertext": hints}, click_look
 
@@ -142,18 +142,20 @@ def edited_graph(graph, every=(), chosen: str = "", names: dict[str, str] | None
     layers = graph.layers
     variables = layers.names
     variable_names = names or {}
-    number_of = {name: number for number, name in enumerate(variables)}
+    number_of = {variable: box_number for box_number, variable in enumerate(variables)}
     spots = np.zeros((len(variables), 2))
-    columns = ((*layers.context, *layers.knobs), layers.metrics, layers.objectives)
-    for x, (column, (first, last)) in enumerate(zip(columns, HEIGHTS, strict=True)):
-        for y, name in zip(np.linspace(first, last, len(column)), column, strict=True):
-            spots[number_of[name]] = x, y
+    tiers = ((*layers.context, *layers.knobs), layers.metrics, layers.objectives)
+    for x, (tier_variables, (first_height, last_height)) in enumerate(zip(tiers, HEIGHTS, strict=True)):
+        for y, variable in zip(
+            np.linspace(first_height, last_height, len(tier_variables)), tier_variables, strict=True
+        ):
+            spots[number_of[variable]] = x, y
     edges = tuple(dict.fromkeys([*every, *graph.edges]))
     hint = "click an edge to cut or restore it, two boxes for a new one"
     if chosen:
         hint = f"click what {variable_names.get(chosen, chosen)} causes"
     return EditedGraph(
-        names=tuple(variable_names.get(name, name) for name in variables),
+        names=tuple(variable_names.get(variable, variable) for variable in variables),
         spots=spots,
         edges=tuple((number_of[cause], number_of[effect]) for cause, effect in edges),
         cut=np.array([edge not in graph.edges for edge in edges], bool),

@@ -15,11 +15,11 @@ def answers(estimates: dict) -> Bars:
         Pairs (estimate, oracle of its question) by name, such as those of `gpuschedlab.autosched.Log`.
     """
     effect_bars = {}
-    for side, name in enumerate(("from the log", "oracle: forks")):
-        mean, low, high = zip(*(pair[side].effect for pair in estimates.values()))
+    for side, estimator_name in enumerate(("from the log", "oracle: forks")):
+        mean, low, high = zip(*(estimate_and_oracle[side].effect for estimate_and_oracle in estimates.values()))
         above, below = ([b - a for a, b in zip(*ends)] for ends in ((mean, high), (low, mean)))
         whiskers = {"type": "data", "symmetric": False, "array": above, "arrayminus": below}
-        effect_bars[name] = {"x": list(estimates), "y": mean, "error_y": whiskers}
+        effect_bars[estimator_name] = {"x": list(estimates), "y": mean, "error_y": whiskers}
     title = "Effect of the highest value against the lowest"
     y = "logarithm of the delay (below 0: less)"
     hover = "<b>%{y:+.2f}</b> NAME<extra>%{x}</extra>"

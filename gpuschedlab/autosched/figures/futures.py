@@ -41,9 +41,9 @@ def alike(ends: tuple[float, ...], counts: np.ndarray) -> Bars:
     """
     bin_count = np.shape(counts)[1]
     present_hour = ends[0] / HOUR
-    names = [f"up to now ({present_hour:.0f} h)"]
-    names += [f"up to {present_hour - past_hour / HOUR:.1f} h ago" for past_hour in ends[1:]]
-    hour_counts = {name: list(row) for name, row in zip(names, counts, strict=True)}
+    hour_names = [f"up to now ({present_hour:.0f} h)"]
+    hour_names += [f"up to {present_hour - past_hour / HOUR:.1f} h ago" for past_hour in ends[1:]]
+    hour_counts = {hour_name: list(row) for hour_name, row in zip(hour_names, counts, strict=True)}
     sides = (
         axis("minute of the hour", dtick=10),
         f"jobs in {60 / bin_count:.0f} min",
@@ -59,15 +59,15 @@ def alike(ends: tuple[float, ...], counts: np.ndarray) -> Bars:
 def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, earlier: tuple = ()) -> Drawing:
     """Return a `Drawing` of likely futures of an instant in bins: a band from 10 % to 90 % point, their median, and what came."""
     low, middle, high = np.quantile(futures, [0.1, 0.5, 0.9], axis=0)
-    top = 1.05 * max(1.0, *(np.max(part, initial=0.0) for part in (high, past, then)))
+    top = 1.05 * max(1.0, *(np.max(drawn_bins, initial=0.0) for drawn_bins in (high, past, then)))
     hover = "<b>%{y:,.0f}</b> at %{x:.1f} h"
     silent = {"showlegend": False}
     edge = stroke(color="rgba(0, 0, 0, 0)", width=0)
 
-    def drawn(name: str, start: float, bin_values, forecast_look: dict) -> tuple[dict, dict]:
+    def drawn(future_name: str, first_instant: float, bin_values, forecast_look: dict) -> tuple[dict, dict]:
         """Return the trace of bins' values from an instant (s), at their middles, and its look, as a pair of dicts."""
-        x = (start + (np.arange(len(bin_values)) + 0.5) * step) / HOUR
-        return {"x": x, "y": bin_values, "name": name}, forecast_look
+        x = (first_instant + (np.arange(len(bin_values)) + 0.5) * step) / HOUR
+        return {"x": x, "y": bin_values, "name": future_name}, forecast_look
 
     traces = [
         drawn("90 %", now, high, edge | silent),

@@ -33,41 +33,43 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
         Names of all lines of the figures beside it; default: those of `lines`.
     """
     known = tuple(known) or tuple(lines)
-    names = [axis.words for axis in space.axes]
-    which = dict(zip(known, looks(known)))
-    floor = np.arange(len(names))[::-1]
+    lane_names = [axis.words for axis in space.axes]
+    look_of_line = dict(zip(known, looks(known)))
+    floor = np.arange(len(lane_names))[::-1]
     traces = []
     notes = []
-    for i, (name, switches) in enumerate(lines.items()):
+    for i, (line_name, switches) in enumerate(lines.items()):
         time = np.array([time for time, _ in switches])
-        texts = [[spoken_knob(axis, policy) for axis in space.axes] for _, policy in switches]
+        knob_texts = [[spoken_knob(axis, policy) for axis in space.axes] for _, policy in switches]
         steps = _through(
-            floor, np.append(time, [end, np.nan]) / HOUR, np.stack([space.encode(p) for _, p in switches]), texts
+            floor, np.append(time, [end, np.nan]) / HOUR, np.stack([space.encode(p) for _, p in switches]), knob_texts
         )
-        knob_line_look = line(which[name], f"<b>%{{text}}</b> from %{{x:.0f}} h ({name})", shape="hv", width=1.5)
-        traces.append((steps | {"name": name}, knob_line_look | {"mode": "lines"}))
+        knob_line_look = line(
+            look_of_line[line_name], f"<b>%{{text}}</b> from %{{x:.0f}} h ({line_name})", shape="hv", width=1.5
+        )
+        traces.append((steps | {"name": line_name}, knob_line_look | {"mode": "lines"}))
         if i:  # the first is what the others are compared with
-            row = texts[int(np.searchsorted(time, now, side="right")) - 1]
+            row = knob_texts[int(np.searchsorted(time, now, side="right")) - 1]
             column_place = (i - 1) / (len(lines) - 1)
             notes += _values(
                 floor,
                 row,
-                f'<span style="color:{COLOURS[which[name] % len(COLOURS)]}">■</span> <b>{name}</b>',
+                f'<span style="color:{COLOURS[look_of_line[line_name] % len(COLOURS)]}">■</span> <b>{line_name}</b>',
                 column_place,
             )
     shapes = [BORDER | {"line": {"color": "#9AA5B1", "width": 0.5}, "y0": int(f), "y1": int(f)} for f in floor]
     title = f"Knobs in force<br>values at {now / HOUR:.0f} h"
     live = {"title_text": title, "shapes": [*shapes, mark_at(now)], "annotations": notes}
-    lanes = {"tickvals": floor + 0.5, "ticktext": names, "range": [0, len(names) + 0.9]}
+    lanes = {"tickvals": floor + 0.5, "ticktext": lane_names, "range": [0, len(lane_names) + 0.9]}
     lanes |= {"tickfont": {"size": 11}, "ticks": "", "showgrid": False}
     side = time_axis(range=[0, end / HOUR], domain=[0, LANES])
     return Drawing.of(traces, live, x=side, y=lanes, showlegend=True)
 
 
-def _through(floor: np.ndarray, x: np.ndarray, knob_place: np.ndarray, texts: list) -> dict:
+def _through(floor: np.ndarray, x: np.ndarray, knob_place: np.ndarray, switch_texts: list) -> dict:
     """Return one trace through all lanes as a dict, broken between them: one entry in the legend."""
     heights = floor + 0.15 + 0.7 * np.vstack([knob_place, knob_place[-1:], np.full(knob_place.shape[1], np.nan)])
-    knob_texts = [*texts, texts[-1], [""] * len(floor)]
+    knob_texts = [*switch_texts, switch_texts[-1], [""] * len(floor)]
     return {
         "x": np.tile(x, len(floor)),
         "y": heights.T.ravel(),

@@ -21,16 +21,18 @@ def tried(tuning, current) -> Drawing:
     `current` was in force before.
     """
     trials = tuning.trials
-    names = tuning.space.names
+    knob_names = tuning.space.names
     traces = []
     for fate, marker in LOOKS.items():
         trials_of_fate = [t for t in trials if t.fate == fate]
-        texts = ["<br>".join(f"{n} = {knob_word(t.policy.knobs[n], 3)}" for n in names) for t in trials_of_fate]
+        trial_texts = [
+            "<br>".join(f"{n} = {knob_word(t.policy.knobs[n], 3)}" for n in knob_names) for t in trials_of_fate
+        ]
         rewards = np.array([t.predicted if fate == "rejected" else t.reward for t in trials_of_fate], float)
         points = {
             "x": np.array([max(t.round, 0) for t in trials_of_fate], int),
             "y": rewards,
-            "text": texts,
+            "text": trial_texts,
             "name": fate,
         }
         label = "predicted" if fate == "rejected" else fate

@@ -51,8 +51,8 @@ class Aggregator(Knobbed):
         """Return the forecast with similar jobs grouped, at most a `PART` of all in one; EstimatorError if it is so already."""
         if "jobs" in forecast.trace.columns:
             raise EstimatorError("Aggregator: found a forecast that is aggregated already; expected jobs one by one.")
-        most = max(1, math.ceil(PART * forecast.trace.height))
-        bounded = replace(self, most=min(self.most, most))
+        most_members = max(1, math.ceil(PART * forecast.trace.height))
+        bounded = replace(self, most=min(self.most, most_members))
         trace, initial = bounded.group(forecast.trace, forecast.initial, forecast.now)
         existing = 0
         if initial.height:
@@ -70,10 +70,10 @@ class Aggregator(Knobbed):
         length = pl.when("known").then(whole_length).otherwise("left")
         shift = pl.col("mean_left") - pl.col("left")
         job_groups = job_groups.with_columns(duration=length, shift=shift).sort("submit", "job_id")
-        first = ("job_id", "submit", "gpus", "duration")
-        further = [c for c in trace.columns if c not in first]
+        first_columns = ("job_id", "submit", "gpus", "duration")
+        further_columns = [c for c in trace.columns if c not in first_columns]
         service = [c for c in initial.columns if c != "job_id"]
-        grouped = job_groups.select(*first, *further, "jobs", "shift")
+        grouped = job_groups.select(*first_columns, *further_columns, "jobs", "shift")
         return grouped, job_groups.filter("known").select("job_id", *service)
 
     def _keyed(self, state: pl.DataFrame, forecast_time: float) -> pl.DataFrame:
@@ -89,8 +89,8 @@ class Aggregator(Knobbed):
         fits = pl.max_horizontal(1, pl.min_horizontal(self.most, in_room))
         state = state.with_columns(grid=grid, when=when)
         state = state.with_columns(key=pl.struct(alike).rank("dense"))
-        number = pl.int_range(pl.len()).over("key")
-        return state.with_columns(chunk=(number // fits).cast(pl.Int64))
+        number_in_group = pl.int_range(pl.len()).over("key")
+        return state.with_columns(chunk=(number_in_group // fits).cast(pl.Int64))
 
 
 def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
@@ -99,9 +99,9 @@ def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
     nulls = {c: pl.lit(None, pl.Float64) for c in absent}
     received = initial.with_columns(pl.col("job_id").cast(trace.schema["job_id"]), **nulls, known=True)
     state = trace.join(received, on="job_id", how="left", maintain_order="left")
-    numbers = pl.col(c for c in received.columns if c not in ("job_id", "running", "known"))
+    service_columns = pl.col(c for c in received.columns if c not in ("job_id", "running", "known"))
     truths = pl.col("known", "running").cast(pl.Boolean)
-    state = state.with_columns(truths.fill_null(False), numbers.fill_null(0.0))
+    state = state.with_columns(truths.fill_null(False), service_columns.fill_null(0.0))
     remaining = pl.col("duration") - pl.col("progress")
     return state.with_columns(left=remaining.clip(1e-3))
 

@@ -44,12 +44,12 @@ class Durations:
         high = np.asarray(high, float)
         u = np.asarray(u, float)
         bounded = np.isfinite(high)
-        first = np.searchsorted(self.length, low, side="right")
-        last = np.searchsorted(self.length, high, side="left")
+        first_longer = np.searchsorted(self.length, low, side="right")
+        last_longer = np.searchsorted(self.length, high, side="left")
         share = np.concatenate([[0.0], self.ended])
         share_known = self.ended[-1]
-        share_below = np.where(bounded, share[last], 1.0)
-        mass = share[first] + u * (share_below - share[first])
+        share_below = np.where(bounded, share[last_longer], 1.0)
+        mass = share[first_longer] + u * (share_below - share[first_longer])
         pick = np.searchsorted(self.ended, mass, side="right")
         length = self.length[np.minimum(pick, len(self.length) - 1)]
         further = u
@@ -58,4 +58,4 @@ class Durations:
         beyond = np.maximum(low, self.length[-1]) * (1.1 + further)
         width = np.where(bounded, high, low) - low
         even = np.where(bounded, low + u * width, beyond)
-        return np.where((pick < last) & (last > first), length, even)
+        return np.where((pick < last_longer) & (last_longer > first_longer), length, even)

@@ -81,16 +81,16 @@ def _near(query_time, submit, self_row, group_jobs, jobs, x):
     low = np.inf
     high = -np.inf
     while looked_at < 2 * WALK:
-        before = np.inf
-        after = np.inf
+        seconds_before = np.inf
+        seconds_after = np.inf
         if earlier >= 0:
-            before = submit - arrival[group_jobs[earlier]]
+            seconds_before = submit - arrival[group_jobs[earlier]]
         if later < len(group_jobs) and arrival[group_jobs[later]] <= query_time:
-            after = arrival[group_jobs[later]] - submit
-        gap = min(before, after)
+            seconds_after = arrival[group_jobs[later]] - submit
+        gap = min(seconds_before, seconds_after)
         if gap == np.inf:
             break
-        if before <= after:
+        if seconds_before <= seconds_after:
             j = group_jobs[earlier]
             earlier -= 1
         else:
@@ -134,12 +134,12 @@ def _near(query_time, submit, self_row, group_jobs, jobs, x):
 @njit
 def _past(query_time, submit, executed, group_jobs, jobs, bounds, x):
     """Completions of the group (`group_jobs`) by `query_time`, the latest first; writes PAST and SURVIVED into x."""
-    count = np.searchsorted(jobs.end[group_jobs], query_time, side="right")
-    x[0] = np.log1p(count)
+    completions = np.searchsorted(jobs.end[group_jobs], query_time, side="right")
+    x[0] = np.log1p(completions)
     survived = n = 0
     total = square = total3 = longer = 0.0
     shares = np.zeros(len(bounds) + 1)
-    for i in range(count - 1, max(0, count - MEMORY) - 1, -1):
+    for i in range(completions - 1, max(0, completions - MEMORY) - 1, -1):
         j = group_jobs[i]
         duration = jobs.duration[j]
         value = np.log1p(duration)
@@ -190,26 +190,35 @@ class Seen:
     def __init__(self, repository: pl.DataFrame, users: bool = True):
         job_end = pl.col("end").fill_null(np.inf)
         duration = pl.col("duration").fill_null(np.nan)
-        columns = repository.select("submit", "gpus", job_end, duration, "executed")
-        self.submit, self.gpus, self.end, self.duration, self.ran = (c.to_numpy().astype(float) for c in columns)
+        job_columns = repository.select("submit", "gpus", job_end, duration, "executed")
+        self.submit, self.gpus, self.end, self.duration, self.ran = (c.to_numpy().astype(float) for c in job_columns)
         self.frame = repository
         self.by_end = np.argsort(self.end, kind="stable")
-        names = set(repository.columns)
+        column_names = set(repository.columns)
         if not users:
-            names.discard("user")
-        self.levels = [keys for keys in LEVELS if names.issuperset(keys)]
+            column_names.discard("user")
+        self.levels = [keys for keys in LEVELS if column_names.issuperset(keys)]
 
     def names(self, recent: int) -> list[str]:
         """Name each feature, in order, as a list of strings."""
-        names = ["executed", "gpus", "hour sin", "hour cos", "weekday", "arrivals 5 min", "arrivals 1 h", "ended 1 h"]
+        feature_names = [
+            "executed",
+            "gpus",
+            "hour sin",
+            "hour cos",
+            "weekday",
+            "arrivals 5 min",
+            "arrivals 1 h",
+            "ended 1 h",
+        ]
         for k in range(1, recent + 1):
-            names += [f"arrival {k} {c}" for c in ("gap", "ran", "gpus")]
-            names += [f"completion {k} {c}" for c in ("gap", "since", "log", "gpus")]
+            feature_names += [f"arrival {k} {c}" for c in ("gap", "ran", "gpus")]
+            feature_names += [f"completion {k} {c}" for c in ("gap", "since", "log", "gpus")]
         for keys in self.levels:
             group = " and ".join(keys) or "all"
-            names += [f"near {group} {c}" for c in NEAR]
-            names += [f"past {group} {c}" for c in (*PAST, *SURVIVED)]
-        return names
+            feature_names += [f"near {group} {c}" for c in NEAR]
+            feature_names += [f"past {group} {c}" for c in (*PAST, *SURVIVED)]
+        return feature_names
 
     def features(self, query: pl.DataFrame, at: np.ndarray, recent: int, rows: np.ndarray | None = None) -> np.ndarray:
         """Features (q, f) of queries at instants (q,) in s; nothing that happened later is looked at."""
@@ -223,18 +232,18 @@ class Seen:
         bounds = np.array(RANGES)
         feature_levels = [np.column_stack(self._alone(query, queries, recent))]
         for keys in self.levels:
-            of_row, group, count = self._groups(query, keys)
-            arrivals, first = _grouped(of_row, np.arange(len(of_row)), count)
-            ended, first_end = _grouped(of_row, self.by_end, count)
+            of_row, group, group_count = self._groups(query, keys)
+            arrivals, first_arrival = _grouped(of_row, np.arange(len(of_row)), group_count)
+            ended, first_end = _grouped(of_row, self.by_end, group_count)
             level = np.full((len(at), WIDTH), np.nan)
-            _gather(queries, group, jobs, Groups(arrivals, first, ended, first_end), bounds, level, len(NEAR))
+            _gather(queries, group, jobs, Groups(arrivals, first_arrival, ended, first_end), bounds, level, len(NEAR))
             feature_levels.append(level)
         return np.column_stack(feature_levels).astype(np.float32)
 
     def _rows(self, query: pl.DataFrame) -> np.ndarray:
         """Rows (q,) of queries in the repository, by job_id; -1 if not in it."""
-        numbers = self.frame.select("job_id", row=pl.int_range(pl.len()))
-        rows_of_queries = query.select("job_id").join(numbers, on="job_id", how="left", maintain_order="left")["row"]
+        job_rows = self.frame.select("job_id", row=pl.int_range(pl.len()))
+        rows_of_queries = query.select("job_id").join(job_rows, on="job_id", how="left", maintain_order="left")["row"]
         return rows_of_queries.fill_null(-1).to_numpy()
 
     def _alone(self, query: pl.DataFrame, queries: Queries, recent: int) -> list[np.ndarray]:
@@ -243,20 +252,25 @@ class Seen:
         submit = queries.submit
         angle = submit * 2 * np.pi / DAY
         gpus = np.maximum(query["gpus"].to_numpy(), 0.1)
-        columns = [np.log1p(queries.executed), np.log2(gpus), np.sin(angle), np.cos(angle), (submit // DAY) % 7]
+        feature_columns = [np.log1p(queries.executed), np.log2(gpus), np.sin(angle), np.cos(angle), (submit // DAY) % 7]
         ends = self.end[self.by_end]
-        before = np.searchsorted(self.submit, submit, side="left")
+        arrivals_before = np.searchsorted(self.submit, submit, side="left")
         arrived = np.searchsorted(self.submit, query_times, side="right")
         ended = np.searchsorted(ends, query_times, side="right")
         for seconds in (300.0, HOUR):
-            columns.append(np.log1p(arrived - np.searchsorted(self.submit, query_times - seconds)))
-        columns.append(np.log1p(ended - np.searchsorted(ends, query_times - HOUR)))
+            feature_columns.append(np.log1p(arrived - np.searchsorted(self.submit, query_times - seconds)))
+        feature_columns.append(np.log1p(ended - np.searchsorted(ends, query_times - HOUR)))
         for k in range(1, recent + 1):
-            arrival = np.maximum(before - k, 0)
-            columns += [np.where(before >= k, column, np.nan) for column in self._arrival(arrival, queries)]
+            arrival = np.maximum(arrivals_before - k, 0)
+            feature_columns += [
+                np.where(arrivals_before >= k, feature_column, np.nan)
+                for feature_column in self._arrival(arrival, queries)
+            ]
             completion = self.by_end[np.maximum(ended - k, 0)]
-            columns += [np.where(ended >= k, column, np.nan) for column in self._completion(completion, queries)]
-        return columns
+            feature_columns += [
+                np.where(ended >= k, feature_column, np.nan) for feature_column in self._completion(completion, queries)
+            ]
+        return feature_columns
 
     def _arrival(self, row: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three arrays, of jobs (q,) that came before queries: log seconds since, log seconds for which they ran, GPUs.
@@ -283,16 +297,16 @@ class Seen:
 
     def _groups(self, query: pl.DataFrame, keys: list[str]) -> tuple[np.ndarray, np.ndarray, int]:
         """Return a tuple: group's code of each row of the repository, of each query, and an integer above the greatest."""
-        columns = (pl.repeat("", pl.len()).alias("all"), pl.col(keys).cast(pl.String))
-        both = pl.concat([self.frame.select(columns), query.select(columns)])
-        first = pl.col("first").first().over(both.columns)
-        codes = both.with_row_index("first").select(first)
+        key_columns = (pl.repeat("", pl.len()).alias("all"), pl.col(keys).cast(pl.String))
+        seen_and_asked = pl.concat([self.frame.select(key_columns), query.select(key_columns)])
+        first_of_group = pl.col("first").first().over(seen_and_asked.columns)
+        codes = seen_and_asked.with_row_index("first").select(first_of_group)
         code = codes.to_series().to_numpy()
         return code[: self.frame.height], code[self.frame.height :], len(code)
 
 
-def _grouped(of_row: np.ndarray, order: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _grouped(of_row: np.ndarray, order: np.ndarray, group_count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows in `order`, group by group, and the index at which each group begins (count + 1,): a tuple of arrays."""
     codes = of_row[order]
-    sizes = np.bincount(codes, minlength=count)
-    return order[np.argsort(codes, kind="stable")], np.concatenate([[0], np.cumsum(sizes)])
+    group_sizes = np.bincount(codes, minlength=group_count)
+    return order[np.argsort(codes, kind="stable")], np.concatenate([[0], np.cumsum(group_sizes)])

@@ -31,13 +31,13 @@ def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
     A tuner finds the jobs then.
     """
-    first = np.floor(submit / HOUR) + 1
-    last = np.floor(np.nextafter(end, -np.inf) / HOUR)
-    count = np.maximum(last - first + 1, 0).astype(int)
-    owner = np.repeat(np.arange(len(submit)), count)
-    begin = np.cumsum(count) - count
-    step = np.arange(len(owner)) - np.repeat(begin, count)
-    return owner, (first[owner] + step) * HOUR
+    first_hour = np.floor(submit / HOUR) + 1
+    last_hour = np.floor(np.nextafter(end, -np.inf) / HOUR)
+    query_count = np.maximum(last_hour - first_hour + 1, 0).astype(int)
+    owner = np.repeat(np.arange(len(submit)), query_count)
+    first_query = np.cumsum(query_count) - query_count
+    step = np.arange(len(owner)) - np.repeat(first_query, query_count)
+    return owner, (first_hour[owner] + step) * HOUR
 
 
 def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> tuple:
@@ -102,16 +102,16 @@ MODELS = {"xgboost": _boosted, "lightgbm": _leaves}
 
 def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
     """Shares (q, 6) of the ranges among the latest completions that outlasted each query, from all jobs to like ones."""
-    names = seen.names(recent)
+    feature_names = seen.names(recent)
     kinds = len(RANGES) + 1
     share = np.full((len(x), kinds), 1 / kinds)
     for keys in seen.levels:
         stem = f"past {' and '.join(keys) or 'all'}"
-        column = names.index(f"{stem} number")
-        number = np.nan_to_num(x[:, column : column + 1])
-        first = names.index(f"{stem} range 0")
-        share_of_level = np.nan_to_num(x[:, first : first + kinds])
-        share = (number * share_of_level + WORTH * share) / (number + WORTH)
+        number_column = feature_names.index(f"{stem} number")
+        group_number = np.nan_to_num(x[:, number_column : number_column + 1])
+        first_range = feature_names.index(f"{stem} range 0")
+        share_of_level = np.nan_to_num(x[:, first_range : first_range + kinds])
+        share = (group_number * share_of_level + WORTH * share) / (group_number + WORTH)
     return share
 
 

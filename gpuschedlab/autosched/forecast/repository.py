@@ -36,11 +36,11 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     """
     observed_time = simulation.now
     jobs = simulation.snapshot().jobs
-    count = int(np.searchsorted(jobs["submit"], observed_time, side="right"))
-    trace = simulation.trace[:count]
-    executed = pl.Series(jobs["executed"][:count])
-    job_ends = pl.Series(jobs["end"][:count])
-    done = pl.Series(jobs["done"][:count])
+    submitted_count = int(np.searchsorted(jobs["submit"], observed_time, side="right"))
+    trace = simulation.trace[:submitted_count]
+    executed = pl.Series(jobs["executed"][:submitted_count])
+    job_ends = pl.Series(jobs["end"][:submitted_count])
+    done = pl.Series(jobs["done"][:submitted_count])
     submitted = known(trace).with_columns(executed=executed, end=job_ends, duration=trace["duration"])
     submitted = submitted.with_columns(pl.when(done).then(pl.col("end", "duration")))
     if history is None or not history.height:
@@ -55,8 +55,8 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
 def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
     """Return the frame of a repository without all from after `now` (s): later rows, and ends and durations not reached yet."""
     later = pl.col("end") > now
-    after = pl.col("end") - now
-    ran = pl.min_horizontal("executed", (pl.col("executed") - after).clip(0))
+    seconds_after = pl.col("end") - now
+    ran = pl.min_horizontal("executed", (pl.col("executed") - seconds_after).clip(0))
     reached = ~later.fill_null(False)
     executed = pl.when(later).then(ran).otherwise("executed")
     submitted = repository.filter(pl.col("submit") <= now)
@@ -69,18 +69,18 @@ def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
         return None
     history = in_order(history)
     cluster = simulation.cluster
-    last = history["submit"][-1]
-    first = simulation.trace["submit"].min()
-    if first is not None and last >= first:
+    last_submit = history["submit"][-1]
+    first_submit = simulation.trace["submit"].min()
+    if first_submit is not None and last_submit >= first_submit:
         raise EstimatorError(
-            f"history: found a job submitted at {last:g} s, the trace's first at {first:g} s; expected all before that, on "
+            f"history: found a job submitted at {last_submit:g} s, the trace's first at {first_submit:g} s; expected all before that, on "
             "the same clock. Shift it: history.with_columns(pl.col('submit') - ...), or cut it."
         )
-    most = history["gpus"].max()
+    most_gpus = history["gpus"].max()
     room = np.bincount(cluster.node_type, weights=cluster.node_gpus).max()
-    if most > room:
+    if most_gpus > room:
         raise EstimatorError(
-            f"history: found a job of {most:g} GPUs; expected at most the {room:g} of one type of {cluster}, since such "
+            f"history: found a job of {most_gpus:g} GPUs; expected at most the {room:g} of one type of {cluster}, since such "
             f"jobs are forecast. Drop them: history.filter(pl.col('gpus') <= {room:g})."
         )
     return history.with_columns(job_id=pl.lit("before-") + pl.col("job_id"))

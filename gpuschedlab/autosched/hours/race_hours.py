@@ -87,8 +87,8 @@ class RaceHours:
         """Return an array of arrivals in each half hour between instants (s), as far as played: "jobs", or their "service"."""
         scenario = self.race.scenario
         end = min(end, self.race.now)
-        columns = ("submit", "gpus", "duration")
-        jobs = pl.concat([scenario.history.select(columns), scenario.trace.select(columns)])
+        job_columns = ("submit", "gpus", "duration")
+        jobs = pl.concat([scenario.history.select(job_columns), scenario.trace.select(job_columns)])
         bins = max(0, int((end - start) / STEP + 1e-9))
         return counted(jobs, start, bins)[what]
 
@@ -98,7 +98,8 @@ class RaceHours:
         time = np.arange(round(start / STEP), round(end / STEP) + 1) * STEP
         timeline_rows = np.maximum(np.searchsorted(timeline["time"].to_numpy(), time, side="right") - 1, 0)
         load = {
-            name: timeline[name].to_numpy()[timeline_rows].astype(float) for name in ("used", "demanded", "waiting")
+            load_name: timeline[load_name].to_numpy()[timeline_rows].astype(float)
+            for load_name in ("used", "demanded", "waiting")
         }
         return {"time": time} | load
 
@@ -192,7 +193,7 @@ def hour_of(record: KeptDecision, history: pl.DataFrame | None = None) -> Hour:
     ahead = ahead_of(record)
     futures = futures_of(record)
     future_counts = [forecast_counts(future, ahead) for future in futures]
-    again = [
+    finalists_again = [
         (space.encode(policy).tolist(), [float(np.exp(log)) for log in logs]) for policy, logs in decision.again.items()
     ]
     ranks = [rank for rank in range(1 + record.futures) if rank != record.turn] or [0]
@@ -208,9 +209,9 @@ def hour_of(record: KeptDecision, history: pl.DataFrame | None = None) -> Hour:
         owed=[owed(future) for future in futures],
         turn=record.turn,
         trials=_trials(record),
-        ranks=ranks[: max((len(gains) for _, gains in again), default=0)],
+        ranks=ranks[: max((len(gains) for _, gains in finalists_again), default=0)],
         saved=decision.asked.saved,
-        again=again,
+        again=finalists_again,
         gain=float(decision.gain),
         threshold=record.threshold,
         switched=decision.switched,
@@ -247,9 +248,9 @@ def _would(record: KeptDecision) -> dict:
     rng = np.random.default_rng([record.seed, round(record.choice.at)])
     measured = {}
     for i in rng.permutation(len(policies))[:SAMPLED]:
-        first = tuning.trials[0].measurement.value
+        default_value = tuning.trials[0].measurement.value
         value = record.probe(policies[i]).value
-        measured[policies[i]] = reward(record.probe.objective, value, first)
+        measured[policies[i]] = reward(record.probe.objective, value, default_value)
     return measured
 
 

@@ -22,14 +22,14 @@ def trials_numbers(hours: RaceHours, place: int) -> dict:
     """Return a dict with the `Drawing` of a search, "trials": its configurations, a line each."""
     hour = hours.hour(place)
     rewards = np.array([_worth(trial) for trial in hour.trials], float)
-    texts = [_about(hour, trial, worth) for trial, worth in zip(hour.trials, rewards, strict=True)]
+    trial_texts = [_about(hour, trial, worth) for trial, worth in zip(hour.trials, rewards, strict=True)]
     marked = {"in force": np.array(hour.before), "default": np.array(hour.default)}
-    names = tuple(_narrow(axis.words) for axis in hour.axes)
+    axis_names = tuple(_narrow(axis.words) for axis in hour.axes)
     units = tuple(_narrow(axis.info.knob.unit or "") for axis in hour.axes)
     ticks = tuple(_ticks(axis) for axis in hour.axes)
-    places = np.array([trial.u for trial in hour.trials], float).reshape(len(hour.trials), len(names))
+    places = np.array([trial.u for trial in hour.trials], float).reshape(len(hour.trials), len(axis_names))
     fates = tuple(trial.fate for trial in hour.trials)
-    return {"trials": parallel(names, units, ticks, places, rewards, fates, tuple(texts), marked)}
+    return {"trials": parallel(axis_names, units, ticks, places, rewards, fates, tuple(trial_texts), marked)}
 
 
 def _narrow(axis_name: str) -> str:
@@ -47,11 +47,11 @@ def _worth(trial: HourTrial) -> float:
 
 def _about(hour: Hour, trial: HourTrial, worth: float) -> str:
     """HTML of a configuration under the mouse: its reward, and its knobs."""
-    how = FATES[trial.fate]
+    fate_words = FATES[trial.fate]
     if trial.would is not None:
-        how += f"; measured afterwards {trial.would:.3f}"
+        fate_words += f"; measured afterwards {trial.would:.3f}"
     knob_lines = "<br>".join(f"{axis.words} = {shown(axis, u)}" for axis, u in zip(hour.axes, trial.u, strict=True))
-    return f"<b>{_origin(hour, trial.round)}: {worth:.3f} times the default ({how})</b><br>{knob_lines}"
+    return f"<b>{_origin(hour, trial.round)}: {worth:.3f} times the default ({fate_words})</b><br>{knob_lines}"
 
 
 def trials_sentence(hours: RaceHours, place: int) -> str:
@@ -61,8 +61,8 @@ def trials_sentence(hours: RaceHours, place: int) -> str:
         return "Nothing was tried: 0 jobs are there or forecast."
     rounds = [trial for trial in hour.trials if trial.round > 0]
     fates = [trial.fate for trial in rounds]
-    before = len(hour.trials) - len(rounds)
-    sentence = f"{before} before (default, in force; hints: best on the history), then {len(rounds)} rounds"
+    trials_before = len(hour.trials) - len(rounds)
+    sentence = f"{trials_before} before (default, in force; hints: best on the history), then {len(rounds)} rounds"
     questions = sum(trial.predicted is not None for trial in rounds)
     if hour.graph is not None:
         sentence += f", the model asked in {questions}"
@@ -76,8 +76,10 @@ def trials_sentence(hours: RaceHours, place: int) -> str:
     if not measured:
         return f"{sentence}."
     best = max(measured, key=lambda trial: trial.reward)
-    least = min(trial.reward for trial in measured)
-    sentence += f"; rewards {least:.2f} to {best.reward:.2f} times the default, the best by {_origin(hour, best.round)}"
+    least_reward = min(trial.reward for trial in measured)
+    sentence += (
+        f"; rewards {least_reward:.2f} to {best.reward:.2f} times the default, the best by {_origin(hour, best.round)}"
+    )
     return f"{sentence}{_said_afterwards(rounds, best.reward)}."
 
 
@@ -87,10 +89,10 @@ def _said_afterwards(rounds: list[HourTrial], best: float) -> str:
     if not would:
         return ""
     better = sum(value > best for value in would.values())
-    least = min(would.values())
-    most = max(would.values())
+    least_reward = min(would.values())
+    most_reward = max(would.values())
     return (
-        f"; {len(would)} of the rejected, measured afterwards, give {least:.2f} to {most:.2f}, "
+        f"; {len(would)} of the rejected, measured afterwards, give {least_reward:.2f} to {most_reward:.2f}, "
         f"{better or 'none'} of them better than that"
     )
 
@@ -101,9 +103,9 @@ def _said_afterwards(rounds: list[HourTrial], best: float) -> str:
 def again_numbers(hours: RaceHours, place: int) -> dict:
     """Return a dict with the `Drawing` "again": the gains of the finalists on other futures."""
     hour = hours.hour(place)
-    names = tuple(_named(hour, u) for u, _ in hour.again)
+    finalist_names = tuple(_named(hour, u) for u, _ in hour.again)
     gains = tuple(gains for _, gains in hour.again)
-    return {"again": again(names, gains, tuple(hour.ranks), hour.threshold, chosen_finalist(hour))}
+    return {"again": again(finalist_names, gains, tuple(hour.ranks), hour.threshold, chosen_finalist(hour))}
 
 
 def _means(hour: Hour) -> list[float]:
@@ -137,13 +139,13 @@ def again_sentence(hours: RaceHours, place: int) -> str:
     return f"{len(hour.again)} finalists were measured on other futures, {sentence}; {sentence}."
 
 
-def _origin(hour: Hour, number: int) -> str:
+def _origin(hour: Hour, round_number: int) -> str:
     """Return a description of a round of the hour's search as a string."""
-    if number > 0:
-        return f"round {number}"
-    first = hour.trials[0].round
-    names = {first: "default", first + 1: "in force"}
-    return names.get(number, f"hint {number - first - 1}")
+    if round_number > 0:
+        return f"round {round_number}"
+    first_round = hour.trials[0].round
+    round_names = {first_round: "default", first_round + 1: "in force"}
+    return round_names.get(round_number, f"hint {round_number - first_round - 1}")
 
 
 def _named(hour: Hour, u: list) -> str:

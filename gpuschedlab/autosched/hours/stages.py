@@ -57,10 +57,10 @@ def last_error(hours: RaceHours, place: int, what: str = "jobs") -> float | None
     bins = round(span / STEP)
     missed = 0.0
     all_came = 0.0
-    for number in range(place):
-        decision_time = hours.race.kept[number].choice.at
+    for earlier_decision in range(place):
+        decision_time = hours.race.kept[earlier_decision].choice.at
         if hour.now - DAY <= decision_time and decision_time + span <= hour.now:
-            forecast = hours.searched(number)[what][:bins].sum()
+            forecast = hours.searched(earlier_decision)[what][:bins].sum()
             true = hours.came(decision_time, decision_time + span, what).sum()
             missed = missed + abs(float(forecast) - float(true))
             all_came = all_came + float(true)
@@ -80,7 +80,7 @@ def _observed(hours: RaceHours, decision_number: int) -> dict:
     if hour.nearest:
         ends.append(hour.nearest_at)
         hour_counts.append(hour.nearest)
-    series = (load[name] for name in ("used", "demanded", "waiting"))
+    series = (load[load_name] for load_name in ("used", "demanded", "waiting"))
     return {
         "load": observed(hour.now, load["time"], *series, hours.gpus),
         "alike": alike(tuple(ends), np.array(hour_counts)),
@@ -90,7 +90,7 @@ def _observed(hours: RaceHours, decision_number: int) -> dict:
 def _said_observed(hours: RaceHours, decision_number: int) -> str:
     hour = hours.hour(decision_number)
     load = hours.load(hour.now, hour.now)
-    used, demanded, waiting = (load[name][0] for name in ("used", "demanded", "waiting"))
+    used, demanded, waiting = (load[load_name][0] for load_name in ("used", "demanded", "waiting"))
     share = 100 * used / hours.gpus
     wait = "no job waits"
     if waiting == 1:
@@ -120,15 +120,15 @@ def counted_jobs(count: float) -> str:
 def _forecast(hours: RaceHours, decision_number: int) -> dict:
     hour = hours.hour(decision_number)
     futures = {"jobs": hour.jobs, "service": hour.service}
-    begin = hour.now - DAY / 2
+    past_begin = hour.now - DAY / 2
     figures = {}
     for forecast_quantity, title in TITLES.items():
         earlier = []
         for ago in EARLIER:
-            number = hours.at(hour.now - ago * HOUR)
-            if number is not None:
-                earlier.append((hour.now - ago * HOUR, hours.searched(number)[forecast_quantity]))
-        past = hours.came(begin, hour.now, forecast_quantity)
+            earlier_decision = hours.at(hour.now - ago * HOUR)
+            if earlier_decision is not None:
+                earlier.append((hour.now - ago * HOUR, hours.searched(earlier_decision)[forecast_quantity]))
+        past = hours.came(past_begin, hour.now, forecast_quantity)
         truth = hours.came(hour.now, hour.now + hour.ahead, forecast_quantity)
         figures[forecast_quantity] = fan(
             hour.now, STEP, title, np.array(futures[forecast_quantity], float), past, truth, tuple(earlier)
@@ -179,20 +179,26 @@ def _said_graph(hours: RaceHours, decision_number: int) -> str:
     hour = hours.hour(decision_number)
     if hour.graph is None:
         return "It asks no causal model: 0 edges, and every configuration is simulated."
-    names = _words_of(hour)
+    words_of_knobs = _words_of(hour)
     goal = hour.graph.layers.objectives[0]
-    strongest = sorted(hour.strengths.items(), key=lambda pair: -abs(pair[1][0]))
-    of_knobs = [(edge, size) for edge, size in strongest if edge[0] in names]
-    to_goal = [(edge, size) for edge, size in strongest if edge[1] == goal and edge[0] in hour.graph.layers.metrics]
+    strongest = sorted(hour.strengths.items(), key=lambda edge_and_strength: -abs(edge_and_strength[1][0]))
+    of_knobs = [(edge, edge_strength) for edge, edge_strength in strongest if edge[0] in words_of_knobs]
+    to_goal = [
+        (edge, edge_strength)
+        for edge, edge_strength in strongest
+        if edge[1] == goal and edge[0] in hour.graph.layers.metrics
+    ]
     graph_clauses = [f"{len(hour.graph.edges)} edges"]
     if of_knobs:
-        (cause, effect), size = of_knobs[0]
-        graph_clauses.append(f"the strongest of a knob is {names[cause]} on {effect} ({_sized(*size)})")
+        (cause, effect), edge_strength = of_knobs[0]
+        graph_clauses.append(
+            f"the strongest of a knob is {words_of_knobs[cause]} on {effect} ({_sized(*edge_strength)})"
+        )
     if to_goal:
-        (cause, _), size = to_goal[0]
-        graph_clauses.append(f"{goal} depends most on {cause} ({_sized(*size)})")
+        (cause, _), edge_strength = to_goal[0]
+        graph_clauses.append(f"{goal} depends most on {cause} ({_sized(*edge_strength)})")
     reach = {cause for cause, _ in hour.graph.edges}
-    idle = [words_of_knob for name, words_of_knob in names.items() if name not in reach]
+    idle = [words_of_knob for knob_name, words_of_knob in words_of_knobs.items() if knob_name not in reach]
     graph_clauses.append(f"no path leaves {', '.join(idle)}" if idle else "a path leaves every knob")
     return f"{'; '.join(graph_clauses)}."
 
@@ -209,19 +215,19 @@ def _sized(strength: float, sign: int) -> str:
 
 def _decision(hours: RaceHours, decision_number: int) -> dict:
     hour = hours.hour(decision_number)
-    names = tuple(axis.words for axis in hour.axes)
-    texts = []
+    knob_names = tuple(axis.words for axis in hour.axes)
+    change_texts = []
     for axis, knob_before, knob_after in zip(hour.axes, hour.before, hour.after, strict=True):
-        last = shown(axis, knob_after)
-        if last != "none":
-            last = f"{last} {axis.info.knob.unit or ''}".strip()
-        texts.append((shown(axis, knob_before), last))
+        text_after = shown(axis, knob_after)
+        if text_after != "none":
+            text_after = f"{text_after} {axis.info.knob.unit or ''}".strip()
+        change_texts.append((shown(axis, knob_before), text_after))
     gain = None
     interval = None
     if hour.again:
         gain = hour.gain
         interval = gain_interval(np.log(hour.again[chosen_finalist(hour)][1]))
-    moved = change(names, np.array(hour.before), np.array(hour.after), tuple(texts))
+    moved = change(knob_names, np.array(hour.before), np.array(hour.after), tuple(change_texts))
     return {"gain": weighed(_searched(hour), gain, hour.threshold, interval), "change": moved}
 
 
@@ -249,39 +255,39 @@ def _said_decision(hours: RaceHours, decision_number: int) -> str:
 
 def _ladder(hours: RaceHours, decision_number: int) -> dict:
     rungs = hours.rungs(decision_number)
-    names = tuple(_switch(rung.at, rung.knobs) for rung in rungs)
+    switch_names = tuple(_switch(rung.at, rung.knobs) for rung in rungs)
     announced = np.array([(rung.announced, rung.low, rung.high) for rung in rungs])
     realised = np.array([(rung.realised, np.nan, np.nan) for rung in rungs])
     chosen = -1
     if hours.hour(decision_number).switched:
         chosen = len(rungs) - 1
-    return {"ladder": ladder(names, announced, realised, [rung.so_far for rung in rungs], chosen)}
+    return {"ladder": ladder(switch_names, announced, realised, [rung.so_far for rung in rungs], chosen)}
 
 
 def _switch(switch_time: float, knobs: str) -> str:
     """Name of a switch: its hour, and the first of the knobs that it changed."""
-    first, *rest_of_knobs = knobs.split(", ")
-    more = f" and {len(rest_of_knobs)} more" if rest_of_knobs else ""
-    return f"{switch_time / HOUR:.0f} h: {first}{more}"
+    first_knob, *rest_of_knobs = knobs.split(", ")
+    more_knobs = f" and {len(rest_of_knobs)} more" if rest_of_knobs else ""
+    return f"{switch_time / HOUR:.0f} h: {first_knob}{more_knobs}"
 
 
 def _said_ladder(hours: RaceHours, decision_number: int) -> str:
     rungs = hours.rungs(decision_number)
     if not rungs:
         return f"Decisions to here: {decision_number + 1}; switches: 0."
-    last = rungs[-1]
-    subject = f"No switch here; the last one, at {last.at / HOUR:.0f} h,"
+    last_rung = rungs[-1]
+    subject = f"No switch here; the last one, at {last_rung.at / HOUR:.0f} h,"
     if hours.hour(decision_number).switched:
         subject = "It"
     sure = ""
-    if last.low == last.low:
-        sure = f" (90 %: {last.low:.2f} to {last.high:.2f})"
+    if last_rung.low == last_rung.low:
+        sure = f" (90 %: {last_rung.low:.2f} to {last_rung.high:.2f})"
     many = f"{len(rungs)} switches to here make"
     if len(rungs) == 1:
         many = "1 switch to here makes"
     return (
-        f"{subject} was promised as {last.announced:.2f} times{sure} and came to {last.realised:.2f} times, played on as the jobs come; "
-        f"{many} {last.so_far:.2f} times the default on all jobs."
+        f"{subject} was promised as {last_rung.announced:.2f} times{sure} and came to {last_rung.realised:.2f} times, played on as the "
+        f"jobs come; {many} {last_rung.so_far:.2f} times the default on all jobs."
     )
 
 

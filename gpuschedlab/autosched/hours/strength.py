@@ -16,14 +16,16 @@ def strengths(graph: CausalGraph, rows: np.ndarray) -> dict[tuple[str, str], tup
     The sign is 1, -1 or 0.
     """
     layers = graph.layers
-    column = dict(zip(graph.layers.names, np.asarray(rows, float).T, strict=True))
+    column_of_variable = dict(zip(graph.layers.names, np.asarray(rows, float).T, strict=True))
     coefficients: dict[tuple[str, str], float] = {}
-    for name in graph.order():
-        causes = graph.causes(name)
+    for variable in graph.order():
+        causes = graph.causes(variable)
         if causes:
-            coded = [_coded(column[c], column[name], layers.levels.get(c, 0)) for c in causes]
-            solution = np.linalg.lstsq(np.column_stack(coded), _standard(column[name]), rcond=None)[0]
-            coefficients |= {(c, name): float(x) for c, x in zip(causes, solution, strict=True)}
+            coded = [
+                _coded(column_of_variable[c], column_of_variable[variable], layers.levels.get(c, 0)) for c in causes
+            ]
+            solution = np.linalg.lstsq(np.column_stack(coded), _standard(column_of_variable[variable]), rcond=None)[0]
+            coefficients |= {(c, variable): float(x) for c, x in zip(causes, solution, strict=True)}
     total = {}
     for a, b in graph.edges:
         paths = [list(pairwise(path)) for path in graph.paths(a, b)]

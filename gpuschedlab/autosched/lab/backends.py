@@ -164,18 +164,19 @@ def _shrunk(
         fixed = held_by(graph)
     except EstimatorError:
         return ""
-    names = graph.layers.names
-    columns = [names.index(name) for name in fixed]
-    knob = names.index("knob")
-    outcome = names.index("outcome")
+    variables = graph.layers.names
+    held_numbers = [variables.index(held_variable) for held_variable in fixed]
+    knob = variables.index("knob")
+    outcome = variables.index("outcome")
     ends = knob_entries[[0, -1]]
 
     def adjustment(sample: np.ndarray) -> float:
-        means_of_ends = regressed(sample[:, columns], sample[:, knob], sample[:, outcome], ends).mean
+        means_of_ends = regressed(sample[:, held_numbers], sample[:, knob], sample[:, outcome], ends).mean
         return float(means_of_ends[1] - means_of_ends[0])
 
     differences = [
-        means[number, -1] - means[number, 0] - adjustment(log_rows[draw]) for number, draw in enumerate(draws)
+        means[draw_number, -1] - means[draw_number, 0] - adjustment(log_rows[draw])
+        for draw_number, draw in enumerate(draws)
     ]
     reach = stdtrit(len(draws) - 1, (1 + LEVEL) / 2) * np.std(differences, ddof=1)
     effect = adjustment(log_rows)

@@ -57,7 +57,7 @@ class Curve:
 
         Negative places count from the end.
         """
-        return Span(*(float(part) for part in self.effects[first, second]))
+        return Span(*(float(effect_part) for effect_part in self.effects[first, second]))
 
 
 def paired_effects(means: np.ndarray, halves: np.ndarray) -> np.ndarray:

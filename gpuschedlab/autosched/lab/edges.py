@@ -49,19 +49,19 @@ def drawn(graph: CausalGraph, *edges: tuple[str, str]) -> CausalGraph:
     EstimatorError
         An edge may not be, or closes a circle: the message says why. The graph stays as it was.
     """
-    new = graph
+    drawn_graph = graph
     for edge in edges:
-        new = _with_edge(new, edge)
-    return new
+        drawn_graph = _with_edge(drawn_graph, edge)
+    return drawn_graph
 
 
 def _with_edge(graph: CausalGraph, edge: tuple[str, str]) -> CausalGraph:
     """Return the `CausalGraph` with one edge more."""
     cause, effect = edge
-    names = graph.layers.names
-    unknown = [name for name in edge if name not in names]
+    variables = graph.layers.names
+    unknown = [variable for variable in edge if variable not in variables]
     if unknown or cause == effect:
-        raise EstimatorError(f"lab: found an edge {cause} -> {effect}; expected two of {', '.join(names)}.")
+        raise EstimatorError(f"lab: found an edge {cause} -> {effect}; expected two of {', '.join(variables)}.")
     if not graph.layers.allows(cause, effect):
         raise EstimatorError(
             f"lab: found an edge {cause} -> {effect}; expected one from an earlier cause to a later effect: the load comes first, then "

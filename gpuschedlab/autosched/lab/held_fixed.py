@@ -36,8 +36,8 @@ def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], knob_entries) -
     entries = np.asarray(knob_entries, float)
     if frame.height < FEWEST:
         return silent_curve(knob_entries, f"{frame.height} rows are too few", fixed)
-    columns = [frame[name].to_numpy() for name in fixed]
-    fixed_columns = np.column_stack([np.empty((frame.height, 0)), *columns])
+    held_columns = [frame[held_variable].to_numpy() for held_variable in fixed]
+    fixed_columns = np.column_stack([np.empty((frame.height, 0)), *held_columns])
     knob = frame["knob"].to_numpy()
     answer = adjusted(fixed_columns, knob, frame["outcome"].to_numpy(), tuple(entries))
     refusal = _unseen(knob, entries) or answer.refusal
@@ -62,6 +62,6 @@ def _unseen(knob: np.ndarray, entries: np.ndarray) -> str:
 def silent_curve(values, refusal: str, fixed: tuple[str, ...] = ()) -> Curve:
     """Curve of nothing but nan, and why."""
     entries = np.asarray(values, float)
-    missing = np.full(len(entries), np.nan)
+    no_mean = np.full(len(entries), np.nan)
     effects = np.full((len(entries), len(entries), 3), np.nan)
-    return Curve(entries, missing, missing, missing, effects, fixed, refusal)
+    return Curve(entries, no_mean, no_mean, no_mean, effects, fixed, refusal)

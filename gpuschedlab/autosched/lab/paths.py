@@ -54,8 +54,10 @@ class PathModel:
         entries = np.asarray(values, float)
         mean = self.equations.do(entries)
         if not self._samples:
-            missing = np.full(len(entries), np.nan)
-            return Curve(entries, mean, missing, missing, paired_effects(mean, np.full((len(entries),) * 2, np.nan)))
+            no_interval = np.full(len(entries), np.nan)
+            return Curve(
+                entries, mean, no_interval, no_interval, paired_effects(mean, np.full((len(entries),) * 2, np.nan))
+            )
         draws = np.array([sample.do(entries) for sample in self._samples])
         constant = WIDER * stdtrit(len(draws) - 1, (1 + LEVEL) / 2)
         half = constant * draws.std(axis=0, ddof=1)
@@ -77,21 +79,21 @@ class _Equations:
         self.knob = self.names.index(graph.layers.knobs[0])
         self.outcome = self.names.index(graph.layers.objectives[0])
         self.fitted = []
-        for name in graph.order():
-            causes = sorted(self.names.index(cause) for cause in graph.causes(name))
-            column = self.names.index(name)
+        for variable in graph.order():
+            causes = sorted(self.names.index(cause) for cause in graph.causes(variable))
+            column = self.names.index(variable)
             if causes and column != self.knob:
                 self.fitted.append(_Equation(column, causes, rows))
 
     def do(self, values: np.ndarray) -> np.ndarray:
         """Mean outcome (k,) when the knob is set to each value (k,)."""
-        count = len(self.rows)
+        row_count = len(self.rows)
         set_rows = np.tile(self.rows, (len(values), 1))
-        set_rows[:, self.knob] = np.repeat(values, count)
+        set_rows[:, self.knob] = np.repeat(values, row_count)
         for equation in self.fitted:
             residuals = np.tile(equation.residuals, len(values))
             set_rows[:, equation.column] = equation.mean(set_rows) + residuals
-        return set_rows[:, self.outcome].reshape(len(values), count).mean(axis=1)
+        return set_rows[:, self.outcome].reshape(len(values), row_count).mean(axis=1)
 
 
 class _Equation:
@@ -118,6 +120,8 @@ class _Equation:
     def _terms(self, log_rows: np.ndarray) -> np.ndarray:
         """1, the causes, their products, and the bends of a spline of each (n, t)."""
         scaled = (log_rows[:, self.causes] - self.middle) / self.scale
-        first, second = np.triu_indices(len(self.causes))
-        curved = [bends(column, knots) for column, knots in zip(scaled.T, self.knots, strict=True)]
-        return np.column_stack([np.ones(len(log_rows)), scaled, scaled[:, first] * scaled[:, second], *curved])
+        first_cause, second_cause = np.triu_indices(len(self.causes))
+        curved = [bends(scaled_cause, knots) for scaled_cause, knots in zip(scaled.T, self.knots, strict=True)]
+        return np.column_stack(
+            [np.ones(len(log_rows)), scaled, scaled[:, first_cause] * scaled[:, second_cause], *curved]
+        )

@@ -49,10 +49,10 @@ class Pools:
         jobs = self.world.jobs
         return pool.whole.part(interval_of_pool * jobs, jobs, pool.own_load[interval_of_pool] / load)
 
-    def _key(self, number: int) -> tuple:
+    def _key(self, interval_number: int) -> tuple:
         """Return a tuple of all that the pool of an interval depends on."""
         world = self.world
-        return (world.preset, world.jobs, world.nodes, self.size, *self.seed, number // self.size)
+        return (world.preset, world.jobs, world.nodes, self.size, *self.seed, interval_number // self.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +71,8 @@ def _generated(key: tuple) -> Iterator[None]:
     """Generate the trace of a pool in pieces, unless it is kept; yield None after each."""
     if key in _traces:
         return
-    preset, jobs, nodes, size, *seed = key
-    amount = Amount(days=size, jobs=size * jobs, load=1.0, cluster_gpus=8.0 * nodes)
+    preset, jobs, nodes, pool_days, *seed = key
+    amount = Amount(days=pool_days, jobs=pool_days * jobs, load=1.0, cluster_gpus=8.0 * nodes)
     trace = yield from generate_in_pieces(preset, amount, rng=np.random.default_rng(seed))
     while len(_traces) >= KEPT:
         del _traces[next(iter(_traces))]

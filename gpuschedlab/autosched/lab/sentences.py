@@ -94,7 +94,7 @@ class Answers:
             held_in_words(self.graph, self.held),
             self._disagreement() or self._misfit(),
         ]
-        return " ".join(part for part in sentences if part)
+        return " ".join(sentence for sentence in sentences if sentence)
 
     def _effect(self, curve: Curve) -> Span:
         """Return the `Span` of the question's effect by a curve."""
@@ -207,7 +207,7 @@ def edges_in_words(graph: CausalGraph, by_load: bool) -> str:
     `by_load`: the operator follows the load.
     """
     edges = set(graph.edges)
-    missing = [edge for edge in FULL if edge not in edges]
+    missing_edges = [edge for edge in FULL if edge not in edges]
     extra = [edge for edge in graph.edges if edge not in FULL]
     graph_sentences = []
     if not edges & set(LOAD):
@@ -215,9 +215,9 @@ def edges_in_words(graph: CausalGraph, by_load: bool) -> str:
         if not by_load:
             habit = "the operator does not follow it, so little is lost"
         graph_sentences.append(f"All edges of the load are cut: {habit}.")
-        missing = [edge for edge in missing if edge not in LOAD]
-    if missing:
-        graph_sentences.append(f"The graph lacks {edge_words(missing)}.")
+        missing_edges = [edge for edge in missing_edges if edge not in LOAD]
+    if missing_edges:
+        graph_sentences.append(f"The graph lacks {edge_words(missing_edges)}.")
     if extra:
         graph_sentences.append(f"The graph has also {edge_words(extra)}.")
     return " ".join(graph_sentences)
@@ -229,5 +229,5 @@ def held_in_words(graph: CausalGraph, held: Curve) -> str:
         return f"Adjustment cannot say: {held.refusal.rstrip('.')}."
     if not held.held:
         return "By this graph nothing confounds the knob: adjustment holds nothing fixed, and says what the log says."
-    names = " and ".join(NAMES[name] for name in held.held)
-    return f"Adjustment holds {names} fixed."
+    held_names = " and ".join(NAMES[held_variable] for held_variable in held.held)
+    return f"Adjustment holds {held_names} fixed."

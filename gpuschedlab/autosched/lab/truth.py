@@ -55,16 +55,16 @@ class Truth:
     def grow(self, intervals: int = 60) -> Iterator[int]:
         """Play intervals in pieces of some hundredths of a second, until there are so many; yield after each how many there are."""
         while len(self._rows) < intervals:
-            number = len(self._rows)
-            for _ in self._pools.prepare(number):
-                yield number
-            scenario = self._pools.interval(number, self._load(number))
+            interval_number = len(self._rows)
+            for _ in self._pools.prepare(interval_number):
+                yield interval_number
+            scenario = self._pools.interval(interval_number, self._load(interval_number))
             outcomes = []
             for entry in self.values:
                 policy = self.world.at(self.world.value(entry))
                 figures = measured(scenario.simulation(policy), self.world.objective)
                 outcomes.append(figures["outcome"])
-                yield number
+                yield interval_number
             self._rows.append(outcomes)
             yield len(self._rows)
 
@@ -95,13 +95,19 @@ class Truth:
     def curve(self) -> Curve:
         """Return the `Curve` of the means, and effects between all pairs of values; nan without intervals."""
         interval_outcomes = self.table
-        count = len(self.values)
+        value_count = len(self.values)
         if len(interval_outcomes) < 2:
-            mean = np.full(count, np.nan)
+            mean = np.full(value_count, np.nan)
             if len(interval_outcomes):
                 mean = interval_outcomes[0]
-            missing = np.full(count, np.nan)
-            return Curve(self.values, mean, missing, missing, paired_effects(mean, np.full((count, count), np.nan)))
+            no_interval = np.full(value_count, np.nan)
+            return Curve(
+                self.values,
+                mean,
+                no_interval,
+                no_interval,
+                paired_effects(mean, np.full((value_count, value_count), np.nan)),
+            )
         mean = interval_outcomes.mean(axis=0)
         half = np.maximum(half_width(interval_outcomes), LEAST)
         differences = interval_outcomes[:, None, :] - interval_outcomes[:, :, None]
@@ -113,9 +119,9 @@ class Truth:
             paired_effects(mean, np.maximum(half_width(differences), LEAST)),
         )
 
-    def _load(self, number: int) -> float:
+    def _load(self, interval_number: int) -> float:
         """Load of an interval."""
-        share = (self._first + number * GOLDEN) % 1.0
+        share = (self._first + interval_number * GOLDEN) % 1.0
         lowest = np.log(self.world.lowest_load)
         highest = np.log(self.world.highest_load)
         return float(np.exp(lowest + (highest - lowest) * share))

@@ -137,8 +137,8 @@ class IntervalWorld(Knobbed):
 
         By default the knob is the first one.
         """
-        name = knob or next(iter(knobs_offered(policy)), "")
-        return replace(self, policy=policy, knob=name, low=None, high=None)
+        knob_name = knob or next(iter(knobs_offered(policy)), "")
+        return replace(self, policy=policy, knob=knob_name, low=None, high=None)
 
     def _lease(self, value: float) -> float:
         """Seconds of a lease at a value of the knob if the knob is the lease, otherwise 0."""
@@ -206,7 +206,11 @@ class IntervalWorld(Knobbed):
             setting = (value, *getattr(self.policy, self.knob)[1:])
         wanted = self.policy.knobs | {self.knob: setting}
         allowed = type(self.policy).project(wanted)
-        changes = {name: new for name, new in allowed.items() if new != self.policy.knobs[name]}
+        changes = {
+            knob_name: allowed_value
+            for knob_name, allowed_value in allowed.items()
+            if allowed_value != self.policy.knobs[knob_name]
+        }
         return self.policy.with_knobs(**changes)
 
     def set_by_operator(self, load: float, rng: np.random.Generator) -> float:
@@ -229,12 +233,12 @@ def knobs_offered(policy: Policy) -> dict[str, KnobInfo]:
     if not isinstance(policy, Ordered):
         return {}
     offered = {}
-    for name, info in knobs_of(policy).items():
-        if info.holder or info.kind not in ("float", "int", "floats") or name == "interval":
+    for knob_name, info in knobs_of(policy).items():
+        if info.holder or info.kind not in ("float", "int", "floats") or knob_name == "interval":
             continue
-        if info.kind == "floats" and not getattr(policy, name):
+        if info.kind == "floats" and not getattr(policy, knob_name):
             continue
-        offered[name] = info
+        offered[knob_name] = info
     return offered
 
 

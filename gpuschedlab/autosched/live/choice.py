@@ -68,23 +68,23 @@ class Choice(NamedTuple):
         knobs_before = values_of(self.before)
         knobs_after = values_of(self.policy)
         return [
-            self._change(name, knobs_before.get(name), value)
-            for name, value in knobs_after.items()
-            if knobs_before.get(name) != value
+            self._change(knob_name, knobs_before.get(knob_name), value)
+            for knob_name, value in knobs_after.items()
+            if knobs_before.get(knob_name) != value
         ]
 
-    def _change(self, name: str, before, after) -> str:
-        label = name
+    def _change(self, knob_name: str, value_before, value_after) -> str:
+        label = knob_name
         unit = ""
         for info in knobs_of(self.policy).values():
-            knob_place = name.removeprefix(f"{info.name}_")
-            if name == info.name:
+            knob_place = knob_name.removeprefix(f"{info.name}_")
+            if knob_name == info.name:
                 label = info.words
                 unit = info.knob.unit
-            elif knob_place != name:  # a place in a knob of many numbers
+            elif knob_place != knob_name:  # a place in a knob of many numbers
                 label = info.words_at(int(knob_place) - 1)
                 unit = info.knob.unit
-        return f"{label} {spoken(before)} to {spoken(after)} {unit}".strip()
+        return f"{label} {spoken(value_before)} to {spoken(value_after)} {unit}".strip()
 
     @property
     def sentence(self) -> str:

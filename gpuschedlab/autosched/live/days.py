@@ -109,19 +109,19 @@ class LiveDays(Knobbed):
             kind = NIGHTS[self.preset][phase % 2]
             phase_jobs.append(self._phase(kind, phase * half, half, rng))
         jobs = pl.concat(phase_jobs).sort("submit", maintain_order=True)
-        names = pl.Series("job_id", [f"{NIGHT_RUNS[:5]}-{number}" for number in range(jobs.height)])
-        return jobs.insert_column(0, names)
+        job_ids = pl.Series("job_id", [f"{NIGHT_RUNS[:5]}-{job_number}" for job_number in range(jobs.height)])
+        return jobs.insert_column(0, job_ids)
 
-    def _phase(self, kind: Kind, start: float, length: float, rng) -> pl.DataFrame:
+    def _phase(self, kind: Kind, phase_start: float, length: float, rng) -> pl.DataFrame:
         """Frame of the jobs of one kind that come within a phase, until they bring its load."""
         wanted = self.load * kind.load * self.cluster.total_gpus * length
         mean = kind.median * np.exp(kind.sigma**2 / 2) * np.dot(kind.gpus, kind.shares)
-        most = 50 + 3 * int(wanted / mean)
-        gpus = rng.choice(kind.gpus, most, p=kind.shares)
-        duration = np.maximum(rng.lognormal(np.log(kind.median), kind.sigma, most), 1.0).round()
-        count = int(np.searchsorted(np.cumsum(gpus * duration), wanted)) + 1
-        submit = start + np.sort(length * rng.random(count))
-        return pl.DataFrame({"submit": submit, "gpus": gpus[:count], "duration": duration[:count]})
+        most_jobs = 50 + 3 * int(wanted / mean)
+        gpus = rng.choice(kind.gpus, most_jobs, p=kind.shares)
+        duration = np.maximum(rng.lognormal(np.log(kind.median), kind.sigma, most_jobs), 1.0).round()
+        job_count = int(np.searchsorted(np.cumsum(gpus * duration), wanted)) + 1
+        submit = phase_start + np.sort(length * rng.random(job_count))
+        return pl.DataFrame({"submit": submit, "gpus": gpus[:job_count], "duration": duration[:job_count]})
 
 
 def drifted(submit: np.ndarray, drift: float) -> np.ndarray:
@@ -133,7 +133,9 @@ def drifted(submit: np.ndarray, drift: float) -> np.ndarray:
     [0.0, 28800.0, 43200.0]
     """
     day = np.floor(submit / DAY)
-    part = submit / DAY - day
+    part_of_day = submit / DAY - day
     by_day = (1 + drift) / 2
-    moved = np.where(part < by_day, part / (1 + drift), 0.5 + (part - by_day) / max(1 - drift, 1e-9))
+    moved = np.where(
+        part_of_day < by_day, part_of_day / (1 + drift), 0.5 + (part_of_day - by_day) / max(1 - drift, 1e-9)
+    )
     return (day + moved) * DAY

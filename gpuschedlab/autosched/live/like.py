@@ -75,5 +75,8 @@ def play_like(race: Race, count: int) -> Iterator[LikeRaces | None]:
         yield LikeRaces(
             race.tuning.goal,
             tuple(seeds),
-            {name: np.array([gains_of_race[name] for gains_of_race in race_gains]) for name in race_gains[0]},
+            {
+                line_name: np.array([gains_of_race[line_name] for gains_of_race in race_gains])
+                for line_name in race_gains[0]
+            },
         )

@@ -85,8 +85,8 @@ class Line:
 
     def replayed(self, until: float, count: int | None = None):
         """Simulation at an instant (s; inf: the end) under the first `count` switches, by default under all."""
-        (_, first), *later = self.switches[:count]
-        simulation = self.scenario.simulation(first)
+        (_, first_policy), *later = self.switches[:count]
+        simulation = self.scenario.simulation(first_policy)
         for switch_time, policy in later:
             if switch_time > until:
                 break

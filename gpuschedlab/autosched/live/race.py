@@ -95,7 +95,7 @@ class Race:
         self._models: dict = {}
         self._constants: dict = {}
         self._came_of: dict = {}
-        self.lines = {name: Line(self._scenario, policy) for name, policy in self._beginnings().items()}
+        self.lines = {line_name: Line(self._scenario, policy) for line_name, policy in self._beginnings().items()}
         self._add_clock()
         self._controller: Controller | None = None
 
@@ -128,9 +128,9 @@ class Race:
         hour_end = hour_begin + HOUR
         while self.wheel is None and self.now == hour_begin and self._due():
             yield from self._decide()
-        for name, line in list(self.lines.items()):
+        for line_name, line in list(self.lines.items()):
             if line.now < hour_end:
-                if name == CLOCK and hour_begin % HALF == 0:
+                if line_name == CLOCK and hour_begin % HALF == 0:
                     line.switch(self.pair[round(hour_begin / HALF) % 2])
                 line.advance(hour_end)
                 yield
@@ -147,8 +147,8 @@ class Race:
         """Whether the tuner decides at this instant, and has not yet."""
         if self.choices and self.choices[-1].at == self.now:
             return False
-        last = self.choices[-1].at if self.choices else -np.inf
-        return self.now - last >= self.tuning.every * HOUR - 1e-6
+        last_choice_time = self.choices[-1].at if self.choices else -np.inf
+        return self.now - last_choice_time >= self.tuning.every * HOUR - 1e-6
 
     def _decide(self) -> Iterator[None]:
         controller = self._steering()
@@ -185,8 +185,8 @@ class Race:
             self.tuning = tuning
         if policy is not None:
             self.policy = policy
-            for name, beginning in self._beginnings().items():
-                self.lines[name].switch(beginning)
+            for line_name, beginning in self._beginnings().items():
+                self.lines[line_name].switch(beginning)
         self._controller = None
 
     def take(self, policy):
@@ -201,7 +201,7 @@ class Race:
         self._controller = None
 
     def _go_on_with(self, days: LiveDays):
-        if changed_fields := [name for name in FIXED if getattr(days, name) != getattr(self.days, name)]:
+        if changed_fields := [field for field in FIXED if getattr(days, field) != getattr(self.days, field)]:
             raise EstimatorError(
                 f"Race.change: found another {changed_fields[0]} at {self.now / HOUR:g} h; expected the same days but for preset, jobs, "
                 "load and drift. Begin another race."
@@ -333,9 +333,9 @@ class Race:
         goal = GOALS[self.tuning.goal]
         trace = self._scenario.trace
         figures = {}
-        for name, line in self.lines.items():
+        for line_name, line in self.lines.items():
             job_ends = line.ends() if now == np.inf else line.simulation.snapshot().jobs["end"]
-            figures[name] = figure(goal, trace, job_ends, now)
+            figures[line_name] = figure(goal, trace, job_ends, now)
         return figures
 
     def realised(self, choice: Choice) -> float:
@@ -368,16 +368,16 @@ class Race:
         goal = GOALS[self.tuning.goal]
         trace = self._scenario.trace
         figures = {}
-        for name, line in self.lines.items():
+        for line_name, line in self.lines.items():
             job_ends = line.simulation.snapshot().jobs["end"]
-            figures[name] = np.array([figure(goal, trace, job_ends, hour) for hour in hours])
+            figures[line_name] = np.array([figure(goal, trace, job_ends, hour) for hour in hours])
         return hours, figures
 
     def gains(self, now: float | None = None) -> dict[str, float]:
         """Return a dict by line of how many times better the goal's figure is on the tuned one; of all jobs with `now=inf`."""
         figures = self.figures(now)
         goal = GOALS[self.tuning.goal]
-        return {name: gained(goal, value, figures[TUNED]) for name, value in figures.items() if name != TUNED}
+        return {rival: gained(goal, value, figures[TUNED]) for rival, value in figures.items() if rival != TUNED}
 
     def hindsight(self) -> float:
         """How many times better than the policy as it comes the best of its `constants` is on all jobs, known afterwards.

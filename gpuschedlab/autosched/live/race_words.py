@@ -36,7 +36,7 @@ def standing(race: Race, now: float | None = None) -> list[str]:
         return []
     when = "By the end" if race.ended else f"After {race.now / HOUR:.0f} h"
     better = GOALS[race.tuning.goal].times.format(f"{gains.pop(DEFAULT):.2f}")
-    other_lines = ", ".join(f"{apart(gain)} {NAMES[name]}" for name, gain in gains.items())
+    other_lines = ", ".join(f"{apart(gain)} {NAMES[line_name]}" for line_name, gain in gains.items())
     return [f"{when}, {better} when tuned than under the default.", f"Tuned is {other_lines}."]
 
 
@@ -58,8 +58,8 @@ def possible(race: Race) -> str:
         constant = f"Known afterwards, none of {len(constants(race.policy))} constants gains more than {100 * SAME:.0f} % over the default"
     if CLOCK in race.lines:
         figures = race.figures(np.inf)
-        pair = gained(GOALS[race.tuning.goal], figures[DEFAULT], figures[CLOCK])
-        return f"{constant}; the pair by day and night that was best in the past is {apart(pair / gain)} that constant."
+        gain_of_pair = gained(GOALS[race.tuning.goal], figures[DEFAULT], figures[CLOCK])
+        return f"{constant}; the pair by day and night that was best in the past is {apart(gain_of_pair / gain)} that constant."
     if gain < 1 + SAME:
         return f"{constant} here: there is little to tune."
     return f"{constant}."

@@ -30,14 +30,14 @@ def constants(policy) -> list:
     (16, True, 'Fifo')
     """
     space = Space(policy)
-    start = space.encode(policy)
-    numbers = [i for i, axis in enumerate(space.axes) if not axis.levels][:1]
+    begin_point = space.encode(policy)
+    number_axes = [i for i, axis in enumerate(space.axes) if not axis.levels][:1]
     choices = [i for i, axis in enumerate(space.axes) if axis.levels][:1]
     policies = [policy]
     for level in np.linspace(0, 1, space.axes[choices[0]].levels) if choices else [None]:
         for value in np.linspace(0, 1, STEPS):
-            point = start.copy()
-            point[numbers] = value
+            point = begin_point.copy()
+            point[number_axes] = value
             point[choices] = level
             policies.append(space.project(point)[0])
     return [*dict.fromkeys(policies), EASY]
@@ -101,19 +101,19 @@ class Past:
         ranked = self.ranked(policies)
         ends = []
         for policy in ranked[:BEGINNINGS]:
-            pair = (policy, policy)
-            while (better := self._improved(pair, policies)) != pair:
-                pair = better
-            ends.append(pair)
+            policy_pair = (policy, policy)
+            while (better := self._improved(policy_pair, policies)) != policy_pair:
+                policy_pair = better
+            ends.append(policy_pair)
         return max(ends, key=self._worth)
 
-    def _worth(self, pair: tuple) -> float:
-        first, *_ = self._known.values()
-        return gained(self.goal, first, self.figure(*pair))
+    def _worth(self, policy_pair: tuple) -> float:
+        first_figure, *_ = self._known.values()
+        return gained(self.goal, first_figure, self.figure(*policy_pair))
 
-    def _improved(self, pair: tuple, policies) -> tuple:
+    def _improved(self, policy_pair: tuple, policies) -> tuple:
         """The pair with another night, then with another day, where that is better."""
-        nights = [pair, *((pair[0], policy) for policy in policies)]
-        pair = max(nights, key=self._worth)
-        days = [pair, *((policy, pair[1]) for policy in policies)]
+        nights = [policy_pair, *((policy_pair[0], policy) for policy in policies)]
+        policy_pair = max(nights, key=self._worth)
+        days = [policy_pair, *((policy, policy_pair[1]) for policy in policies)]
         return max(days, key=self._worth)

@@ -119,8 +119,8 @@ def estimate(frame: pl.DataFrame, question: Question) -> Estimate:
         raise EstimatorError(
             f"{WHO} {knob} {knob_values[0]:g} in all {frame.height} rows; expected two values or more. Toss a coin in some intervals."
         )
-    columns = [pl.col(name).cast(pl.Float64) for name in (outcome, *adjust)]
-    question_columns = frame.select(columns).to_numpy()
+    asked_columns = [pl.col(column_name).cast(pl.Float64) for column_name in (outcome, *adjust)]
+    question_columns = frame.select(asked_columns).to_numpy()
     answer = adjusted(question_columns[:, 1:], settings, question_columns[:, 0], knob_values)
     overlap, thin = _overlap(frame, knob, knob_values, answer.shown)
     if frame[outcome].n_unique() < 2:
@@ -165,10 +165,14 @@ def _held_fixed(frame: pl.DataFrame, question: Question) -> tuple[str, ...]:
     elif isinstance(adjust, str):
         adjust = (adjust,)
     adjust = tuple(dict.fromkeys(adjust))
-    wrong = [name for name in (*adjust, outcome, "load") if name not in frame.columns or name == knob]
-    if wrong:
+    wrong_columns = [
+        column_name
+        for column_name in (*adjust, outcome, "load")
+        if column_name not in frame.columns or column_name == knob
+    ]
+    if wrong_columns:
         expected = f"expected some of {', '.join(frame.columns)}, and not the knob"
-        raise EstimatorError(f"{WHO} column {wrong[0]!r}; {expected}.")
+        raise EstimatorError(f"{WHO} column {wrong_columns[0]!r}; {expected}.")
     if outcome in adjust:
         raise EstimatorError(
             f"{WHO} the outcome {outcome!r} among the columns that are held fixed; expected what was seen before."
@@ -182,23 +186,27 @@ def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.Dat
     A knob of many values is in thirds in the frame; remarks say so.
     """
     asked_columns = ", ".join((knob, *adjust, outcome))
-    names = list(dict.fromkeys((knob, *adjust, outcome, "load")))
-    for name in names:
-        kind = frame[name].dtype
+    column_names = list(dict.fromkeys((knob, *adjust, outcome, "load")))
+    for column_name in column_names:
+        kind = frame[column_name].dtype
         if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
-            problem = f"{WHO} column {name!r} of {kind}"
-            raise EstimatorError(f"{problem}; expected numbers. Write a number for each value, and null for none.")
+            column_problem = f"{WHO} column {column_name!r} of {kind}"
+            raise EstimatorError(
+                f"{column_problem}; expected numbers. Write a number for each value, and null for none."
+            )
     remarks = [
-        f"{name} came after {knob} was set: what passes through it is not counted" for name in adjust if name in LATER
+        f"{column_name} came after {knob} was set: what passes through it is not counted"
+        for column_name in adjust
+        if column_name in LATER
     ]
-    question_columns = pl.col(names).cast(pl.Float64)
+    question_columns = pl.col(column_names).cast(pl.Float64)
     is_number = question_columns.is_finite().fill_null(False)
     complete = frame.filter(pl.all_horizontal(is_number))
     if not complete.height:
         raise EstimatorError(f"Log: found no row with all of {asked_columns}; expected some. Name others.")
-    missing = frame.height - complete.height
-    if missing:
-        remarks.append(f"{missing} of {frame.height} rows do not hold all of {asked_columns}")
+    missing_rows = frame.height - complete.height
+    if missing_rows:
+        remarks.append(f"{missing_rows} of {frame.height} rows do not hold all of {asked_columns}")
     settings = complete[knob].cast(pl.Float64).to_numpy()
     number_of_values = complete[knob].n_unique()
     if number_of_values > FEW:
@@ -221,19 +229,19 @@ def _overlap(frame: pl.DataFrame, knob: str, values, predicted: np.ndarray) -> t
     can_say = [True] * len(values)
     reasons = {}
     load = frame["load"].cast(pl.Float64).to_numpy()
-    for column, name, ties in ((predicted, "what is held fixed", 1e-9), (load, "the loads", 0.0)):
-        borders = np.quantile(column, (0.25, 0.5, 0.75))
-        quarter = np.searchsorted(borders, column - ties)
-        sizes = np.bincount(quarter, minlength=4)
+    for quartered_column, quartered_name, ties in ((predicted, "what is held fixed", 1e-9), (load, "the loads", 0.0)):
+        borders = np.quantile(quartered_column, (0.25, 0.5, 0.75))
+        quarter = np.searchsorted(borders, quartered_column - ties)
+        quarter_sizes = np.bincount(quarter, minlength=4)
         overlap_rows = []
         for v, value in enumerate(values):
-            rows_by_quarter = np.bincount(quarter[value_of_row == v], minlength=4)[sizes > 0]
+            rows_by_quarter = np.bincount(quarter[value_of_row == v], minlength=4)[quarter_sizes > 0]
             fewest_rows = int(rows_by_quarter.min())
-            least = (rows_by_quarter / sizes[sizes > 0]).min()
-            overlap_rows.append((value, int(rows_by_quarter.sum()), least, fewest_rows))
-            if fewest_rows < FEWEST or least < THIN:
+            least_share = (rows_by_quarter / quarter_sizes[quarter_sizes > 0]).min()
+            overlap_rows.append((value, int(rows_by_quarter.sum()), least_share, fewest_rows))
+            if fewest_rows < FEWEST or least_share < THIN:
                 can_say[v] = False
-                reasons[v] = f"{fewest_rows} rows have {value:g} in a quarter of {name}"
+                reasons[v] = f"{fewest_rows} rows have {value:g} in a quarter of {quartered_name}"
     overlap = pl.DataFrame(overlap_rows, schema=["value", "rows", "least", "least_rows"], orient="row")
     reason = reasons.get(0) or reasons.get(len(values) - 1, "")
     return overlap.with_columns(say=pl.Series(can_say)), reason

@@ -115,12 +115,12 @@ class Log:
         values = tuple(values or self.values)
         logged_values = self.frame[self.knob].to_list()
         holding = Holding(every, hold, then, until, jobs)
-        first, last = _span_of_forks(holding)
+        first_share, last_share = _span_of_forks(holding)
         delays = {}  # by interval, those of each value
         while True:
-            shares = np.linspace(first, last, instants)
-            numbers = (len(logged_values) * shares).astype(int)
-            intervals = set(numbers.tolist()) - delays.keys()
+            shares = np.linspace(first_share, last_share, instants)
+            fork_intervals = (len(logged_values) * shares).astype(int)
+            intervals = set(fork_intervals.tolist()) - delays.keys()
             beginning = scenario.simulation(rule.at(logged_values[0]))
             for i, _, simulation in played(beginning, rule, every, until, logged_values):
                 if i in intervals:
@@ -138,9 +138,9 @@ def _span_of_forks(holding: Holding) -> tuple[float, float]:
     counted = holding.which
     if counted == "system":
         counted = HOUR
-    after = holding.hold + counted
-    if 10 * after < holding.until:
-        return 0.0, 1 - after / holding.until
+    seconds_after = holding.hold + counted
+    if 10 * seconds_after < holding.until:
+        return 0.0, 1 - seconds_after / holding.until
     return 0.1, 0.75
 
 
@@ -148,12 +148,12 @@ def _over_instants(fork_delays: np.ndarray, instants: int) -> tuple[np.ndarray, 
     """Return a tuple of arrays: effect (3,), and mean, low and high (3, k) of each value, from forks (n, k) at instants."""
     fork_delays = fork_delays[np.isfinite(fork_delays).all(axis=1)]
     if len(fork_delays) < 2:
-        problem = f"Log.oracle: found {len(fork_delays)} of {instants} instants with jobs that count"
-        raise EstimatorError(f"{problem}; expected 2 or more. Ask for more instants, or count jobs for longer.")
+        fork_problem = f"Log.oracle: found {len(fork_delays)} of {instants} instants with jobs that count"
+        raise EstimatorError(f"{fork_problem}; expected 2 or more. Ask for more instants, or count jobs for longer.")
     common = fork_delays.mean(axis=1, keepdims=True)
     effect = fork_delays[:, -1] - fork_delays[:, 0]
-    columns = np.column_stack([fork_delays - common + common.mean(), effect])
-    means = columns.mean(axis=0) + np.outer((0, -1, 1), half_width(columns))
+    value_delays = np.column_stack([fork_delays - common + common.mean(), effect])
+    means = value_delays.mean(axis=0) + np.outer((0, -1, 1), half_width(value_delays))
     return means[:, -1], means[:, :-1]
 
 
@@ -179,14 +179,16 @@ def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.i
     until = float(scenario.trace["submit"].max())
     simulation = scenario.simulation(rule.at(rule.values[0]))
     interval_rows = []
-    last = None
+    interval_before = None
     for i, value, running in played(simulation, rule, every, until):
-        after = running.snapshot()
-        interval_rows.append({"time": i * every, "seen": i * every, rule.knob: value, **context_of(after, every)})
-        if last is not None:
-            interval_rows[-2] |= _interval(last, after)
-        last = after
-    interval_rows[-1] |= _interval(last, simulation.snapshot())
+        interval_begin = running.snapshot()
+        interval_rows.append(
+            {"time": i * every, "seen": i * every, rule.knob: value, **context_of(interval_begin, every)}
+        )
+        if interval_before is not None:
+            interval_rows[-2] |= _interval(interval_before, interval_begin)
+        interval_before = interval_begin
+    interval_rows[-1] |= _interval(interval_before, simulation.snapshot())
     simulation.advance(math.inf)
     jobs = simulation.snapshot().jobs
     for interval_row in interval_rows:
@@ -196,21 +198,21 @@ def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.i
     return Log(frame, rule.knob, closed, (scenario, rule, every, until))
 
 
-def _interval(before, after) -> dict[str, float]:
+def _interval(snapshot_before, snapshot_after) -> dict[str, float]:
     """Return a dict of the speed and work of an interval, between two snapshots."""
     gained = {}
-    for name in ("progress", "executed", "overhead"):
-        seconds = after.jobs[name] - before.jobs[name]
-        gained[name] = (after.jobs["gpus"] * seconds).sum()
+    for job_column in ("progress", "executed", "overhead"):
+        seconds = snapshot_after.jobs[job_column] - snapshot_before.jobs[job_column]
+        gained[job_column] = (snapshot_after.jobs["gpus"] * seconds).sum()
     done = gained["progress"]
     executed = gained["executed"]
     overhead = gained["overhead"]
     return {"speed": done / max(executed - overhead, 1e-9), "done": done / HOUR}
 
 
-def _own_jobs(jobs, start: float, interval_seconds: float, read: float) -> dict[str, float]:
+def _own_jobs(jobs, interval_start: float, interval_seconds: float, read: float) -> dict[str, float]:
     """Return a dict of the outcomes of the jobs submitted in an interval, as known when they are read; None if no job has one."""
-    submitted = (jobs["submit"] >= start) & (jobs["submit"] < start + interval_seconds)
+    submitted = (jobs["submit"] >= interval_start) & (jobs["submit"] < interval_start + interval_seconds)
     ended = submitted & (jobs["end"] <= read)
     outcomes = {"jobs": int(submitted.sum()), "open_jobs": int((submitted & ~ended).sum())}
     outcomes |= dict.fromkeys(("objective", "queueing", "restricted"))
@@ -248,15 +250,15 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
     if not frame.height:
         raise EstimatorError(f"{path}: found no rows; expected an interval a row.")
     expected = (*NEEDED, knob)
-    missing = [name for name in expected if name not in frame.columns]
-    if missing:
-        problem = f"{path}: found no column {', '.join(missing)}"
-        raise EstimatorError(f"{problem}; expected {', '.join(expected)}. Rename yours.")
-    numbers = frame.select("time", "seen", "open_jobs")
-    wrong = [c for c in numbers if not c.dtype.is_numeric() or c.has_nulls()]
-    if wrong:
-        problem = f"{path}: found {wrong[0].name} of {wrong[0].dtype}, {wrong[0].null_count()} of them missing"
-        raise EstimatorError(f"{problem}; expected a number in each row. Write seconds, and count open jobs.")
+    missing_columns = [column_name for column_name in expected if column_name not in frame.columns]
+    if missing_columns:
+        log_problem = f"{path}: found no column {', '.join(missing_columns)}"
+        raise EstimatorError(f"{log_problem}; expected {', '.join(expected)}. Rename yours.")
+    number_columns = frame.select("time", "seen", "open_jobs")
+    wrong_columns = [c for c in number_columns if not c.dtype.is_numeric() or c.has_nulls()]
+    if wrong_columns:
+        log_problem = f"{path}: found {wrong_columns[0].name} of {wrong_columns[0].dtype}, {wrong_columns[0].null_count()} of them missing"
+        raise EstimatorError(f"{log_problem}; expected a number in each row. Write seconds, and count open jobs.")
     marked = pl.lit(False)
     if "censored" in frame.columns:
         censored_text = pl.col("censored").cast(pl.String).str.to_lowercase()
@@ -267,14 +269,14 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
         step = abs(float(frame["time"][1] - frame["time"][0]))
     else:
         step = abs(float(closed - frame["time"][0]))
-    for problem, rule in _refused(marked, step, closed).items():
+    for log_problem, rule in _refused(marked, step, closed).items():
         bad_rows = frame.with_row_index("row", 1).filter(rule)
         if bad_rows.height:
-            more = ""
+            more_rows = ""
             if bad_rows.height > 1:
-                more = f"; and {bad_rows.height - 1} more rows"
+                more_rows = f"; and {bad_rows.height - 1} more rows"
             raise EstimatorError(
-                f"{path}, row {bad_rows['row'][0]} (time {bad_rows['time'][0]:g}): found {problem}{more}."
+                f"{path}, row {bad_rows['row'][0]} (time {bad_rows['time'][0]:g}): found {log_problem}{more_rows}."
             )
     return Log(frame.filter(~marked), knob, closed)
 
@@ -287,8 +289,8 @@ def _frame_of(path) -> pl.DataFrame:
             return pl.read_parquet(raw)
         return pl.read_csv(raw, infer_schema_length=None)
     except UNREADABLE as error:
-        problem = f"{path}: found {reason(error)}"
-        raise EstimatorError(f"{problem}; expected a log as CSV or parquet. Name another.") from error
+        file_problem = f"{path}: found {reason(error)}"
+        raise EstimatorError(f"{file_problem}; expected a log as CSV or parquet. Name another.") from error
 
 
 def _refused(marked: pl.Expr, step: float, closed: float) -> dict[str, pl.Expr]:

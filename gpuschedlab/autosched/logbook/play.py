@@ -124,13 +124,13 @@ class Holding(NamedTuple):
 
 def fork(simulation, rule: Rule, value: float, holding: Holding) -> float:
     """Logarithm of `FLOOR` + mean delay (s, beyond the work left) of the `counted` jobs, if a value is held; nan if none is counted."""
-    start = simulation.snapshot()
-    counted_jobs = counted(start.jobs, start.now, holding.which)
+    forked = simulation.snapshot()
+    counted_jobs = counted(forked.jobs, forked.now, holding.which)
     if not len(counted_jobs):
         return math.nan
-    work_left = (start.jobs["work"] - start.jobs["progress"])[counted_jobs]
+    work_left = (forked.jobs["work"] - forked.jobs["progress"])[counted_jobs]
     twin = simulation.under(rule.at(value))
-    hold_end = start.now + holding.hold
+    hold_end = forked.now + holding.hold
     twin.advance(min(hold_end, holding.until))
     if hold_end < holding.until and holding.then is None:
         for _ in played(twin, rule, holding.every, holding.until):
@@ -145,5 +145,5 @@ def fork(simulation, rule: Rule, value: float, holding: Holding) -> float:
             instant = np.inf
         twin.advance(instant)
         jobs = twin.snapshot().jobs
-    delay = jobs["end"][counted_jobs] - np.maximum(jobs["submit"][counted_jobs], start.now) - work_left
+    delay = jobs["end"][counted_jobs] - np.maximum(jobs["submit"][counted_jobs], forked.now) - work_left
     return float(np.log(FLOOR + delay.mean()))

@@ -26,8 +26,8 @@ class Canaries(NamedTuple):
     def sentence(self) -> str:
         """Sentence on the jobs to submit, their cost and the precision that they would give."""
         models = self.jobs["model"].n_unique()
-        sizes = self.jobs["nodes"].unique().sort()
-        nodes = ", ".join(map(str, sizes))
+        node_counts = self.jobs["nodes"].unique().sort()
+        nodes = ", ".join(map(str, node_counts))
         return (
             f"Submit {self.jobs.height} canaries of known work, {models} models on {nodes} nodes, one at a time: some "
             f"{self.gpu_hours:.0f} GPU-hours; they would show the placement to a factor of {self.factor:.2f}."
@@ -38,9 +38,9 @@ def ask(scenario: Scenario, *, begin=0.0, every=3600.0, seconds=600.0, gpus: int
     """Plan `Canaries`: each model of the speeds on 1, 2 and 4 nodes, one after the other."""
     if scenario.speeds is None:
         raise EstimatorError("Twin.ask: found no speeds; expected speeds by placement, such as speeds=default_speeds.")
-    models = [name for name, relative in zip(scenario.speeds.models, scenario.speeds.relative) if relative]
-    sizes = [nodes for nodes in (1, 2, 4) if nodes <= scenario.cluster.total_nodes]
-    canary_sizes = list(itertools.product(models, sizes))
+    models = [model_name for model_name, relative in zip(scenario.speeds.models, scenario.speeds.relative) if relative]
+    node_counts = [nodes for nodes in (1, 2, 4) if nodes <= scenario.cluster.total_nodes]
+    canary_sizes = list(itertools.product(models, node_counts))
     jobs = pl.DataFrame(canary_sizes, schema={"model": pl.String, "nodes": pl.Int64}, orient="row")
     jobs = jobs.with_columns(
         job_id=pl.format("canary-{}-{}", "model", "nodes"),

@@ -50,9 +50,9 @@ def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: f
     the deviation of the logarithm of their delay; the predictions are not used then, since nobody knows the work of these jobs.
     """
     restarted = restarts(log, pace)
-    count = int((restarted.done & restarted.failed).sum())
-    if count < FEWEST:
-        return Checkpoint(pace.period, 0.0, np.inf, count, False, 0)
+    failure_count = int((restarted.done & restarted.failed).sum())
+    if failure_count < FEWEST:
+        return Checkpoint(pace.period, 0.0, np.inf, failure_count, False, 0)
     after_failure = np.flatnonzero(restarted.failed)
     calm = np.flatnonzero(~restarted.failed)
     calm_step = 1 + len(calm) // CALM
@@ -76,7 +76,7 @@ def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: f
     if not sigma:
         early = int((best.done & best.failed & (best.spent <= 0)).sum())
     is_seen = low > 0 or np.isfinite(high)
-    return Checkpoint(value, low, high, count, bool(is_seen), early)
+    return Checkpoint(value, low, high, failure_count, bool(is_seen), early)
 
 
 def _likely(log: pl.DataFrame, pace: Pace, used: np.ndarray, sigma: float) -> list[float]:
@@ -84,8 +84,8 @@ def _likely(log: pl.DataFrame, pace: Pace, used: np.ndarray, sigma: float) -> li
     restarted = restarts(log, pace).take(used)
     median = pace.delay[restarted.row] * np.exp(-(sigma**2) / 2)
     chances = []
-    for part, shape in itertools.product(SCALES, SHAPES):
-        hazard = Hazard(restarted.spent, restarted.before * part, restarted.done, shape)
+    for scale, shape in itertools.product(SCALES, SHAPES):
+        hazard = Hazard(restarted.spent, restarted.before * scale, restarted.done, shape)
         chances.append(log_likelihood(hazard, median, sigma))
     return chances
 

@@ -51,7 +51,7 @@ def of_restarts(delay: Delay | None) -> list[Misfit]:
     if delay is None or not delay.scatters:
         return []
     sentence = f"restarts scatter: deviation of the logarithm of their delay {delay.sigma:.2f}"
-    ends = np.array([delay.at(size)[1:] for size in delay.sizes])
+    ends = np.array([delay.at(job_size)[1:] for job_size in delay.sizes])
     half = np.exp(delay.sigma / 2)
     low = float(ends[:, 0].min() / half)
     high = float(ends[:, 1].max() * half)
@@ -65,11 +65,11 @@ def of_failures(nodes: NodeFailures, unit: float) -> list[Misfit]:
 
     If that may be chance it has no words, but the interval holds the rate of the node and that of the others all the same.
     """
-    count = float(nodes.count.sum())
-    if count < FEWEST or len(nodes.names) < 2:
+    failure_count = float(nodes.count.sum())
+    if failure_count < FEWEST or len(nodes.names) < 2:
         return []
     share = nodes.busy / nodes.busy.sum()
-    chance = binom.sf(nodes.count - 1, count, share) * len(nodes.names)
+    chance = binom.sf(nodes.count - 1, failure_count, share) * len(nodes.names)
     worst = int(np.argmin(chance))
     if chance[worst] > DOUBTFUL:
         return []
@@ -78,7 +78,7 @@ def of_failures(nodes: NodeFailures, unit: float) -> list[Misfit]:
     if chance[worst] <= FAILURES:
         sentence = (
             f"node {nodes.names[worst]} fails {_times(rates[0], rates[1])} as the others do: "
-            f"{nodes.count[worst]:.0f} of {count:.0f} failures"
+            f"{nodes.count[worst]:.0f} of {failure_count:.0f} failures"
         )
     return [Misfit("node", "failure", sentence, float(min(lows)) * unit, float(max(highs)) * unit)]
 
@@ -92,10 +92,10 @@ def _times(rate: float, other_rate: float) -> str:
 
 def of_nodes(rest: NodeEffects, level: float) -> list[Misfit]:
     """Return a list of one `Misfit` if jobs still hold their GPUs for longer on some nodes than on others; else empty."""
-    names, chance = slowest_of(rest, [])
+    slow_names, chance = slowest_of(rest, [])
     if chance > level:
         return []
-    sentence = f"work that depends on the node is left over: jobs take longer on {', '.join(names)}"
+    sentence = f"work that depends on the node is left over: jobs take longer on {', '.join(slow_names)}"
     return [Misfit("node", "slow_nodes", sentence)]
 
 
@@ -118,23 +118,23 @@ def of_predictions(jobs: pl.DataFrame) -> list[Misfit]:
     if jobs.is_empty():
         return []
     beginnings = {"user": "users predict with different honesty", "model": "predictions differ by model"}
-    for name, beginning in beginnings.items():
-        groups = jobs.drop_nulls(name).filter(pl.len().over(name) >= FEWEST)
+    for group_column, beginning in beginnings.items():
+        groups = jobs.drop_nulls(group_column).filter(pl.len().over(group_column) >= FEWEST)
         ratio = pl.col("ratio")
-        middle = ratio.median().over(name)
+        middle = ratio.median().over(group_column)
         away = groups.select((ratio - middle).abs()).to_series()
-        codes = groups[name].to_numpy()
+        codes = groups[group_column].to_numpy()
         by_mean = _part(groups["ratio"].to_numpy(), codes)
         by_spread = _part(away.to_numpy(), codes)
         if max(by_mean, by_spread) > PART:
             median = ratio.median().exp()
-            error_by_group = groups.group_by(name, maintain_order=True).agg(median=median, error=_error())
+            error_by_group = groups.group_by(group_column, maintain_order=True).agg(median=median, error=_error())
             low = error_by_group["median"].quantile(0.1)
             high = error_by_group["median"].quantile(0.9)
             sentence = f"{beginning}: what 8 of 10 ask for is {low:.2g} to {high:.2g} times the work in the median"
-            least = float(error_by_group["error"].min())
-            most = float(error_by_group["error"].max())
-            return [Misfit(name, "prediction", sentence, least, most)]
+            least_error = float(error_by_group["error"].min())
+            most_error = float(error_by_group["error"].max())
+            return [Misfit(group_column, "prediction", sentence, least_error, most_error)]
     return []
 
 
@@ -146,11 +146,11 @@ def _error() -> pl.Expr:
 
 def _part(prediction_ranks: np.ndarray, groups: np.ndarray) -> float:
     """Part of the variance of ranks (n,) that groups explain beyond chance; 0 if it may be chance."""
-    names, codes = np.unique(groups, return_inverse=True)
-    if len(names) < 2:
+    group_names, codes = np.unique(groups, return_inverse=True)
+    if len(group_names) < 2:
         return 0.0
-    ranks_by_group = [prediction_ranks[codes == code] for code in range(len(names))]
+    ranks_by_group = [prediction_ranks[codes == code] for code in range(len(group_names))]
     test = kruskal(*ranks_by_group)
     if test.pvalue > LEVEL:
         return 0.0
-    return float((test.statistic - len(names) + 1) / (len(prediction_ranks) - len(names)))
+    return float((test.statistic - len(group_names) + 1) / (len(prediction_ranks) - len(group_names)))

@@ -60,8 +60,8 @@ def _unsure_seconds(starts: np.ndarray, log: pl.DataFrame, costs: Costs) -> np.n
     if costs.delay is None:
         return unsure
     gpus = log.filter(attempt=0)["gpus"].to_numpy()
-    sizes, which = np.unique(gpus, return_inverse=True)
-    ends = np.array([costs.delay.at(size) for size in sizes])
+    job_sizes, size_of_job = np.unique(gpus, return_inverse=True)
+    ends = np.array([costs.delay.at(job_size) for job_size in job_sizes])
     width = ends[:, 2] - ends[:, 1]
     half = width / 2 + costs.delay.sigma * ends[:, 0]
-    return unsure + (starts - 1) * half[which]
+    return unsure + (starts - 1) * half[size_of_job]

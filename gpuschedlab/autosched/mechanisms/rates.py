@@ -41,15 +41,15 @@ def failures(log: pl.DataFrame, node_gpus: float) -> tuple[float, float, float, 
     until = log["submit"].max()
     inside = log.filter(pl.col("start") < until)
     failed = inside.filter(pl.col("why") == "node", pl.col("end") < until)
-    count = failed["end"].n_unique()
+    failure_count = failed["end"].n_unique()
     if "at" in log.columns and not log["at"].null_count():
         busy = float(failures_by_node(log).busy.sum())
     else:
         seconds = inside["end"].clip(upper_bound=until) - inside["start"]
         busy = float((seconds * inside["gpus"]).sum()) / node_gpus
-    low, high = poisson_ends(count)
+    low, high = poisson_ends(failure_count)
     seconds = max(busy, 1e-9)
-    return count / seconds, float(low) / seconds, float(high) / seconds, count, busy
+    return failure_count / seconds, float(low) / seconds, float(high) / seconds, failure_count, busy
 
 
 def failures_by_node(log: pl.DataFrame) -> NodeFailures:
@@ -60,8 +60,8 @@ def failures_by_node(log: pl.DataFrame) -> NodeFailures:
     latest_end = pl.col("end").cum_max()
     end_before = latest_end.shift(1).over("at").fill_null(0.0)
     attempt_end = pl.col("end").clip(upper_bound=until)
-    begin = pl.max_horizontal("start", end_before)
-    node_stretches = node_stretches.with_columns(seconds=(attempt_end - begin).clip(lower_bound=0.0))
+    stretch_begin = pl.max_horizontal("start", end_before)
+    node_stretches = node_stretches.with_columns(seconds=(attempt_end - stretch_begin).clip(lower_bound=0.0))
     busy = node_stretches.group_by("at", maintain_order=True).agg(busy=pl.col("seconds").sum())
     down = failed_nodes(log).filter(pl.col("begin") < until)
     down = down.group_by("at", maintain_order=True).agg(count=pl.len().cast(pl.Float64))

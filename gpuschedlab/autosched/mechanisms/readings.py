@@ -48,17 +48,17 @@ class Mechanism(NamedTuple):
     @property
     def words(self) -> str:
         """Text of the value and its interval, or that it was not seen, and why."""
-        name = self.name.replace("_", " ")
+        mechanism_name = self.name.replace("_", " ")
         note = ""
         if self.note:
             note = f" ({self.note})"
         if not self.seen:
-            return f"{name} not seen{note}"
+            return f"{mechanism_name} not seen{note}"
         unit = ""
         if self.unit:
             unit = f" {self.unit}"
         ends = f"{_number(self.low)} to {_number(self.high)}"
-        return f"{name} {_number(self.value)}{unit} ({ends}){note}"
+        return f"{mechanism_name} {_number(self.value)}{unit} ({ends}){note}"
 
     @property
     def refutes(self) -> bool:
@@ -81,27 +81,27 @@ def restart_of(log: pl.DataFrame, costs: Costs, scenario: Scenario) -> Mechanism
         restart_count = log.filter(pl.col("attempt") > 0).height
         unseen = believed, 0.0, np.inf, "s", restart_count, 0.0
         return Mechanism("restart", *unseen, False, "too few restarted jobs completed", believed)
-    count = int(delay.counts.sum())
-    size = np.repeat(delay.sizes, delay.counts)[count // 2]
+    restarts_seen = int(delay.counts.sum())
+    median_size = np.repeat(delay.sizes, delay.counts)[restarts_seen // 2]
     notes = []
-    if count < MANY:
-        notes.append(f"rough: {count} restarts")
+    if restarts_seen < MANY:
+        notes.append(f"rough: {restarts_seen} restarts")
     if delay.sigma and not delay.scatters:
         notes.append(f"seems to vary: deviation of the logarithm {delay.sigma:.2f}")
     if delay.by_size > 0.5:
         ends = (f"{delay.at(gpus)[0]:.0f} s on {gpus:g}" for gpus in delay.sizes[[0, -1]])
         notes.append(f"by size: {', '.join(ends)} GPUs")
-    sizes = log.filter(attempt=0)["gpus"]
-    overlap = float(sizes.is_in(delay.sizes).mean())
-    value, low, high = delay.at(size)
-    start = costs.start
-    if start.seen:
-        value = max(value - start.value, 0.0)
-        low = max(low - start.high, 0.0)
-        high = max(high - start.low, 0.0)
+    job_sizes = log.filter(attempt=0)["gpus"]
+    overlap = float(job_sizes.is_in(delay.sizes).mean())
+    value, low, high = delay.at(median_size)
+    start_cost = costs.start
+    if start_cost.seen:
+        value = max(value - start_cost.value, 0.0)
+        low = max(low - start_cost.high, 0.0)
+        high = max(high - start_cost.low, 0.0)
     if low < INSTANT:
         low = 0.0
-    return Mechanism("restart", value, low, high, "s", count, overlap, True, "; ".join(notes), believed)
+    return Mechanism("restart", value, low, high, "s", restarts_seen, overlap, True, "; ".join(notes), believed)
 
 
 def placement_of(
@@ -134,28 +134,30 @@ def placement_of(
 
 def failure_of(log: pl.DataFrame, cluster) -> Mechanism:
     """Return the `Mechanism` "failure": failures of a busy node a day."""
-    *rates, count, busy = failures(log, float(cluster.node_gpus.mean()))
+    *rates, failure_count, busy = failures(log, float(cluster.node_gpus.mean()))
     submit = log["submit"]
     window = max(float(submit.max() - submit.min()), 1.0) * cluster.total_nodes
-    is_seen = count >= FEWEST
+    is_seen = failure_count >= FEWEST
     note = ""
     if not is_seen:
-        note = f"{count} failures"
+        note = f"{failure_count} failures"
     failure_rates = (rate * DAY for rate in rates)
-    return Mechanism("failure", *failure_rates, "a day of a busy node", count, min(1.0, busy / window), is_seen, note)
+    return Mechanism(
+        "failure", *failure_rates, "a day of a busy node", failure_count, min(1.0, busy / window), is_seen, note
+    )
 
 
 def repair_of(log: pl.DataFrame) -> Mechanism:
     """Return the `Mechanism` "repair": seconds until a node that failed is back."""
-    value, *ends, count = repairs(log)
-    is_seen = count >= FEWEST
+    value, *ends, repair_count = repairs(log)
+    is_seen = repair_count >= FEWEST
     note = ""
     if not is_seen:
         value = MTTR
-        note = f"{count} waiting jobs took a node that had failed"
+        note = f"{repair_count} waiting jobs took a node that had failed"
     if not log["at"].count():
         note = "no lists of nodes"
-    return Mechanism("repair", value, *ends, "s", count, 1.0, is_seen, note)
+    return Mechanism("repair", value, *ends, "s", repair_count, 1.0, is_seen, note)
 
 
 def first_start_mechanism(start: FirstStart, scenario: Scenario) -> Mechanism:

@@ -64,9 +64,9 @@ class Delay(NamedTuple):
         low = low / WIDER
         high = high * WIDER
         if self.varied is not None:
-            mean, least, most = self.varied.at(gpus)
-            low = min(low, least)
-            high = max(high, most)
+            mean, least_varied, most_varied = self.varied.at(gpus)
+            low = min(low, least_varied)
+            high = max(high, most_varied)
             if self.scatters:
                 value = mean
         return float(value), float(low), float(high)
@@ -78,7 +78,7 @@ class Delay(NamedTuple):
 
     def of(self, gpus: np.ndarray) -> np.ndarray:
         """Return an array of the delays (s) of jobs by GPUs, those of other sizes as of the next ones that were seen."""
-        seconds = [self.at(size)[0] for size in self.sizes]
+        seconds = [self.at(job_size)[0] for job_size in self.sizes]
         return np.interp(gpus, self.sizes, seconds)
 
 
@@ -93,27 +93,27 @@ def delay_of(log: pl.DataFrame, pace: Pace | None = None) -> Delay | None:
     restarted = restarted._replace(done=restarted.done & (restarted.spent > 0))
     if (restarted.done & ~restarted.failed).sum() >= ENOUGH:
         restarted = restarted.take(~restarted.failed)
-    part = restarted.take(slice(None, None, 1 + len(restarted.spent) // MOST))
-    if part.done.sum() < FEWEST:
+    sampled_restarts = restarted.take(slice(None, None, 1 + len(restarted.spent) // MOST))
+    if sampled_restarts.done.sum() < FEWEST:
         return None
-    sizes, size_counts = np.unique(restarted.gpus[restarted.done], return_counts=True)
+    job_sizes, size_counts = np.unique(restarted.gpus[restarted.done], return_counts=True)
     cells = []
     cells_of_varied = []
     for scale, shape in itertools.product(SCALES, SHAPES):
-        hazard = Hazard(part.spent, part.before * scale, part.done, shape)
-        cells += _constant_cells(hazard, part.gpus)
-        cells_of_varied += _varied_cells(hazard, part.gpus)
+        hazard = Hazard(sampled_restarts.spent, sampled_restarts.before * scale, sampled_restarts.done, shape)
+        cells += _constant_cells(hazard, sampled_restarts.gpus)
+        cells_of_varied += _varied_cells(hazard, sampled_restarts.gpus)
     constant = np.array(cells).T
     varied = np.array(cells_of_varied).T
     top = max(constant[3].max(), varied[3].max())
     weight = np.exp(constant[3] - top)
     weight_of_varied = np.exp(varied[3] - top)
-    delay = Delay(constant[0], constant[1], weight / weight.sum(), sizes, size_counts)
+    delay = Delay(constant[0], constant[1], weight / weight.sum(), job_sizes, size_counts)
     sigma = np.average(varied[2], weights=weight_of_varied + NOTHING)
     share = weight.sum() / (weight.sum() + weight_of_varied.sum())
     if share > VARY[0] or sigma < VARY[1]:
         return delay
-    log_normal = Delay(varied[0], varied[1], weight_of_varied / weight_of_varied.sum(), sizes, size_counts)
+    log_normal = Delay(varied[0], varied[1], weight_of_varied / weight_of_varied.sum(), job_sizes, size_counts)
     return delay._replace(sigma=float(sigma), varied=log_normal, constant=float(share))
 
 
@@ -131,13 +131,13 @@ def _constant_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float
     cells = []
     for exponent in EXPONENTS:
         powers = gpus**exponent
-        most = (hazard.spent / powers)[hazard.done].min()
+        greatest_scale = (hazard.spent / powers)[hazard.done].min()
         prior_of_exponent = 0.5 / (len(EXPONENTS) - 1)
         if exponent == 0:
             prior_of_exponent = 0.5
-        prior = np.log(most * np.mean(powers) * prior_of_exponent)
+        prior = np.log(greatest_scale * np.mean(powers) * prior_of_exponent)
         for place_on_grid in PLACES:
-            scale = most * (1 - place_on_grid**2)
+            scale = greatest_scale * (1 - place_on_grid**2)
             width = np.log(2 * place_on_grid / len(PLACES))
             chance = prior + width + log_likelihood(hazard, scale * powers)
             cells.append((scale, exponent, 0.0, chance))
@@ -166,16 +166,16 @@ def _varied_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float, 
 
 def log_likelihood(attempts: Hazard, delay, sigma: float = 0.0, points: int = 9) -> float:
     """Of attempts (n,): hazard 0 until the delay, then that of k log(1 + (work / before)^shape), k at its best; others are censored."""
-    spent, before, done, shape = attempts
+    spent, work_before, done, shape = attempts
     spread = np.ones(1)
     if sigma:
         levels = (np.arange(points) + 0.5) / points
         spread = np.exp(sigma * norm.ppf(levels))
     work = np.maximum(spent[:, None] - delay[:, None] * spread, 0.0)
     mean = np.maximum(spent - delay * spread.mean(), 0.0)
-    passed = np.log1p((mean / before) ** shape).sum()  # 0: no attempt is longer than the delay
+    passed = np.log1p((mean / work_before) ** shape).sum()  # 0: no attempt is longer than the delay
     k = done.sum() / max(passed, NOTHING)
-    power = (work / before[:, None]) ** shape
+    power = (work / work_before[:, None]) ** shape
     alive = np.exp(-k * np.log1p(power))
     hazard = k * shape * power / np.maximum(work, 1e-9) / (1 + power)
     likelihood = np.where(done[:, None], hazard * alive, alive).mean(axis=1)

@@ -43,7 +43,7 @@ def slowdowns(log: pl.DataFrame, speeds: Speeds | None) -> np.ndarray:
     gpus = log["gpus"].to_numpy()
     placed_attempts = np.flatnonzero((model >= 0) & (gpus >= 1))
     placements = np.column_stack([nodes, gpus])[placed_attempts].astype(int)
-    cells, which, *_ = distinct_rows(placements)
+    cells, cell_of_attempt, *_ = distinct_rows(placements)
     if not len(placed_attempts):
         return logarithm
     zero = np.zeros(len(cells), int)
@@ -52,7 +52,7 @@ def slowdowns(log: pl.DataFrame, speeds: Speeds | None) -> np.ndarray:
     rates = speeds.rates(models, progress, zero, *cells.T)
     anywhere = np.array([ANY])
     base = speeds.rates(models, progress, zero[:1], anywhere, anywhere)
-    logarithm[placed_attempts] = np.log(rates / base)[model[placed_attempts], which]
+    logarithm[placed_attempts] = np.log(rates / base)[model[placed_attempts], cell_of_attempt]
     is_relative = speeds.relative[np.maximum(model, 0)]
     return np.where(np.isfinite(logarithm) & is_relative, logarithm, 0.0)
 

@@ -102,9 +102,9 @@ class Twin:
     @property
     def surprises(self) -> tuple[str, ...]:
         """Tuple of the names of mechanisms whose interval leaves out the believed value, and of misfits: "restart by restart"."""
-        names = [m.name for m in self.mechanisms.values() if m.refutes]
-        names += [f"{misfit.mechanism} by {misfit.by}" for misfit in self.misfits]
-        return tuple(names)
+        surprise_names = [m.name for m in self.mechanisms.values() if m.refutes]
+        surprise_names += [f"{misfit.mechanism} by {misfit.by}" for misfit in self.misfits]
+        return tuple(surprise_names)
 
     def __repr__(self):
         return f"Twin({self.sentence})"
@@ -130,9 +130,11 @@ class Twin:
         EstimatorError
             There is no such mechanism.
         """
-        wrong = [name for name in values if name not in self.mechanisms]
-        if wrong:
-            raise EstimatorError(f"Twin.at: found {wrong[0]!r}; expected some of {', '.join(self.mechanisms)}.")
+        unknown_mechanisms = [mechanism_name for mechanism_name in values if mechanism_name not in self.mechanisms]
+        if unknown_mechanisms:
+            raise EstimatorError(
+                f"Twin.at: found {unknown_mechanisms[0]!r}; expected some of {', '.join(self.mechanisms)}."
+            )
         scenario = scenario or self.base
         value = {m.name: m.value for m in self.mechanisms.values() if m.seen} | values
         changes = {"trace": self._settled(scenario.trace, value)}
@@ -165,10 +167,10 @@ class Twin:
             return jobs
         if self.delay is None:
             return jobs.with_columns(restart=pl.lit(float(value["restart"])))
-        start = 0.0
+        start_cost = 0.0
         if self.costs.start.seen:
-            start = self.costs.start.value
-        restart = np.maximum(self.delay.of(jobs["gpus"].to_numpy()) - start, 0.0)
+            start_cost = self.costs.start.value
+        restart = np.maximum(self.delay.of(jobs["gpus"].to_numpy()) - start_cost, 0.0)
         estimate = self.mechanisms["restart"].value
         if estimate > 1e-9:
             restart = restart * (value["restart"] / estimate)
@@ -198,22 +200,24 @@ class Twin:
             at the estimates over that of the best there; and a sentence.
         """
         cases = [("estimates", {})]
-        for name, (least, most) in OPEN.items():
-            mechanism = self.mechanisms[name]
+        for mechanism_name, (least_open, most_open) in OPEN.items():
+            mechanism = self.mechanisms[mechanism_name]
             low = mechanism.low
             high = mechanism.high
             if not mechanism.seen:
-                low = max(least, low)
-                high = min(most, high)
-            cases += [(name, {name: low}), (name, {name: high})]
+                low = max(least_open, low)
+                high = min(most_open, high)
+            cases += [(mechanism_name, {mechanism_name: low}), (mechanism_name, {mechanism_name: high})]
         choice_rows = []
         best = None
-        for name, value in cases:
+        for mechanism_name, value in cases:
             scenario = self.at(**value)
             metrics = {policy: scenario.run(policies[policy]).summary()[metric] for policy in policies}
             best_here = min(metrics, key=metrics.get)
             best = best or best_here
-            choice_rows.append((name, value.get(name), best_here, metrics[best] / metrics[best_here]))
+            choice_rows.append(
+                (mechanism_name, value.get(mechanism_name), best_here, metrics[best] / metrics[best_here])
+            )
         frame = pl.DataFrame(choice_rows, schema=["mechanism", "value", "best", "better"], orient="row")
         flips = [f"with {n} {v:.3g}, {b} is {r:.2f}x as good" for n, v, b, r in choice_rows if b != best]
         sentence = f"{best!r} is best at the estimates"
@@ -292,14 +296,14 @@ def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mecha
     lost = of_lost(costs.checkpoint)
     by_node = []
     misfits = [*scattered, *lost, *of_predictions(predictions.jobs)]
-    numbers = ()
+    slow_numbers = ()
     if log["at"].count():
         by_node = of_failures(failures_by_node(log), DAY)
         residual = jobs.at(placed)
         misfits += [misfit for misfit in by_node if misfit.words]
         misfits += of_nodes(effects_of(jobs, residual), level_of(jobs))
         held_nodes = log["at"].explode().drop_nulls()
-        numbers = numbers_of(costs.nodes.names, held_nodes.unique().to_list(), scenario.cluster)
+        slow_numbers = numbers_of(costs.nodes.names, held_nodes.unique().to_list(), scenario.cluster)
     of_prediction = [misfit for misfit in misfits if misfit.mechanism == "prediction"]
     mechanisms = (
         restart,
@@ -309,12 +313,12 @@ def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mecha
         widened(predictions.mechanism, of_prediction),
         first_start_mechanism(costs.start, scenario),
         checkpoint_mechanism(costs.checkpoint, period_of(scenario.delays), lost),
-        slow_nodes_mechanism(costs.nodes, _share_on(costs.nodes.names, log), numbers is not None),
+        slow_nodes_mechanism(costs.nodes, _share_on(costs.nodes.names, log), slow_numbers is not None),
     )
     ended = log.group_by("job", maintain_order=True).agg(pl.col("job_id").first(), pl.col("why").last())
     work = ended.with_columns(work=work_of(log, placed)).filter(why="done")
     work = work.select("job_id", "work").unique("job_id", keep="last")
-    return Twin(scenario, {m.name: m for m in mechanisms}, work, costs, numbers, tuple(misfits))
+    return Twin(scenario, {m.name: m for m in mechanisms}, work, costs, slow_numbers, tuple(misfits))
 
 
 def _share_on(nodes: tuple[str, ...], log: pl.DataFrame) -> float:
@@ -325,8 +329,8 @@ def _share_on(nodes: tuple[str, ...], log: pl.DataFrame) -> float:
 
 def _open_paces(pace: Pace, slow: np.ndarray, costs: Costs, placement: Mechanism) -> list[Pace]:
     """List of the paces at the ends of the open range of placement, of restarts and of slow nodes, each a `Pace`."""
-    least, most = OPEN["placement"]
-    powers = np.linspace(max(least, placement.low), min(most, placement.high), POWERS)
+    least_power, most_power = OPEN["placement"]
+    powers = np.linspace(max(least_power, placement.low), min(most_power, placement.high), POWERS)
     paces = [pace._replace(slow=pace.slow + power * slow) for power in powers]
     plain = pace.slow + placement.value * slow
     if costs.delay is not None:

@@ -91,13 +91,13 @@ def gather(
     tuner = Tuner(configurations, alone=0, spread=1.0)
     measured_samples = []
     play = scenario.simulation(space.policy)
-    for number, forecast in enumerate(_instants(play, instants, horizon, load, rng)):
+    for segment_number, forecast in enumerate(_instants(play, instants, horizon, load, rng)):
         probe = Probe(scenario, space.policy, forecast=forecast)
         tuning = tuner.tune(probe, space, space.policy, rng=rng)
-        segment = pl.lit(float(number)).alias("segment")
+        segment = pl.lit(float(segment_number)).alias("segment")
         measured_samples.append(tuning.samples.insert_column(0, segment))
         if progress is not None:
-            progress(number + 1)
+            progress(segment_number + 1)
     return pl.concat(measured_samples)
 
 
@@ -114,17 +114,17 @@ def _last(trace: pl.DataFrame, days: float) -> pl.DataFrame:
     return past
 
 
-def _instants(play: Simulation, count: int, horizon: float, load: float, rng) -> Iterator[Forecast]:
+def _instants(play: Simulation, instant_count: int, horizon: float, load: float, rng) -> Iterator[Forecast]:
     """Play a simulation to busy instants, and yield a `Forecast` at each: jobs in the system and those that then came.
 
     It is made `busier`.
     """
-    last = float(play.trace["submit"].max())
-    horizon = min(horizon, last / 2)
-    for number, instant in enumerate(_busy(play.copy(), last - horizon, count, rng)):
+    last_submit = float(play.trace["submit"].max())
+    horizon = min(horizon, last_submit / 2)
+    for instant_number, instant in enumerate(_busy(play.copy(), last_submit - horizon, instant_count, rng)):
         play.advance(instant)
         demand = load * play.cluster.total_gpus
-        if (number + 1) % CALM == 0:
+        if (instant_number + 1) % CALM == 0:
             demand = 0.0
         yield busier(true_forecast(play, horizon), demand, horizon, rng)
 
@@ -145,21 +145,21 @@ def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast
     times = min(TIMES, (capacity * horizon - gpu_time) / gpu_time_coming)
     if times <= 1:
         return forecast
-    count = round((times - 1) * coming.height)
-    copied_jobs = np.sort(rng.integers(coming.height, size=count))
-    again = coming[copied_jobs].with_columns(job_id=pl.format("again-{}", pl.int_range(pl.len())))
-    coming = pl.concat([coming, again]).sort("submit", maintain_order=True)
+    copy_count = round((times - 1) * coming.height)
+    copied_jobs = np.sort(rng.integers(coming.height, size=copy_count))
+    arrivals_again = coming[copied_jobs].with_columns(job_id=pl.format("again-{}", pl.int_range(pl.len())))
+    coming = pl.concat([coming, arrivals_again]).sort("submit", maintain_order=True)
     return replace(forecast, trace=pl.concat([existing, coming]))
 
 
-def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
-    """Return a list of instants up to the `last`, a whole hour each, spread over the half of the time of most requested GPUs."""
-    timeline = play.run(until=last).timeline
-    hours = np.arange(1, max(2, last // 3600 + 1)) * 3600.0
+def _busy(play: Simulation, last_instant: float, instant_count: int, rng) -> list[float]:
+    """Return a list of instants up to the last, a whole hour each, spread over the half of the time of most requested GPUs."""
+    timeline = play.run(until=last_instant).timeline
+    hours = np.arange(1, max(2, last_instant // 3600 + 1)) * 3600.0
     timeline_rows = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
     demanded = timeline["demanded"].to_numpy()[np.maximum(timeline_rows, 0)]
     busy = hours[demanded >= np.median(demanded)]
-    drawn = rng.permutation(busy)[:count]
+    drawn = rng.permutation(busy)[:instant_count]
     return sorted(drawn.tolist())
 
 

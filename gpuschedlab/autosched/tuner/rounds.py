@@ -56,25 +56,25 @@ class Search:
 
     def _begun(self):
         """A sampler that starts at the best so far; without spread rounds, at the configuration in force."""
-        start = self.found.trials[1]
+        begin_trial = self.found.trials[1]
         if self.tuner.spread:
-            start = self.found.best
-        return SAMPLERS[self.tuner.sampler](self.levels, self.rng, start.u, **self.tuner.options)
+            begin_trial = self.found.best
+        return SAMPLERS[self.tuner.sampler](self.levels, self.rng, begin_trial.u, **self.tuner.options)
 
     def spread(self, iterations: int) -> list[np.ndarray]:
         """Return a list of coordinates (k,) all over the box: points of a Latin hypercube."""
-        count = int(np.ceil(self.tuner.spread * iterations))
-        plan = LatinHypercube(self.levels, self.rng, size=count)
-        return [plan.ask() for _ in range(count)]
+        spread_rounds = int(np.ceil(self.tuner.spread * iterations))
+        plan = LatinHypercube(self.levels, self.rng, size=spread_rounds)
+        return [plan.ask() for _ in range(spread_rounds)]
 
     def take(self, t: int, asked, u, policy, predicted: float = np.nan) -> None:
         """Lines 7 to 16 for one configuration, whose predicted reward is nan if no model judges."""
-        before = self.known.get(policy)
+        earlier_trial = self.known.get(policy)
         exploit = self.rng.random() <= self.tuner.epsilon
-        if before is not None:
+        if earlier_trial is not None:
             fate = "known"
-            measurement = before.measurement
-            worth = before.reward
+            measurement = earlier_trial.measurement
+            worth = earlier_trial.reward
         elif self.judges and exploit and predicted <= self.tuner.gamma * self._best_reward():
             fate = "rejected"
             measurement = None

@@ -29,8 +29,8 @@ class Sampler:
         else:
             self.start = np.array(start, float)
         if self.start.shape != (self.k,) or not self.k:
-            problem = f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions"
-            raise EstimatorError(f"{problem}; expected one coordinate for each, and at least one.")
+            start_problem = f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions"
+            raise EstimatorError(f"{start_problem}; expected one coordinate for each, and at least one.")
 
     def ask(self) -> np.ndarray:
         """Coordinates (k,) to try next."""

@@ -76,8 +76,8 @@ class Tuner(Knobbed):
 
     def tune(self, *given, **options) -> Tuning:
         """Run the whole search, and return its `Tuning`; arguments as for `steps`."""
-        *_, last = self.steps(*given, **options)
-        return last
+        *_, whole_tuning = self.steps(*given, **options)
+        return whole_tuning
 
     def steps(
         self, probe: Probe, space: Space, current, *, hints=(), model=None, rng=0, wide: bool = True
@@ -101,11 +101,11 @@ class Tuner(Knobbed):
             Whether it is a wide search, or a check.
         """
         search = Search(self, probe, space, model, np.random.default_rng(rng))
-        begin = time.perf_counter()
+        begin_seconds = time.perf_counter()
         iterations = self.check
         if wide:
             iterations = self.iterations
         for _ in search.rounds(current, list(hints), iterations):
-            search.found.seconds += time.perf_counter() - begin
+            search.found.seconds += time.perf_counter() - begin_seconds
             yield search.found
-            begin = time.perf_counter()
+            begin_seconds = time.perf_counter()

@@ -90,7 +90,7 @@ class Tuning:
     @property
     def samples(self) -> pl.DataFrame:
         """Frame of rows for the causal model: coordinates, log ratios of metrics and of the reward to the reference."""
-        names = [a.name for a in self.space.axes]
+        axis_names = [a.name for a in self.space.axes]
         done = [t for t in self.trials if t.fate == "measured"]
         reference = done[0].measurement
-        return pl.DataFrame([sample(t.u, names, t.measurement, reference, self.objective) for t in done])
+        return pl.DataFrame([sample(t.u, axis_names, t.measurement, reference, self.objective) for t in done])

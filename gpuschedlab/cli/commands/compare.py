@@ -81,15 +81,17 @@ def compare(args) -> int:
 
     recipe = recipe_in(args)
     progress = Progress(sys.stderr)
-    recipe_policies = {} if args.policies else {name: (policy, None) for name, policy in recipe.policies.items()}
+    recipe_policies = (
+        {} if args.policies else {policy_name: (policy, None) for policy_name, policy in recipe.policies.items()}
+    )
     policies = recipe_policies or contenders_of(args.policies or list(LINEUP))
     headline = _headline(args, policies)
     with progress.phase("jobs and estimates", announced=False):
         scenario = recipe(args.seed)
-        about = recipe.about(scenario)
+        recipe_facts = recipe.about(scenario)
         policies = informed(policies, scenario)
     if not args.json:
-        print(caption(scenario, about) + "\n", flush=True)
+        print(caption(scenario, recipe_facts) + "\n", flush=True)
     unstored = {}
     done = _run(scenario, policies, progress, None if args.json else recipe, _store(args.runs, unstored))
     policy_names = {} if recipe_policies else _in_words(policies)
@@ -99,10 +101,10 @@ def compare(args) -> int:
     compare_sentence = done.sentence(measure)
     if not args.json:
         answer = f"{textwrap.fill(compare_sentence, 100)}\n\n{_table(done, recipe)}"
-        print(answer.lstrip() + intake_line(about), flush=True)
+        print(answer.lstrip() + intake_line(recipe_facts), flush=True)
     done = replace(done, weeks=_weeks_like(recipe, scenario, policies, done, args) if measure == "jct" else None)
     if args.json:
-        print(_json(done, scenario, about | {"sentence": done.sentence(measure)}), flush=True)
+        print(_json(done, scenario, recipe_facts | {"sentence": done.sentence(measure)}), flush=True)
     elif done.weeks is not None and done.weeks.text:
         of_weeks = done.weeks.called(policy_names).text
         print(f"\n{textwrap.fill(of_weeks, 100)}", flush=True)
@@ -110,10 +112,10 @@ def compare(args) -> int:
     seeds_rows = _over_seeds(recipe, policies, seeds, done) if seeds and done.runs and not done.stopped else None
     if seeds_rows and not args.json:
         print(_seeds_table(seeds_rows), flush=True)
-    for name, why in (done.failed | unstored).items():
-        print(f"gpuschedlab: {name} failed: {why}", file=sys.stderr)
+    for policy_name, why in (done.failed | unstored).items():
+        print(f"gpuschedlab: {policy_name} failed: {why}", file=sys.stderr)
     if done.runs and args.out:
-        _report(done, about, args, seeds_rows)
+        _report(done, recipe_facts, args, seeds_rows)
     if done.stopped:
         unfinished_policies = len(policies) - len(done.runs) - len(done.failed)
         print(
@@ -139,7 +141,7 @@ def _in_words(policies: dict[str, tuple]) -> dict[str, str]:
     """Return a dict of the names of policies in sentences; those that would have the same keep their words."""
     spoken = {policy_word: in_words(policy, estimator) for policy_word, (policy, estimator) in policies.items()}
     times = Counter(spoken.values())
-    return {policy_word: name for policy_word, name in spoken.items() if times[name] == 1}
+    return {policy_word: policy_name for policy_word, policy_name in spoken.items() if times[policy_name] == 1}
 
 
 def _run(scenario, policies: dict, progress: Progress, shown_recipe, store):
@@ -148,24 +150,26 @@ def _run(scenario, policies: dict, progress: Progress, shown_recipe, store):
     from gpuschedlab.comparison import compare as run_all
 
     finished = {}
-    begin = time.monotonic()
+    first_start = time.monotonic()
 
     def so_far():
         nonlocal shown_recipe
-        if shown_recipe is not None and 0 < len(finished) < len(policies) and time.monotonic() - begin > SOON:
+        if shown_recipe is not None and 0 < len(finished) < len(policies) and time.monotonic() - first_start > SOON:
             early_table = _table(Comparison(dict(finished)), shown_recipe)
             shown_recipe = None
             progress.say(f"so far:\n{textwrap.indent(early_table, '  ')}\n", sys.stdout)
 
     with progress.phase("policies", len(policies), "done", announced=False, each=so_far) as advance:
 
-        def each(name, run):
-            finished[name] = run
+        def each(policy_name, run):
+            finished[policy_name] = run
             advance(len(finished))
-            store(name, run)
+            store(policy_name, run)
 
         done = run_all(scenario, dict(sorted(policies.items(), key=_needs_more_code)), each=each)
-    return replace(done, runs={name: done.runs[name] for name in policies if name in done.runs})
+    return replace(
+        done, runs={policy_name: done.runs[policy_name] for policy_name in policies if policy_name in done.runs}
+    )
 
 
 def _needs_more_code(item: tuple[str, tuple]) -> bool:
@@ -178,14 +182,14 @@ def _weeks_like(recipe, scenario, policies: dict, done, args):
     """Answer of weeks like this one on the two policies of the sentence; None if no seed makes another, or none is asked for."""
     from gpuschedlab.weeks import refine_comparison
 
-    names = done.pair()
-    most = args.weeks or _usual_weeks([policies[name] for name in names], scenario)
-    if not recipe.drawn or len(names) < 2 or most < 2 or done.stopped:
+    policy_pair = done.pair()
+    most_weeks = args.weeks or _usual_weeks([policies[policy_name] for policy_name in policy_pair], scenario)
+    if not recipe.drawn or len(policy_pair) < 2 or most_weeks < 2 or done.stopped:
         return None
     weeks = None
-    with Progress(sys.stderr).phase("weeks like this one", most, "played", announced=False) as advance:
+    with Progress(sys.stderr).phase("weeks like this one", most_weeks, "played", announced=False) as advance:
         try:
-            for weeks in refine_comparison(recipe, policies, done.runs, args.seed, most, done.headline):
+            for weeks in refine_comparison(recipe, policies, done.runs, args.seed, most_weeks, done.headline):
                 advance(len(weeks.seeds))
         except KeyboardInterrupt:  # what has been played is said
             pass
@@ -208,14 +212,14 @@ def _usual_weeks(contenders: list[tuple], scenario) -> int:
 def _store(folder: str | None, unstored: dict[str, str]):
     """Function that stores a run; a run that cannot be stored is noted, and stays in the table."""
 
-    def store(name, run):
+    def store(policy_name, run):
         if not folder:
             return
-        file_name = "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in name)
+        file_name = "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in policy_name)
         try:
             run.to_parquet(Path(folder) / file_name)
         except RunError as error:
-            unstored[name] = str(error)
+            unstored[policy_name] = str(error)
 
     return store
 
@@ -261,7 +265,7 @@ def recorded_waits(trace) -> str:
 
     from gpuschedlab.table_display import cell
 
-    since = pl.max_horizontal(name for name in ("submit", "eligible") if name in trace.columns)
+    since = pl.max_horizontal(column_name for column_name in ("submit", "eligible") if column_name in trace.columns)
     waited = trace.select(wait=pl.col("started") - since).drop_nulls()
     waits = waited["wait"].clip(lower_bound=0.0)
     average = cell(waits.mean(), "s")
@@ -286,21 +290,23 @@ def _table(done, recipe) -> str:
     return metrics_table(done.table(recipe.metrics, **price)) + dollars + left_notes
 
 
-def _json(done, scenario, about: dict[str, str]) -> str:
-    runs = {name: {"info": run.info, "metrics": run.summary()} for name, run in done.runs.items()}
+def _json(done, scenario, recipe_facts: dict[str, str]) -> str:
+    runs = {policy_name: {"info": run.info, "metrics": run.summary()} for policy_name, run in done.runs.items()}
     weeks = {"weeks": None}
     if done.weeks is not None:
         weeks = {"weeks": done.weeks.summary()}
-    answer = about | weeks | {"jobs": scenario.trace.height, "cluster": str(scenario.cluster), "seed": scenario.seed}
+    answer = (
+        recipe_facts | weeks | {"jobs": scenario.trace.height, "cluster": str(scenario.cluster), "seed": scenario.seed}
+    )
     return as_json(answer | {"policies": runs, "failed": done.failed, "stopped": done.stopped})
 
 
-def _over_seeds(recipe, policies: dict, seeds: range, first) -> list[dict]:
+def _over_seeds(recipe, policies: dict, seeds: range, first_comparison) -> list[dict]:
     """Return a list of dicts: means and paired differences over the first seed, whose runs are there already, and others."""
     from gpuschedlab.comparison import compare as run_all
     from gpuschedlab.report import over_seeds
 
-    summaries = [first.summary()]
+    summaries = [first_comparison.summary()]
     with Progress(sys.stderr).phase("seeds", len(seeds) + 1, "done", announced=False) as advance:
         for seed in seeds:
             advance(len(summaries))
@@ -317,19 +323,19 @@ def _seeds_table(seeds_rows: list[dict]) -> str:
     from gpuschedlab.metrics import METRICS
     from gpuschedlab.report.html_tables import words
 
-    names = list(dict.fromkeys(row["policy"] for row in seeds_rows))
+    policy_names = list(dict.fromkeys(row["policy"] for row in seeds_rows))
     seeds = max(row["seeds"] for row in seeds_rows)
-    columns = [["policy", *names]]
+    seed_columns = [["policy", *policy_names]]
     for metric in dict.fromkeys(row["metric"] for row in seeds_rows):
         means, changes = zip(*(words(row) for row in seeds_rows if row["metric"] == metric))
-        columns += [[METRICS[metric].label, *means], ["paired", *changes]]
-    return f"\n{seeds} seeds: means with 95 % intervals; paired: difference from {names[0]} on the same seeds\n{grid(columns)}"
+        seed_columns += [[METRICS[metric].label, *means], ["paired", *changes]]
+    return f"\n{seeds} seeds: means with 95 % intervals; paired: difference from {policy_names[0]} on the same seeds\n{grid(seed_columns)}"
 
 
-def _report(done, about: dict[str, str], args, seeds: list[dict] | None):
+def _report(done, recipe_facts: dict[str, str], args, seeds: list[dict] | None):
     from gpuschedlab.report import screenshot, write_report
 
-    title = f"{len(done.runs)} policies on {about['trace']}"
+    title = f"{len(done.runs)} policies on {recipe_facts['trace']}"
     command = shlex.join(["gpuschedlab", *sys.argv[1:]])
     with Progress(sys.stderr).phase("report", announced=False):
         path = write_report(done, args.out, title=title, command=command, seeds=seeds)

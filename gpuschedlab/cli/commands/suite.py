@@ -31,10 +31,10 @@ def suite(args) -> int:
     from gpuschedlab.suite.card import sentences
 
     known_tasks = {task.name: task for task in TASKS}
-    if unknown := [name for name in args.tasks or () if name not in known_tasks]:
+    if unknown := [task_name for task_name in args.tasks or () if task_name not in known_tasks]:
         raise RunError(f"suite: found the task {unknown[0]!r}; expected some of {', '.join(known_tasks)}.")
-    tasks = tuple(known_tasks[name] for name in args.tasks or known_tasks)
-    print_task = None if args.json else lambda task, part: print(_lines(task, part), flush=True)
+    tasks = tuple(known_tasks[task_name] for task_name in args.tasks or known_tasks)
+    print_task = None if args.json else lambda task, task_standing: print(_lines(task, task_standing), flush=True)
     try:
         standings = stand(
             args.policies,
@@ -66,12 +66,12 @@ def suite(args) -> int:
             print(f"{policy}\n  " + "\n  ".join(sentences(standings, policy)))
         if args.card:
             print(f"card: {args.card}")
-    for name, why in {**standings.skipped, **standings.failed}.items():
-        print(f"gpuschedlab: {name}: {why}", file=sys.stderr)
+    for task_name, why in {**standings.skipped, **standings.failed}.items():
+        print(f"gpuschedlab: {task_name}: {why}", file=sys.stderr)
     return 1 if standings.failed else 0
 
 
-def _lines(task, part) -> str:
+def _lines(task, task_standing) -> str:
     """A task that is done: its name, and each policy beside the others."""
     from gpuschedlab.metrics import METRICS
     from gpuschedlab.report.html_tables import written
@@ -79,10 +79,12 @@ def _lines(task, part) -> str:
     from gpuschedlab.suite.standing import BESIDE
 
     beside = (*BESIDE, task.specialist)
-    heads = [f"{task.name}: {METRICS[task.metric].label}", "", *(f"from {name}" for name in beside)]
+    heads = [f"{task.name}: {METRICS[task.metric].label}", "", *(f"from {baseline_name}" for baseline_name in beside)]
     task_rows = [[*heads, "above the bound"]]
-    for policy in part.policies:
-        for row in part.rows(policy):
-            other_differences = (difference(task.metric, row["others"].get(name)) for name in (*beside, "bound"))
+    for policy in task_standing.policies:
+        for row in task_standing.rows(policy):
+            other_differences = (
+                difference(task.metric, row["others"].get(baseline_name)) for baseline_name in (*beside, "bound")
+            )
             task_rows.append([f"  {policy}", written(task.metric, row["value"]), *other_differences])
-    return grid([list(column) for column in zip(*task_rows, strict=True)])
+    return grid([list(task_column) for task_column in zip(*task_rows, strict=True)])

@@ -63,14 +63,14 @@ def sweep(args) -> int:
     scenarios, logs = (recipes, {}) if recipes else _scenarios(args)
     seeds = range(args.seed, args.seed + args.seeds)
     # Dask has its own count of workers.
-    how = {
+    run_options = {
         "workers": None if args.dask else args.workers or os.cpu_count(),
         "keep_runs": args.keep_runs,
         "strict": False,
     }
     try:
         with _backend(args):
-            done = run_all(scenarios, policies, args.out, seeds=seeds, **how)
+            done = run_all(scenarios, policies, args.out, seeds=seeds, **run_options)
     except KeyboardInterrupt:
         cell_counts = Sweep.read(args.out).summary() if (Path(args.out) / "sweep.json").exists() else {}
         print(
@@ -79,8 +79,8 @@ def sweep(args) -> int:
             file=sys.stderr,
         )
         return 130
-    lines = "".join(intake_line({"intake": report}) for report in logs.values())
-    print(_json(done, logs) if args.json else _table(done) + lines, flush=True)
+    intake_lines = "".join(intake_line({"intake": report}) for report in logs.values())
+    print(_json(done, logs) if args.json else _table(done) + intake_lines, flush=True)
     for path, plot_axes in plots:
         from gpuschedlab.plots import plot_sweep
         from gpuschedlab.report import save_figure
@@ -111,7 +111,9 @@ def _scenarios(args) -> tuple[dict, dict]:
         for cluster_word in clusters:
             swept_recipe = replace(recipe, cluster=cluster_word or recipe.cluster).with_knobs(gpus=gpus)
             # A log is read once.
-            vars(swept_recipe).update({name: log for name, log in vars(recipe).items() if name == "log"})
+            vars(swept_recipe).update(
+                {field_name: log for field_name, log in vars(recipe).items() if field_name == "log"}
+            )
             usual = CLUSTER if swept_recipe.machines == Cluster.parse(CLUSTER) else str(swept_recipe.machines)
             scenario_makers[trace, swept_recipe.cluster or usual] = swept_recipe.scenario
         logs |= dict.fromkeys([trace] * bool(recipe.came_in), recipe.came_in.get("intake"))
@@ -133,12 +135,12 @@ def _varied(args) -> tuple[dict[str, list], dict]:
 
     varied_knobs = {}
     for option_word in args.vary:
-        name, equals, values_text = option_word.partition("=")
-        if not (equals and values_text) or name in varied_knobs:
+        knob_name, equals, values_text = option_word.partition("=")
+        if not (equals and values_text) or knob_name in varied_knobs:
             raise PolicyError(
                 f"--vary {option_word!r}: expected KNOB=V/V/..., KNOB=5steps or KNOB=all, each knob once."
             )
-        varied_knobs[name] = values_text
+        varied_knobs[knob_name] = values_text
     varied_policies = {}
     used = set()
 
@@ -203,20 +205,20 @@ def _table(finished_sweep) -> str:
     if finished_sweep.frame.is_empty():
         return "no cell has finished"
     means = finished_sweep.table(SHOWN)
-    differ = [name for name in ("scenario", "cluster") if means[name].n_unique() > 1]
-    names = [_name(row, finished_sweep.knobs, differ) for row in means.iter_rows(named=True)]
+    differ = [column_name for column_name in ("scenario", "cluster") if means[column_name].n_unique() > 1]
+    row_names = [_name(row, finished_sweep.knobs, differ) for row in means.iter_rows(named=True)]
     seeds = finished_sweep.frame["seed"].n_unique()
     note = f"{finished_sweep.frame.height} rows in {finished_sweep.folder}" + (
         f", means of {seeds} seeds" if seeds > 1 else ""
     )
-    return f"{metrics_table(means.select(pl.Series('policy', names), *SHOWN))}\n\n{note}"
+    return f"{metrics_table(means.select(pl.Series('policy', row_names), *SHOWN))}\n\n{note}"
 
 
 def _name(row: dict, knobs, differ: list[str]) -> str:
     from gpuschedlab.knobs import knob_word
 
     knob_words = [f"{knob}={knob_word(row[knob])}" for knob in knobs if row[knob] is not None]
-    scenarios = [f"on {row[name]}" for name in differ]
+    scenarios = [f"on {row[column_name]}" for column_name in differ]
     return " ".join([row["policy"], *knob_words, *scenarios])
 
 
@@ -234,9 +236,9 @@ def _plot_word(plot_option: str) -> tuple[str, tuple]:
 
     path, equals, plotted_names = plot_option.rpartition("=")
     axes, _, metric = plotted_names.partition(":")
-    names = axes.split(",")
-    if not (equals and path and axes) or len(names) > 2:
+    axis_names = axes.split(",")
+    if not (equals and path and axes) or len(axis_names) > 2:
         raise RunError(f"--plot {plot_option!r}: expected FILE=KNOB, =KNOB,KNOB or =METRIC,METRIC.")
-    if all(name in METRICS for name in names) and len(names) == 2:
-        return path, (None, None, tuple(names))
-    return path, (names[0], names[1] if len(names) == 2 else None, metric or "jct_mean")
+    if all(axis_name in METRICS for axis_name in axis_names) and len(axis_names) == 2:
+        return path, (None, None, tuple(axis_names))
+    return path, (axis_names[0], axis_names[1] if len(axis_names) == 2 else None, metric or "jct_mean")

@@ -54,7 +54,7 @@ def list_traces(args) -> int:
     from gpuschedlab.traces import catalog, load_preset, presets
     from gpuschedlab.traces.intake.read import READERS
 
-    shapes = {name: load_preset(name) for name in presets()}
+    shapes = {preset_name: load_preset(preset_name) for preset_name in presets()}
     described = {n: f"{c.jobs:,} jobs of {c.days:g} days; {c.origin}" for n, c in shapes.items()}
     published = catalog()
     if args.json:
@@ -72,8 +72,12 @@ def describe(args) -> int:
     args.history = "0"
     recipe = recipe_in(args)
     trace_figures = figures(recipe.trace())
-    about = recipe.came_in
-    print(as_json(trace_figures | intake_of(about)) if args.json else pairs(trace_figures) + intake_line(about))
+    recipe_facts = recipe.came_in
+    print(
+        as_json(trace_figures | intake_of(recipe_facts))
+        if args.json
+        else pairs(trace_figures) + intake_line(recipe_facts)
+    )
     return 0
 
 

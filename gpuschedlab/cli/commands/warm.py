@@ -40,7 +40,7 @@ def warm(args) -> int:
     if args.json:
         print(as_json(seconds))
     else:
-        print(pairs({part: f"{time:.1f} s" for part, time in seconds.items()}))
+        print(pairs({part_name: f"{time:.1f} s" for part_name, time in seconds.items()}))
     return 0
 
 
@@ -50,12 +50,12 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
     `each` is called with the number of parts that are done.
     """
     seconds = {}
-    begin = time.perf_counter()
+    part_begin = time.perf_counter()
 
-    def done(name: str):
-        nonlocal begin
-        seconds[name] = time.perf_counter() - begin
-        begin = time.perf_counter()
+    def done(part_name: str):
+        nonlocal part_begin
+        seconds[part_name] = time.perf_counter() - part_begin
+        part_begin = time.perf_counter()
         if each is not None:
             each(len(seconds))
 
@@ -72,12 +72,12 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
     }
     compiled_parts["figures"] = lambda: (plots.gantt(run), plots.seats(run))
     compiled_parts["estimates"] = lambda: Runtime().fit(trace)
-    for name, part in compiled_parts.items():
+    for part_name, compile_part in compiled_parts.items():
         try:
-            part()
+            compile_part()
         except MissingExtra as error:
-            print(f"gpuschedlab: {name} left out: {error}", file=sys.stderr)
-        done(name)
+            print(f"gpuschedlab: {part_name} left out: {error}", file=sys.stderr)
+        done(part_name)
     return seconds
 
 

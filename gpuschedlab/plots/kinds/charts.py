@@ -27,10 +27,10 @@ class Chart(NamedTuple):
     def traces(self) -> list[tuple[dict, dict]]:
         """Return a list of pairs of a changing and a fixed part, one a trace, which a `Drawing` of several kinds is made of."""
         chart_traces = []
-        for i, (which, (name, trace_values)) in enumerate(zip(looks(self.values), self.values.items())):
+        for i, (trace_look, (trace_name, trace_values)) in enumerate(zip(looks(self.values), self.values.items())):
             trace_data = trace_values if isinstance(trace_values, dict) else {"x": self.x, "y": trace_values}
-            hover = self.hover and self.hover.replace("NAME", name)
-            chart_traces.append((trace_data | {"name": name}, self._styled(which, i, hover)))
+            hover = self.hover and self.hover.replace("NAME", trace_name)
+            chart_traces.append((trace_data | {"name": trace_name}, self._styled(trace_look, i, hover)))
         return chart_traces
 
 
@@ -50,8 +50,8 @@ class Lines(Chart):
 
     __slots__ = ()
 
-    def _styled(self, which: int, i: int, hover: str | None) -> dict:
-        return line(which, hover, i, **self.look or {})
+    def _styled(self, line_look: int, i: int, hover: str | None) -> dict:
+        return line(line_look, hover, i, **self.look or {})
 
 
 class Bars(Chart):
@@ -59,7 +59,7 @@ class Bars(Chart):
 
     __slots__ = ()
 
-    def _styled(self, which: int, i: int, hover: str | None) -> dict:
+    def _styled(self, bar_look: int, i: int, hover: str | None) -> dict:
         hover_look = {"hovertemplate": hover} if hover else {}
         return {"type": "bar", "marker": bar(i)} | hover_look | (self.look or {})
 
@@ -69,8 +69,8 @@ class Points(Chart):
 
     __slots__ = ()
 
-    def _styled(self, which: int, i: int, hover: str | None) -> dict:
-        marker = {name: line(i)["marker"][name] for name in ("color", "symbol")}
+    def _styled(self, point_look: int, i: int, hover: str | None) -> dict:
+        marker = {marker_field: line(i)["marker"][marker_field] for marker_field in ("color", "symbol")}
         return marks(marker | (self.look or {}), hover)
 
 
@@ -98,8 +98,10 @@ class Lanes(NamedTuple):
     def draw(self) -> Drawing:
         """Return the `Drawing`, a colour per group."""
         traces = []
-        for i, name in enumerate(self.groups):
-            lane_look = bars(bar(i, (self.colours or {}).get(name)), self.hover.replace("NAME", name), name=name)
+        for i, group_name in enumerate(self.groups):
+            lane_look = bars(
+                bar(i, (self.colours or {}).get(group_name)), self.hover.replace("NAME", group_name), name=group_name
+            )
             traces.append((self.stretches(self.group == i), lane_look))
         y = axis("job", autorange="reversed", showticklabels=False, type="category", categoryorder="array")
         live = {"title_text": self.title, "yaxis_categoryarray": list(self.jobs)}
@@ -156,8 +158,8 @@ class Landscape(NamedTuple):
         )
         traces = [(map_cells, map_look), *over]
         live = {"title_text": self.title}
-        for i, (name, path) in enumerate((self.paths or {}).items()):
-            traces.append(({"x": path[:, 0], "y": path[:, 1], "name": name}, line(2 * i + 1, place=i)))
+        for i, (path_name, path) in enumerate((self.paths or {}).items()):
+            traces.append(({"x": path[:, 0], "y": path[:, 1], "name": path_name}, line(2 * i + 1, place=i)))
         if self.paths:
             live |= {
                 f"{side}axis_range": [float(map_ends[0]), float(map_ends[-1])]

@@ -72,10 +72,10 @@ class Drawing(NamedTuple):
         `title` is a fixed one, `live` the changes of the layout, or the title that changes; x and y are the axes or their
         titles, and `zero` says whether y begins at 0.
         """
-        trace_data, trace_style = (list(part) for part in zip(*traces)) if traces else ([], [])
+        trace_data, trace_style = (list(layout_value) for layout_value in zip(*traces)) if traces else ([], [])
         x, y = (axis(side) if isinstance(side, str) else side for side in (x, y))
         fixed = {"title": {"text": title} if title else None, "xaxis": x, "yaxis": y}
-        fixed = {name: part for name, part in fixed.items() if part is not None}
+        fixed = {layout_field: layout_value for layout_field, layout_value in fixed.items() if layout_value is not None}
         if zero:
             fixed["yaxis"] = fixed["yaxis"] | {"rangemode": "tozero"}
         return cls(
@@ -135,18 +135,18 @@ def looks(names) -> list[int]:
 
     A policy has the same in all figures, unless two of one figure would share a colour.
     """
-    numbers = _policy_numbers()
+    policy_numbers = _policy_numbers()
     number_of: dict[object, int] = {}
-    for name in names:
-        policy = re.split("[ :,]", str(name))[0].casefold()
-        number = numbers.get(policy)
-        if number is not None and number not in number_of.values():
-            number_of[name] = number
+    for line_name in names:
+        policy = re.split("[ :,]", str(line_name))[0].casefold()
+        policy_number = policy_numbers.get(policy)
+        if policy_number is not None and policy_number not in number_of.values():
+            number_of[line_name] = policy_number
     free_numbers = (i for i in itertools.count() if i not in number_of.values())
-    for name in names:
-        if name not in number_of:
-            number_of[name] = next(free_numbers)
-    return [number_of[name] for name in names]
+    for line_name in names:
+        if line_name not in number_of:
+            number_of[line_name] = next(free_numbers)
+    return [number_of[line_name] for line_name in names]
 
 
 @cache
@@ -155,15 +155,18 @@ def _policy_numbers() -> dict[str, int]:
     from gpuschedlab.policies import ALL
 
     policies = list(ALL)
-    first = policies.index("srtf")
-    numbers = {policy: (index - first) % len(COLOURS) for index, policy in enumerate(policies)}
-    return numbers | {"easy": REFERENCE}
+    index_of_srtf = policies.index("srtf")
+    colour_numbers = {policy: (index - index_of_srtf) % len(COLOURS) for index, policy in enumerate(policies)}
+    return colour_numbers | {"easy": REFERENCE}
 
 
 def colours_of(names) -> dict[str, str]:
     """Return a dict of each name's colour, the same in all figures of a page with the same names, and in its sentences."""
-    numbers = looks(names)
-    return {name: COLOURS[number % len(COLOURS)] for name, number in zip(names, numbers, strict=True)}
+    colour_numbers = looks(names)
+    return {
+        line_name: COLOURS[colour_number % len(COLOURS)]
+        for line_name, colour_number in zip(names, colour_numbers, strict=True)
+    }
 
 
 def bar(i: int, colour: str | None = None) -> dict:
@@ -189,13 +192,13 @@ def as_runs(runs) -> dict:
     named = dict(runs) if isinstance(runs, dict) else {}
     if not isinstance(runs, dict):
         for run in runs if isinstance(runs, list | tuple) and not hasattr(runs, "jobs") else [runs]:
-            name = str(getattr(run, "info", {}).get("policy", "run"))
-            named[name if name not in named else f"{name} {len(named) + 1}"] = run
+            run_name = str(getattr(run, "info", {}).get("policy", "run"))
+            named[run_name if run_name not in named else f"{run_name} {len(named) + 1}"] = run
     if not named or not all(hasattr(run, "jobs") for run in named.values()):
         raise RunError(
             f"plots: found {type(runs).__name__} without runs; expected a Run, or runs by name. Pass {{'Fifo': run}}."
         )
-    if empty := [name for name, run in named.items() if run.jobs.is_empty()]:
+    if empty := [run_name for run_name, run in named.items() if run.jobs.is_empty()]:
         raise RunError(
             f"plots: found no job in the run of {', '.join(empty)}; expected at least one. Run a trace with jobs."
         )
@@ -204,8 +207,8 @@ def as_runs(runs) -> dict:
 
 def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Split durations (n,) in s into a tuple of arrays (n,): values in readable units, and those units."""
-    which = np.searchsorted([60.0, 3600.0, 86_400.0], seconds, side="right")
-    return np.asarray(seconds) / np.array([1.0, 60.0, 3600.0, 86_400.0])[which], np.array(["s", "min", "h", "d"])[which]
+    unit = np.searchsorted([60.0, 3600.0, 86_400.0], seconds, side="right")
+    return np.asarray(seconds) / np.array([1.0, 60.0, 3600.0, 86_400.0])[unit], np.array(["s", "min", "h", "d"])[unit]
 
 
 def spoken(seconds: float | None) -> str:

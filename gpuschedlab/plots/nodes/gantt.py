@@ -118,9 +118,9 @@ def gantt(
     start, end, chosen_nodes = _window(run, start, end, nodes, cluster.total_nodes)
     row, held_stretches, row_count = _rows(run, start, end, chosen_nodes, limit)
     shown_nodes = chosen_nodes[:row_count]
-    sizes = cluster.node_gpus[shown_nodes]
+    node_sizes = cluster.node_gpus[shown_nodes]
     types = cluster.node_type[shown_nodes]
-    stretch, low, high, over = _pieces(row, held_stretches, sizes)
+    stretch, low, high, over = _pieces(row, held_stretches, node_sizes)
     held_stretches = held_stretches[stretch]
     row = row[stretch]
     codes, groups = _groups(run.jobs, by)
@@ -149,11 +149,11 @@ def gantt(
     )
 
 
-def _other(held_stretches: pl.DataFrame, column: str, where: pl.Expr) -> np.ndarray:
+def _other(held_stretches: pl.DataFrame, job_column: str, where: pl.Expr) -> np.ndarray:
     """Row of the other job (p,) in a column of the allocations if something holds, -1 otherwise, and if the run has none."""
-    if column not in held_stretches.columns:
+    if job_column not in held_stretches.columns:
         return np.full(held_stretches.height, -1)
-    other_job = pl.when(where).then(pl.col(column))
+    other_job = pl.when(where).then(pl.col(job_column))
     row = other_job.fill_null(-1).cast(pl.Int64)
     return held_stretches.select(row).to_series().to_numpy()
 
@@ -199,7 +199,7 @@ def _rows(
     return row[:drawn], held_stretches[:drawn], row_count
 
 
-def _pieces(row: np.ndarray, held_stretches: pl.DataFrame, sizes: np.ndarray):
+def _pieces(row: np.ndarray, held_stretches: pl.DataFrame, node_sizes: np.ndarray):
     """Rectangles of the stretches: which stretch (p,), low and high (p,) as shares of the row, over (p,)."""
     from gpuschedlab.plots.nodes.packed import pack_lanes  # compiled module: loaded only when a Gantt is drawn
 
@@ -207,10 +207,10 @@ def _pieces(row: np.ndarray, held_stretches: pl.DataFrame, sizes: np.ndarray):
     lanes_per_gpu = 1 if np.all(gpus == np.round(gpus)) else PARTS
     width = np.maximum(1, np.ceil(gpus * lanes_per_gpu - 1e-9)).astype(np.int64)
     times = (held_stretches["start"].to_numpy().astype(float), held_stretches["end"].to_numpy().astype(float))
-    lanes = sizes.astype(np.int64) * lanes_per_gpu
+    lanes = node_sizes.astype(np.int64) * lanes_per_gpu
     stretch, low, high, over = pack_lanes(row.astype(np.int64), *times, width, lanes)
-    count = lanes[row[stretch]]
-    return stretch, low / count, high / count, over
+    lane_count = lanes[row[stretch]]
+    return stretch, low / lane_count, high / lane_count, over
 
 
 def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -244,36 +244,42 @@ def _hover_texts(run, held_stretches: pl.DataFrame) -> tuple[pl.DataFrame, np.nd
     job_id = pl.col("job_id").cast(pl.Utf8)
     hours = [(pl.col(c) / style.HOUR).cast(pl.Float32) for c in LIFE[:6]]
     detailed = pl.concat_str(*details, separator=", ", ignore_nulls=True)
-    texts = jobs_of_pieces.select(
+    hover_texts = jobs_of_pieces.select(
         job_id.str.tail(12).alias("label"),
         pl.format("{}</b>: {}<br>{}, ", "job_id", detailed, ended).alias("about"),
         *hours,
         *(pl.col(c).cast(pl.Float32) for c in LIFE[6:]),
     )
-    return texts, jobs_of_pieces["end"].to_numpy()
+    return hover_texts, jobs_of_pieces["end"].to_numpy()
 
 
-def _joins(numbers: Gantt, height: np.ndarray) -> list[tuple[dict, dict]]:
+def _joins(chart: Gantt, height: np.ndarray) -> list[tuple[dict, dict]]:
     """Return a list of two traces: marks on guests of another job's GPUs, and lines to starts that took another's result."""
-    names = dict(zip(numbers.job, numbers.label))
-    guest = np.flatnonzero(numbers.shared >= 0)
+    label_of_job = dict(zip(chart.job, chart.label))
+    guest = np.flatnonzero(chart.shared >= 0)
     x = []
     y = []
-    texts = []
-    first = np.unique(numbers.job, return_index=True)[1]
-    for piece in first[numbers.source[first] >= 0]:
-        done = numbers.finish <= numbers.begin[piece] + 1e-6
-        if len(before := np.flatnonzero((numbers.job == numbers.source[piece]) & done)):
-            source_piece = before[numbers.finish[before].argmax()]
-            x += [numbers.finish[source_piece] / style.HOUR, numbers.begin[piece] / style.HOUR, np.nan]
+    link_texts = []
+    first_pieces = np.unique(chart.job, return_index=True)[1]
+    for piece in first_pieces[chart.source[first_pieces] >= 0]:
+        done = chart.finish <= chart.begin[piece] + 1e-6
+        if len(pieces_before := np.flatnonzero((chart.job == chart.source[piece]) & done)):
+            source_piece = pieces_before[chart.finish[pieces_before].argmax()]
+            x += [chart.finish[source_piece] / style.HOUR, chart.begin[piece] / style.HOUR, np.nan]
             y += [height[source_piece], height[piece], np.nan]
-            texts += [f"{numbers.label[piece]} starts from the result of {numbers.label[source_piece]}"] * 3
-    pairs = [f"{numbers.label[p]} shares the GPUs of {names.get(numbers.shared[p], 'another job')}" for p in guest]
+            link_texts += [f"{chart.label[piece]} starts from the result of {chart.label[source_piece]}"] * 3
+    shared_texts = [
+        f"{chart.label[p]} shares the GPUs of {label_of_job.get(chart.shared[p], 'another job')}" for p in guest
+    ]
     white = {"color": "#FFFFFF", "symbol": "diamond", "size": 9, "line": {"color": style.INK, "width": 1.5}}
     line = {"line": {"color": style.INK, "width": 2, "dash": "dot"}, "mode": "lines+markers"}
     hover = "%{text}<extra></extra>"
-    links = {"x": np.array(x, "f4"), "y": np.array(y, "f4"), "text": texts, "showlegend": bool(x)}
-    shares = {"x": (numbers.begin[guest] / style.HOUR).astype("f4"), "y": height[guest].astype("f4"), "text": pairs}
+    links = {"x": np.array(x, "f4"), "y": np.array(y, "f4"), "text": link_texts, "showlegend": bool(x)}
+    shares = {
+        "x": (chart.begin[guest] / style.HOUR).astype("f4"),
+        "y": height[guest].astype("f4"),
+        "text": shared_texts,
+    }
     return [
         (links, style.marks(white | {"symbol": "circle"}, hover, name="starts from its result") | line),
         (shares | {"showlegend": bool(len(guest))}, style.marks(white, hover, name="shares its GPUs")),
@@ -288,25 +294,25 @@ HOVER = (
 )
 
 
-def _bars(numbers: Gantt, which: np.ndarray) -> dict:
+def _bars(chart: Gantt, group_pieces: np.ndarray) -> dict:
     """Return a dict of one group's rectangles as horizontal bars, named if there is room, on a figure of usual size."""
-    middle = (numbers.low + numbers.high)[which] / 2
+    middle = (chart.low + chart.high)[group_pieces] / 2
     # Of two jobs that share GPUs, one is drawn narrower, over the other.
-    height = (numbers.high - numbers.low)[which] * np.where(numbers.over[which], 0.45, 0.96)
-    begin = numbers.begin[which] / style.HOUR
-    finish = numbers.finish[which] / style.HOUR
-    letters = np.char.str_len(numbers.label[which].astype(str))
-    node_count = len(numbers.nodes)
-    wide = (numbers.finish - numbers.begin)[which] > 0.008 * (letters + 1) * (numbers.end - numbers.start)
+    height = (chart.high - chart.low)[group_pieces] * np.where(chart.over[group_pieces], 0.45, 0.96)
+    begin_hour = chart.begin[group_pieces] / style.HOUR
+    finish = chart.finish[group_pieces] / style.HOUR
+    letters = np.char.str_len(chart.label[group_pieces].astype(str))
+    node_count = len(chart.nodes)
+    wide = (chart.finish - chart.begin)[group_pieces] > 0.008 * (letters + 1) * (chart.end - chart.start)
     named = wide & (height > max(0.2, min(node_count / 20, 0.6), node_count / 45))
     return {
-        "base": begin.astype("f4"),
-        "x": (finish - begin).astype("f4"),
-        "y": (numbers.row[which] + 0.06 + 0.88 * middle).astype("f4"),
+        "base": begin_hour.astype("f4"),
+        "x": (finish - begin_hour).astype("f4"),
+        "y": (chart.row[group_pieces] + 0.06 + 0.88 * middle).astype("f4"),
         "width": (0.88 * height).astype("f4"),
-        "text": np.where(named, numbers.label[which], ""),
-        "hovertext": numbers.about[which],
-        "customdata": numbers.life[which],
+        "text": np.where(named, chart.label[group_pieces], ""),
+        "hovertext": chart.about[group_pieces],
+        "customdata": chart.life[group_pieces],
     }
 
 

@@ -100,11 +100,11 @@ def seats(run, buddy: bool | None = None) -> Seats:
     order = np.concatenate([-1 - stretch, stretch])[np.argsort(times, kind="stable")]
     gpus = np.ceil(held_stretches["gpus"].to_numpy() - 1e-9)
     bits = seat(order, node, gpus.astype(np.int64), cluster.node_gpus.astype(np.int64), bool(buddy))
-    names = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in enumerate(cluster.node_type))
+    node_names = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in enumerate(cluster.node_type))
     jobs = run.jobs
     ends_of_names = jobs["job_id"].str.tail(8)
     return Seats(
-        nodes=names,
+        nodes=node_names,
         width=cluster.node_gpus,
         moments=np.unique(times),
         job=held_stretches["job"].to_numpy(),
@@ -126,16 +126,16 @@ def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
     free_parts = []
     first_gpu = 0
     while first_gpu < width:
-        size = 1
+        cell_size = 1
         while (
-            first_gpu % (2 * size) == 0
-            and first_gpu + 2 * size <= width
-            and not held[first_gpu : first_gpu + 2 * size].any()
+            first_gpu % (2 * cell_size) == 0
+            and first_gpu + 2 * cell_size <= width
+            and not held[first_gpu : first_gpu + 2 * cell_size].any()
         ):
-            size *= 2
+            cell_size *= 2
         if not held[first_gpu]:
-            free_parts.append((first_gpu, size))
-        first_gpu += size
+            free_parts.append((first_gpu, cell_size))
+        first_gpu += cell_size
     return free_parts
 
 
@@ -162,17 +162,17 @@ def cells(seated: Seats, moment: int) -> Drawing:
 
     A row per node, a column per GPU; free cells white, jobs by size, new ones marked. The title names the events.
     """
-    number = int(np.clip(moment, 0, len(seated.moments) - 1))
-    time = float(seated.moments[number])
+    moment_number = int(np.clip(moment, 0, len(seated.moments) - 1))
+    time = float(seated.moments[moment_number])
     alive = np.flatnonzero((seated.start <= time) & (seated.end > time))
     held_gpus = _held(seated, alive)
     free = [(n, *c) for n, row in enumerate(held_gpus) for c in free_cells(row, int(seated.width[n]))]
     cell_rows = [
         (seated.node[i], low, high, seated.job[i]) for i in alive for low, high in _runs_of(int(seated.bits[i]))
     ]
-    cell_rows += [(n, first_gpu, first_gpu + size, -1) for n, first_gpu, size in free]
+    cell_rows += [(n, first_gpu, first_gpu + cell_size, -1) for n, first_gpu, cell_size in free]
     node, low, high, job = np.array(cell_rows, np.int64).reshape(-1, 4).T
-    size = np.where(job >= 0, size_bucket(seated.demand[job]), -1)
+    bucket_of_cell = np.where(job >= 0, size_bucket(seated.demand[job]), -1)
     label = np.where(job >= 0, seated.label[job], (high - low).astype(str))
     drawn = _Cells(node, low, high, label)
 
@@ -180,10 +180,10 @@ def cells(seated: Seats, moment: int) -> Drawing:
     hover = "%{hovertext}<extra></extra>"
     blank = drawn.some(job < 0).as_bars("free cell of ", " GPUs", " free")
     traces = [(blank, bars(white, hover, name="free cell, in GPUs") | TEXT)]
-    for bucket, name in enumerate(SIZE_LABELS):
-        of_size = size == bucket
+    for bucket, size_label in enumerate(SIZE_LABELS):
+        of_size = bucket_of_cell == bucket
         in_legend = {"showlegend": bool(of_size.any()) or bucket < 4}
-        size_look = bars(bar(bucket, style.RAMP[bucket]), hover, name=f"{name} GPUs") | TEXT
+        size_look = bars(bar(bucket, style.RAMP[bucket]), hover, name=f"{size_label} GPUs") | TEXT
         traces.append((drawn.some(of_size).as_bars() | in_legend, size_look))
     fresh = np.isin(job, seated.job[alive[seated.start[alive] == time]])
     points = {"x": (low + high)[fresh] / 2, "y": node[fresh] + 0.12}
@@ -211,18 +211,18 @@ def _title(seated: Seats, time: float, alive: np.ndarray, held_gpus: np.ndarray,
 
 def _event(seated: Seats, time: float, held_gpus: np.ndarray) -> str:
     """Text on the jobs that started and ended at an instant, and on the change in the free cells of a node."""
-    before = _held(seated, np.flatnonzero((seated.start < time) & (seated.end >= time)))
+    held_before = _held(seated, np.flatnonzero((seated.start < time) & (seated.end >= time)))
     event_clauses = []
     for verb, when in (("ended", seated.end), ("started", seated.start)):
         jobs = np.unique(seated.job[when == time])
         if len(jobs):
-            names = ", ".join(f"{seated.label[j]} ({seated.demand[j]:g} GPUs)" for j in jobs[:3])
-            event_clauses.append(f"{names}{' and others' if len(jobs) > 3 else ''} {verb}")
-    changed = np.flatnonzero((before != held_gpus).any(axis=1))
+            job_texts = ", ".join(f"{seated.label[j]} ({seated.demand[j]:g} GPUs)" for j in jobs[:3])
+            event_clauses.append(f"{job_texts}{' and others' if len(jobs) > 3 else ''} {verb}")
+    changed = np.flatnonzero((held_before != held_gpus).any(axis=1))
     if len(changed):
         n = int(changed[0])
         width = int(seated.width[n])
-        was = _sizes_of_free(before[n], width)
+        was = _sizes_of_free(held_before[n], width)
         became = _sizes_of_free(held_gpus[n], width)
         event_clauses.append(f"free cells of {seated.nodes[n]}: {was} \u2192 {became}")
     return "; ".join(event_clauses)
@@ -230,8 +230,8 @@ def _event(seated: Seats, time: float, held_gpus: np.ndarray) -> str:
 
 def _sizes_of_free(held_gpus: np.ndarray, width: int) -> str:
     """Text of the sizes of a node's free cells as a sum, "none" if all its GPUs are held."""
-    sizes = [str(size) for _, size in free_cells(held_gpus, width)]
-    return " + ".join(sizes) or "none"
+    cell_sizes = [str(cell_size) for _, cell_size in free_cells(held_gpus, width)]
+    return " + ".join(cell_sizes) or "none"
 
 
 plot_cells = plotter(cells)

@@ -26,7 +26,7 @@ def job_lanes(run, jobs: int = 40, name: str | None = None) -> Lanes:
     held_stretches = held_by(run, jobs, "gpu_type", delay.fill_null(0.0))
     types = cluster_of(run).gpu_types
     row, gpus, stretch_begin, stretch_end = (
-        held_stretches[column].to_numpy() for column in ("job", "gpus", "start", "end")
+        held_stretches[stretch_column].to_numpy() for stretch_column in ("job", "gpus", "start", "end")
     )
     kind = np.array([types.index(t) for t in held_stretches["gpu_type"]], int)
     hover = "<b>%{y}</b> on %{customdata:.0f} GPUs of NAME from %{base:.2f} h, for %{x:.2f} h<extra></extra>"

@@ -27,7 +27,7 @@ def _window(owner, busy, lanes, want):
 @njit
 def pack_lanes(row, start, end, width, lanes):
     """Draw stretches (k,), by (row, start), on free lanes (R,) of their rows or over others: pieces (p,): stretch, low, high, over."""
-    most = lanes.max() if len(lanes) else 0
+    most_lanes = lanes.max() if len(lanes) else 0
     total = 0
     for i in range(len(row)):
         total += min(width[i], lanes[row[i]])
@@ -35,9 +35,9 @@ def pack_lanes(row, start, end, width, lanes):
     low = np.empty(total, np.int64)
     high = np.empty(total, np.int64)
     over = np.zeros(total, np.bool_)
-    until = np.full(most, -np.inf)
-    owner = np.full(most, -1)
-    busy = np.zeros(most, np.int64)
+    until = np.full(most_lanes, -np.inf)
+    owner = np.full(most_lanes, -1)
+    busy = np.zeros(most_lanes, np.int64)
     pieces = 0
     here = -1
     for i in range(len(row)):
@@ -45,13 +45,13 @@ def pack_lanes(row, start, end, width, lanes):
             here = row[i]
             until[:] = -np.inf
             owner[:] = -1
-        count = lanes[here]
+        lane_count = lanes[here]
         want = min(width[i], lanes[here])
         free = 0
-        for lane in range(count):
+        for lane in range(lane_count):
             busy[lane] = until[lane] > start[i] + 1e-9
             free += 1 - busy[lane]
-        window_lane, busy_lanes = _window(owner, busy, count, want)
+        window_lane, busy_lanes = _window(owner, busy, lane_count, want)
         scattered = busy_lanes > 0 and free >= want
         lanes_to_draw = want
         lane = 0 if scattered else window_lane

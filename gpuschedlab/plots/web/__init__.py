@@ -62,9 +62,9 @@ def css() -> str:
     return _text("board.css")
 
 
-def _text(name: str) -> str:
+def _text(file_name: str) -> str:
     """Text of a file beside this one."""
-    return (HERE / name).read_text(encoding="utf-8")
+    return (HERE / file_name).read_text(encoding="utf-8")
 
 
 @cache

@@ -20,19 +20,19 @@ def short(value):
 def nested(flat: dict) -> dict:
     """Return the nested dict of a layout or trace: names with underscores (`xaxis_range`) are written out."""
     tree: dict = {}
-    for name, value in flat.items():
-        name_parts = [name]
-        if name not in WHOLE:
-            name_parts = name.split("_")
-        last = name_parts.pop()
+    for layout_name, value in flat.items():
+        name_parts = [layout_name]
+        if layout_name not in WHOLE:
+            name_parts = layout_name.split("_")
+        last_part = name_parts.pop()
         branch = tree
-        for part in name_parts:
-            branch[part] = dict(branch.get(part) or {})
-            branch = branch[part]
-        if isinstance(value, dict) and isinstance(branch.get(last), dict):
-            branch[last] = branch[last] | value
+        for name_part in name_parts:
+            branch[name_part] = dict(branch.get(name_part) or {})
+            branch = branch[name_part]
+        if isinstance(value, dict) and isinstance(branch.get(last_part), dict):
+            branch[last_part] = branch[last_part] | value
         else:
-            branch[last] = value
+            branch[last_part] = value
     return tree
 
 
@@ -51,20 +51,20 @@ def plain(figure, still: bool = False) -> dict:
         ]
         return {"data": figure_traces, "layout": nested(figure.layout | figure.live)}
     description = figure.to_plotly_json()
-    layout = {name: value for name, value in description["layout"].items() if name != "template"}
+    layout = {layout_name: value for layout_name, value in description["layout"].items() if layout_name != "template"}
     return {"data": description["data"], "layout": layout}
 
 
 def encoded(value, pack=lambda raw: b64encode(raw).decode()):
     """Copy of nested data: an array of numbers is its bytes (written by `pack`), a type and a shape; other nan and inf are None."""
     if isinstance(value, dict):
-        return {name: encoded(part, pack) for name, part in value.items()}
+        return {layout_name: encoded(layout_part, pack) for layout_name, layout_part in value.items()}
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
         return _encoded_array(value, pack)
     if isinstance(value, list | tuple):
-        return [encoded(part, pack) for part in value]
+        return [encoded(layout_part, pack) for layout_part in value]
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value

@@ -64,7 +64,7 @@ class Figures:
 
     def _written(self, write) -> str:
         named = {f"figure-{i}": figure for i, figure in enumerate(self.figures, 1)}
-        places = [Place(name, f.layout.height or 360, False, f.layout.width) for name, f in named.items()]
+        places = [Place(figure_name, f.layout.height or 360, False, f.layout.width) for figure_name, f in named.items()]
         return write(named, tuple(places), self.columns, self.note)
 
     def _repr_mimebundle_(self, include=None, exclude=None, **options) -> dict:
@@ -80,6 +80,6 @@ def write_page(figure: Figure | Figures, path: str | Path) -> Path:
 
     The file is complete or not there at all.
     """
-    with whole(Path(path)) as part:
-        part.write_text(figure.page(), encoding="utf-8")
+    with whole(Path(path)) as part_file:
+        part_file.write_text(figure.page(), encoding="utf-8")
     return Path(path)

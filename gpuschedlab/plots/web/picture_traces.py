@@ -45,21 +45,21 @@ class Panel:
 
     def at(self, trace: dict) -> tuple:
         """Return the positions of a trace's points, a tuple of two arrays (n,)."""
-        numbers = range(len(trace.get("x", trace.get("y"))))
-        return self.x.at(trace.get("x", numbers)), self.y.at(trace.get("y", numbers))
+        point_numbers = range(len(trace.get("x", trace.get("y"))))
+        return self.x.at(trace.get("x", point_numbers)), self.y.at(trace.get("y", point_numbers))
 
 
 def texts(trace: dict, count: int) -> list[str]:
     """Return a list of the texts of a trace's points: as given, or in a template of plotly's (`%{x:.2f}`); empty if too many."""
     if count > MOST or not {"text", "texttemplate"} & trace.keys():
         return []
-    columns = trace | {"text": np.broadcast_to(trace.get("text", ""), count)}
+    text_columns = trace | {"text": np.broadcast_to(trace.get("text", ""), count)}
     template = trace.get("texttemplate", "%{text}")
 
     def text(i: int) -> str:
         def filled_in(field: re.Match) -> str:
-            column, form = field.groups()
-            return spelled(columns[column][i], form)
+            text_column, form = field.groups()
+            return spelled(text_columns[text_column][i], form)
 
         return words(re.sub(r"%\{(\w+):?([^}]*)\}", filled_in, template))
 
@@ -80,7 +80,7 @@ def scatter(panel: Panel, trace: dict, colour: str) -> list:
         usual_mode = "lines+markers"
     mode = trace.get("mode") or usual_mode
     if "lines" in mode:
-        lines = panel.ax.plot(
+        drawn_lines = panel.ax.plot(
             x,
             y,
             color=colour,
@@ -88,7 +88,7 @@ def scatter(panel: Panel, trace: dict, colour: str) -> list:
             linewidth=line.get("width", 2) * POINT,
             linestyle=STROKES.get(line.get("dash"), "-"),
         )
-        artists = artists or lines
+        artists = artists or drawn_lines
     _draw_whiskers(panel, trace, (x, y), colour)
     if "markers" in mode:
         artists.append(_draw_markers(panel, (x, y), marker, colour))
@@ -142,11 +142,11 @@ def _draw_markers(panel: Panel, points: tuple, marker: dict, colour: str):
     """Draw markers and return them; they are not cut at the border if the axes are as long as their data."""
     x, y = points
     drawn_points = np.arange(len(x))
-    most = marker.get("maxdisplayed", 0)
-    if 0 < most < len(x):
-        drawn_points = np.linspace(0, len(x) - 1, most).astype(int)
+    most_markers = marker.get("maxdisplayed", 0)
+    if 0 < most_markers < len(x):
+        drawn_points = np.linspace(0, len(x) - 1, most_markers).astype(int)
     fill = _of_points(marker.get("color", colour), drawn_points)
-    size = _of_points(marker.get("size", 6), drawn_points)
+    marker_size = _of_points(marker.get("size", 6), drawn_points)
     symbols = np.atleast_1d(_of_points(marker.get("symbol", "circle"), drawn_points)).astype(str)
     edge = marker.get("line", {})
     edge_colour = edge.get("color", "face")
@@ -160,7 +160,7 @@ def _draw_markers(panel: Panel, points: tuple, marker: dict, colour: str):
     markers = panel.ax.scatter(
         x[drawn_points],
         y[drawn_points],
-        np.square(size * POINT),
+        np.square(marker_size * POINT),
         fill,
         edgecolors=edge_colour,
         linewidths=edge.get("width", usual_width) * POINT,
@@ -275,9 +275,9 @@ def _corners(extents: Extents, horizontal: bool) -> np.ndarray:
 
 def _extents(panel: Panel, trace: dict, horizontal: bool) -> Extents:
     """Return the `Extents` of bars: middles, half widths and ends."""
-    middle, size = panel.at(trace)
+    middle, bar_size = panel.at(trace)
     if horizontal:
-        middle, size = size, middle
+        middle, bar_size = bar_size, middle
     width = trace.get("width")
     base = trace.get("base", 0.0)
     if width is None:
@@ -291,12 +291,12 @@ def _extents(panel: Panel, trace: dict, horizontal: bool) -> Extents:
             rank = next(i for i, neighbour in enumerate(neighbours) if neighbour is trace)
             middle = middle + (rank - (len(neighbours) - 1) / 2) * width
     if "base" not in trace and panel.mode in ("stack", "relative"):
-        stacks = list(zip(middle, size < 0))
+        stacks = list(zip(middle, bar_size < 0))
         base = [panel.tops.get(stack, 0.0) for stack in stacks]
-        panel.tops.update(zip(stacks, base + np.nan_to_num(size)))
+        panel.tops.update(zip(stacks, base + np.nan_to_num(bar_size)))
     low = np.broadcast_to(np.asarray(base, float), middle.shape)
     widths = np.broadcast_to(np.asarray(width, float), middle.shape)
-    return Extents(middle, widths / 2, low, low + size)
+    return Extents(middle, widths / 2, low, low + bar_size)
 
 
 def _usual_width(panel: Panel, traces: list[dict], horizontal: bool) -> float:
@@ -342,8 +342,8 @@ def heat(panel: Panel, trace: dict, colour: str) -> list:
         bar.set_label(words(trace.get("colorbar", {}).get("title")))
         bar.outline.set_visible(False)
     middle_x, middle_y = np.meshgrid(_middles(x_borders), _middles(y_borders))
-    columns = {name: np.ravel(trace[name]) for name in ("text", "z") if name in trace}
-    cell_texts = texts(trace | columns, z.size)
+    cell_columns = {cell_column: np.ravel(trace[cell_column]) for cell_column in ("text", "z") if cell_column in trace}
+    cell_texts = texts(trace | cell_columns, z.size)
     fills = mesh.to_rgba(z).reshape(-1, 4)
     for cell_x, cell_y, cell_text, fill in zip(middle_x.ravel(), middle_y.ravel(), cell_texts, fills):
         ink = INK

@@ -26,8 +26,8 @@ def words(text) -> str:
     """Text without markup; an axis title or a tick's label."""
     if isinstance(text, dict):
         text = text.get("text")
-    lines = re.sub(r"<br ?/?>", "\n", str(text or ""))
-    return unescape(re.sub(r"<[^>]*>", "", lines))
+    plain_lines = re.sub(r"<br ?/?>", "\n", str(text or ""))
+    return unescape(re.sub(r"<[^>]*>", "", plain_lines))
 
 
 def spelled(value, form: str = "") -> str:
@@ -94,30 +94,30 @@ class Side:
 
     def dress(self, ax, shown: bool):
         """Give matplotlib's axis the range, ticks and title of this one; texts stand there only if `shown`."""
-        about = self.about
+        axis_facts = self.about
         axis = getattr(ax, f"{self.way}axis")
-        if about.get("rangemode") in ("tozero", "nonnegative"):
+        if axis_facts.get("rangemode") in ("tozero", "nonnegative"):
             self.zero(ax)
-        ends = about.get("range", self._ends())
+        ends = axis_facts.get("range", self._ends())
         if ends is not None:
             set_limits = getattr(ax, f"set_{self.way}lim")
             set_limits(*(self.place(axis_end, True) for axis_end in ends))
-        axis.set_inverted(axis.get_inverted() or about.get("autorange") == "reversed")
-        pole = about.get("side", POLES[self.way])
+        axis.set_inverted(axis.get_inverted() or axis_facts.get("autorange") == "reversed")
+        pole = axis_facts.get("side", POLES[self.way])
         axis.set_ticks_position(pole)
         axis.set_label_position(pole)
-        for part in (axis, ax.spines[pole]):
-            part.set_visible(about.get("visible", True))
-        if about.get("showgrid", True) and self.categories is None and "overlaying" not in about:
+        for axis_part in (axis, ax.spines[pole]):
+            axis_part.set_visible(axis_facts.get("visible", True))
+        if axis_facts.get("showgrid", True) and self.categories is None and "overlaying" not in axis_facts:
             ax.grid(True, axis=self.way)
-        has_labels = bool(shown and about.get("showticklabels", True))
+        has_labels = bool(shown and axis_facts.get("showticklabels", True))
         tick_length = 0
-        if has_labels and about.get("ticks") != "":
+        if has_labels and axis_facts.get("ticks") != "":
             tick_length = 4
         axis.set_tick_params(length=tick_length, **{f"label{pole}": has_labels})
         title = ""
         if shown:
-            title = words(about.get("title"))
+            title = words(axis_facts.get("title"))
         axis.set_label_text(title)
         if not self.dates:  # those of dates are matplotlib's own
             self._mark(ax, axis)
@@ -131,19 +131,19 @@ class Side:
     def _mark(self, ax, axis):
         """Set ticks and their texts."""
         ticker = mpl("ticker")
-        names = self._tick_names()
+        tick_names = self._tick_names()
         axis.set_major_locator(self._locator(axis, ticker))
         axis.set_minor_locator(ticker.NullLocator())
         form = self.about.get("tickformat", "")
 
         def tick_text(value: float, _: int) -> str:
-            if value in names:
-                return names[value]
+            if value in tick_names:
+                return tick_names[value]
             return spelled(value, form)
 
         axis.set_major_formatter(ticker.FuncFormatter(tick_text))
-        longest = max(map(len, names.values()), default=0)
-        if self.way == "x" and 6.5 * longest * len(names) > ax.bbox.width:
+        longest = max(map(len, tick_names.values()), default=0)
+        if self.way == "x" and 6.5 * longest * len(tick_names) > ax.bbox.width:
             for label in axis.get_majorticklabels():
                 label.set(ha="right", rotation=30, rotation_mode="anchor")
 
@@ -153,7 +153,7 @@ class Side:
             positions = self.at(self.about["tickvals"]).tolist()
             return dict(zip(positions, map(words, self.about.get("ticktext", ()))))
         if self.categories is not None:
-            return {position: words(name) for name, position in self.categories.items()}
+            return {position: words(category_name) for category_name, position in self.categories.items()}
         return {}
 
     def _locator(self, axis, ticker):

@@ -92,13 +92,13 @@ class Explorer(Runs, PairExplorer):
         super().__init__(cache)
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
         rare = {"jct": 300, "load": 300, "gantt": 430} | dict.fromkeys(self._own, 300)
-        self.places = (*FIRST, *(plots.Place(name, height, more=True) for name, height in rare.items()))
+        self.places = (*FIRST, *(plots.Place(figure_name, height, more=True) for figure_name, height in rare.items()))
         self._pinned = None
         self.guess = guess
         first_seed = self._take(trace, cluster, policies, seed, parts)
-        names = list(self.policies)
+        policy_names = list(self.policies)
         self.door = OwnLog(self) if upload else None
-        self.panel = Panel(self, names[min(1, len(names) - 1)], pinned or names[0], first_seed)
+        self.panel = Panel(self, policy_names[min(1, len(policy_names) - 1)], pinned or policy_names[0], first_seed)
         self._open()
 
     @property
@@ -114,10 +114,10 @@ class Explorer(Runs, PairExplorer):
     @property
     def pinned(self) -> Setting:
         """`Setting` of the reference, on the trace that is shown: a policy as it comes, or a kept run."""
-        name = self.panel.against.value
+        pinned_name = self.panel.against.value
         present_setting = self.setting
-        if self._pinned is None or name in self.policies:
-            return present_setting._replace(name=name, policy=self.policies[name])
+        if self._pinned is None or pinned_name in self.policies:
+            return present_setting._replace(name=pinned_name, policy=self.policies[pinned_name])
         pinned_setting = self._pinned
         # A cluster goes with its trace.
         if pinned_setting.trace != present_setting.trace and present_setting.trace in self.clusters:
@@ -137,23 +137,23 @@ class Explorer(Runs, PairExplorer):
 
     def _compute(self, state):
         present_setting, pinned_setting = state
-        names = [self._name(present_setting, pinned_setting), self._name(pinned_setting, present_setting)]
+        side_names = [self._name(present_setting, pinned_setting), self._name(pinned_setting, present_setting)]
         short = (
             ["now", "before"]
             if present_setting.name == pinned_setting.name
             else [present_setting.name, pinned_setting.name]
         )
 
-        def side(name, short, side_setting):
+        def side(side_name, short, side_setting):
             return Side(
-                name,
+                side_name,
                 short,
                 side_setting,
                 self.run_of(side_setting),
                 lambda job: self.scenario_of(side_setting).run(side_setting.policy, log=job),
             )
 
-        sides = tuple(map(side, names, short, (present_setting, pinned_setting)))
+        sides = tuple(map(side, side_names, short, (present_setting, pinned_setting)))
         self.runs = {compared_side.name: compared_side.run for compared_side in sides}
         self.seconds = float(sides[0].run.info["seconds"])
         return self._compare(Pairing(sides, self._place_of_trace(), self._weeks_of_trace, self._with_guess))
@@ -177,21 +177,21 @@ class Explorer(Runs, PairExplorer):
         kept_seeds = self.other_seeds
         kept_seeds.noun = getattr(source, "noun", "traces")
         sides = self.sides
-        pair = {side.name: side.key for side in sides}
+        setting_pair = {side.name: side.key for side in sides}
         learns = "history" in self._parts  # which takes a second a week
 
-        def play(most: int):
+        def play(most_weeks: int):
             for side in sides:
                 kept_seeds.keep(side.key, present_setting.seed, side.run)
-            return pieces(kept_seeds, pair, present_setting.seed, most, thorough=most > MOST)
+            return pieces(kept_seeds, setting_pair, present_setting.seed, most_weeks, thorough=most_weeks > MOST)
 
         return play, not learns
 
     def _page(self, screen: Screen) -> Page:
-        rare = {name: partial(self._rare, name) for name in ("jct", "load", "gantt", *self._own)}
+        rare = {figure_name: partial(self._rare, figure_name) for figure_name in ("jct", "load", "gantt", *self._own)}
         figures = self._pair()
         if self.opened:
-            figures |= {name: make() for name, make in rare.items()}
+            figures |= {figure_name: make() for figure_name, make in rare.items()}
         return Page(
             figures,
             comparisons=(screen.difference,),
@@ -202,12 +202,12 @@ class Explorer(Runs, PairExplorer):
             after=self._after,
         )
 
-    def _rare(self, name: str):
+    def _rare(self, figure_name: str):
         """Numbers of a figure that is seen with *more*."""
-        if name == "gantt":
+        if figure_name == "gantt":
             return self._gantt()
         figure_makers = {"jct": plots.jct_cdf, "load": lambda runs: plots.load_over_time(runs, 500)} | self._own
-        return figure_makers[name](self.runs)
+        return figure_makers[figure_name](self.runs)
 
     def _after(self):
         """Play other weeks, and report both policies."""
@@ -239,12 +239,12 @@ class Explorer(Runs, PairExplorer):
 
     def _gantt(self):
         """Jobs on some nodes in the time that is framed, or in the busiest hours."""
-        names = list(self.runs)
+        run_names = list(self.runs)
         total = self.cluster_of(self.setting).total_nodes
-        first = self.panel.first_node.value
-        name = names[min(self.panel.charted.index or 0, len(names) - 1)]
+        first_node = self.panel.first_node.value
+        charted_run = run_names[min(self.panel.charted.index or 0, len(run_names) - 1)]
         time = [HOUR * framed_hour for framed_hour in self.view.time or ()] or plots.busy_window(self.runs, WINDOW)
-        return plots.gantt(self.runs[name], *time, [*range(total)][first:][:ROWS], name=name)
+        return plots.gantt(self.runs[charted_run], *time, [*range(total)][first_node:][:ROWS], name=charted_run)
 
     def pin(self):
         """Keep the present policy, knobs and cluster to compare with."""

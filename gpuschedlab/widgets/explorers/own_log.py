@@ -45,13 +45,14 @@ def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
 def spec_of(found: Intake) -> str:
     """Return the TOML text by which a log is read again as it was: its format, its zone, and the meaning of its columns."""
     report = found.report
-    lines = [f'format = "{report.format}"', *([f'zone = "{report.zone}"'] if report.zone else [])]
+    spec_lines = [f'format = "{report.format}"', *([f'zone = "{report.zone}"'] if report.zone else [])]
     if report.format == "csv":  # others have columns of fixed names
-        lines += ["", "[columns]"]
-        lines += [
-            f"{name} = {json.dumps(column_text, ensure_ascii=False)}" for name, column_text in report.used.items()
+        spec_lines += ["", "[columns]"]
+        spec_lines += [
+            f"{column_name} = {json.dumps(column_text, ensure_ascii=False)}"
+            for column_name, column_text in report.used.items()
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(spec_lines) + "\n"
 
 
 class OwnLog:
@@ -60,11 +61,11 @@ class OwnLog:
     def __init__(self, owner):
         w = need("ipywidgets")
         self._owner = owner
-        about = "a log of your own: sacct, PBS, Kubernetes, SWF, csv, ...; it stays on this machine"
-        self.file = w.FileUpload(description="own log", tooltip=about, layout=w.Layout(width="auto"))
+        control_tooltip = "a log of your own: sacct, PBS, Kubernetes, SWF, csv, ...; it stays on this machine"
+        self.file = w.FileUpload(description="own log", tooltip=control_tooltip, layout=w.Layout(width="auto"))
         self.shown = w.ToggleButton(description="how it was read", layout=w.Layout(width="auto", display="none"))
-        about = "how the log is read: keys as in a TOML spec"
-        self.spec = w.Textarea(tooltip=about, layout=w.Layout(width="100%", height="110px"))
+        control_tooltip = "how the log is read: keys as in a TOML spec"
+        self.spec = w.Textarea(tooltip=control_tooltip, layout=w.Layout(width="100%", height="110px"))
         self.again = button(owner, "Read again", "read the log as the box says", lambda: self._read(self.spec.value))
         self.box = w.VBox([self.spec, self.again], layout=w.Layout(width="100%", display="none"))
         self.file.observe(lambda _: owner.guarded(self._sent), "value")

@@ -45,15 +45,14 @@ class Setting(NamedTuple):
 
     def called(self, given, cluster: str = "") -> str:
         """Name in a sentence: of the policy, with the knobs that were moved, in words, and the cluster, if said."""
-        setting_notes = [knob_in_words(*moved_knob) for moved_knob in self.moved(given)][:3] + [f"on {cluster}"] * bool(
-            cluster
-        )
+        setting_notes = [knob_in_words(*moved_knob) for moved_knob in self.moved(given)][:3]
+        setting_notes += [f"on {cluster}"] * bool(cluster)
         return self.name + (f" ({', '.join(setting_notes)})" if setting_notes else "")
 
     def says(self, role: str) -> str:
         """HTML of the policy's rule: the first part of its docstring's first sentence, and how this one differs from its like."""
-        first = (type(self.policy).__doc__ or "").strip().partition("\n")[0].partition(";")[0].rstrip(".")
-        rule_clauses = [first[:1].lower() + first[1:]]
+        rule_sentence = (type(self.policy).__doc__ or "").strip().partition("\n")[0].partition(";")[0].rstrip(".")
+        rule_clauses = [rule_sentence[:1].lower() + rule_sentence[1:]]
         if self.name != type(self.policy).__name__:
             rule_clauses += [knob_in_words(*unusual_knob) for unusual_knob in self.unusual()][:3]
         return f'<b class="{role}">{escape(self.name)}</b>: {escape(", ".join(rule_clauses))}.'
@@ -116,13 +115,17 @@ class Runs:
         self.policies = sources.named_policies(policies, usual)
         self.other_seeds = OtherSeeds(self)
         first_seed = parts.pop("seed", 0)
-        self._parts = {name: value for name, value in parts.items() if value is not getattr(Scenario, name, None)}
+        self._parts = {
+            part_name: value for part_name, value in parts.items() if value is not getattr(Scenario, part_name, None)
+        }
         return first_seed if seed is None else seed
 
-    def _setting(self, name: str, policy=None) -> Setting:
+    def _setting(self, policy_name: str, policy=None) -> Setting:
         p = self.panel
         nodes = p.nodes.value if p.resizable else None
-        return Setting(p.trace.value, p.seed.value, p.cluster.value, nodes, name, policy or self.policies[name])
+        return Setting(
+            p.trace.value, p.seed.value, p.cluster.value, nodes, policy_name, policy or self.policies[policy_name]
+        )
 
     def trace_of(self, setting: Setting):
         """Trace of a configuration: as given, or made from its seed and kept."""
@@ -211,7 +214,7 @@ class Runs:
             It cannot be written.
         """
         if folder is None:
-            numbered = (Path("runs") / f"{self._file_name()}-{number}" for number in count(1))
+            numbered = (Path("runs") / f"{self._file_name()}-{folder_number}" for folder_number in count(1))
             folder = next(path for path in numbered if not path.exists())
         return self._export(Path(folder), Path(folder))
 
@@ -239,11 +242,17 @@ class Runs:
         if panel.against.value in self.policies:
             link_fields["against"] = panel.against.value
         choice = {"trace": len(self.traces) > 1, "cluster": len(self.clusters) > 1, "seed": not panel.seed.disabled}
-        link_fields |= {name: str(getattr(panel, name).value) for name in PICKERS if choice.get(name, True)}
+        link_fields |= {
+            link_field: str(getattr(panel, link_field).value) for link_field in PICKERS if choice.get(link_field, True)
+        }
         link_fields |= {"by": view.by} if view.by != "run" else {}
         if view.job is not None:
             link_fields["job"] = str(self.run.jobs["job_id"][view.job])
-        link_fields |= {name: f"{span[0]:g}_{span[1]:g}" for name in ("time", "size") if (span := getattr(view, name))}
+        link_fields |= {
+            link_field: f"{span[0]:g}_{span[1]:g}"
+            for link_field in ("time", "size")
+            if (span := getattr(view, link_field))
+        }
         return urlencode(link_fields | ({"more": "1"} if self.opened else {}), quote_via=quote, safe=":,_")
 
     def at(self, link: str):
@@ -256,24 +265,35 @@ class Runs:
         """
         link_fields = dict(parse_qsl(link.removeprefix("#")))
         panel = self.panel
-        names = [link_fields.pop("policy", panel.policy.value), link_fields.pop("against", panel.against.value)]
-        if wrong := [name for name in names if name not in self.policies and name != panel.against.value]:
-            raise RunError(f"explorer: found policy {wrong[0]!r}; expected one of {', '.join(self.policies)}.")
-        begin_policy = self.policies[names[0]]
+        linked_policies = [
+            link_fields.pop("policy", panel.policy.value),
+            link_fields.pop("against", panel.against.value),
+        ]
+        if unknown_policies := [
+            policy_name
+            for policy_name in linked_policies
+            if policy_name not in self.policies and policy_name != panel.against.value
+        ]:
+            raise RunError(
+                f"explorer: found policy {unknown_policies[0]!r}; expected one of {', '.join(self.policies)}."
+            )
+        begin_policy = self.policies[linked_policies[0]]
         knobs = {
             i.name: parse_knob(i, link_fields.pop(i.name))
             for i in knobs_of(begin_policy).values()
             if i.name in link_fields
         }
         with quiet(self):
-            for name, kind in PICKERS.items():
-                if name in link_fields and (name != "nodes" or panel.resizable):
-                    getattr(panel, name).value = kind(link_fields[name])
-            panel.policy.value, panel.against.value = names
+            for link_field, kind in PICKERS.items():
+                if link_field in link_fields and (link_field != "nodes" or panel.resizable):
+                    getattr(panel, link_field).value = kind(link_fields[link_field])
+            panel.policy.value, panel.against.value = linked_policies
             panel.knobs.show(begin_policy.with_knobs(**knobs))
         self.open("more" in link_fields)
         spans = {
-            name: tuple(map(float, link_fields[name].split("_"))) for name in ("time", "size") if name in link_fields
+            link_field: tuple(map(float, link_fields[link_field].split("_")))
+            for link_field in ("time", "size")
+            if link_field in link_fields
         }
         self.view = View(link_fields.get("by", "run"), **spans)
         if unknown := link_fields.keys() - {*PICKERS, "more", "by", "time", "size", "job"}:

@@ -18,17 +18,20 @@ class Result(NamedTuple):
 def size_of(value) -> int:
     """Return the number of bytes of a run's frames, roughly if they are not made yet, or of a frame; 0 for anything else."""
     frames_of_run = [
-        getattr(value, "__dict__", {}).get(name) for name in ("jobs", "timeline", "allocations", "rounds", "pools")
+        getattr(value, "__dict__", {}).get(frame_name)
+        for frame_name in ("jobs", "timeline", "allocations", "rounds", "pools")
     ]
-    sizes = (f.estimated_size() for f in (value, *frames_of_run) if hasattr(f, "estimated_size"))
-    unmade = sum(_size_of_columns(columns) for columns in frames_of_run if isinstance(columns, Mapping))
-    return int(sum(sizes)) + unmade
+    frame_sizes = (f.estimated_size() for f in (value, *frames_of_run) if hasattr(f, "estimated_size"))
+    unmade = sum(
+        _size_of_columns(frame_columns) for frame_columns in frames_of_run if isinstance(frame_columns, Mapping)
+    )
+    return int(sum(frame_sizes)) + unmade
 
 
-def _size_of_columns(columns: Mapping) -> int:
+def _size_of_columns(frame_columns: Mapping) -> int:
     """Number of bytes of columns of which no frame has been made yet: eight per value."""
-    first = columns[next(iter(columns))]
-    return 8 * len(columns) * len(first)
+    first_column = frame_columns[next(iter(frame_columns))]
+    return 8 * len(frame_columns) * len(first_column)
 
 
 class Cache:
@@ -62,13 +65,13 @@ class Cache:
         if key in self._held:
             self._held.move_to_end(key)
             return self._held[key][0]
-        begin = time.perf_counter()
+        make_begin = time.perf_counter()
         value = make()
-        cached_result = Result(value, time.perf_counter() - begin)
+        cached_result = Result(value, time.perf_counter() - make_begin)
         cached_results = self._held
         cached_results[key] = (cached_result, size_of(value))
         while len(cached_results) > self.limit or (
-            len(cached_results) > 1 and sum(size for _, size in cached_results.values()) > self.size
+            len(cached_results) > 1 and sum(cached_size for _, cached_size in cached_results.values()) > self.size
         ):
             cached_results.popitem(last=False)
         return cached_result

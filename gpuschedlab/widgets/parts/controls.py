@@ -36,12 +36,12 @@ def close_all(thing, closed: set | None = None):
     widget = need("ipywidgets").Widget
     closed = set() if closed is None else closed
     if isinstance(thing, list | tuple):
-        for part in thing:
-            close_all(part, closed)
+        for widget_part in thing:
+            close_all(widget_part, closed)
     elif isinstance(thing, widget) and id(thing) not in closed:
         closed.add(id(thing))
-        for name in thing.keys:
-            close_all(getattr(thing, name), closed)
+        for trait_name in thing.keys:
+            close_all(getattr(thing, trait_name), closed)
         thing.close()
 
 
@@ -90,12 +90,12 @@ def _slider(info: KnobInfo, value: float, label: str):
 @contextmanager
 def quiet(owner):
     """Let an owner of controls, who has a flag `_quiet`, not answer to those that are moved meanwhile."""
-    before = owner._quiet
+    quiet_before = owner._quiet
     owner._quiet = True
     try:
         yield
     finally:
-        owner._quiet = before
+        owner._quiet = quiet_before
 
 
 class Control:
@@ -123,13 +123,13 @@ class Control:
         """List of the parts that can follow the hand while it moves."""
         return [p for p in self.parts if hasattr(p, "continuous_update")]
 
-    def _read(self, part):
+    def _read(self, slider):
         """Value of a part: as it was given, or, once moved, without the digits that a slider's step leaves."""
-        given_value = self._given.get(part)
-        moved = float(f"{part.value:.3g}")
-        if given_value is not None and math.isclose(part.value, given_value, rel_tol=1e-9, abs_tol=1e-12):
+        given_value = self._given.get(slider)
+        moved = float(f"{slider.value:.3g}")
+        if given_value is not None and math.isclose(slider.value, given_value, rel_tol=1e-9, abs_tol=1e-12):
             return given_value
-        if self.info.knob.unlimited and part.value >= self.info.knob.high * (1 - 1e-9):
+        if self.info.knob.unlimited and slider.value >= self.info.knob.high * (1 - 1e-9):
             return math.inf
         return moved if self.info.kind == "floats" else self.info.clip(moved)
 
@@ -169,11 +169,11 @@ class KnobControls:
         self._base = thing
         self._changed = changed
         self._quiet = False
-        self.controls = {name: Control(info, info.value_of(thing)) for name, info in knobs_of(thing).items()}
+        self.controls = {knob_name: Control(info, info.value_of(thing)) for knob_name, info in knobs_of(thing).items()}
         self.note = ""
-        control_parts = [part for knob_control in self.controls.values() for part in knob_control.parts]
-        for part in control_parts:
-            part.observe(self._moved, "value")
+        control_parts = [control_part for knob_control in self.controls.values() for control_part in knob_control.parts]
+        for control_part in control_parts:
+            control_part.observe(self._moved, "value")
         self.box = row(*control_parts).add_class("gpuschedlab-knobs")
 
     def __getitem__(self, name: str) -> Control:
@@ -189,9 +189,12 @@ class KnobControls:
     def split(self, names: tuple[str, ...]) -> tuple:
         """Return a pair of boxes: that of some knobs, by default the first four, and that of the others."""
         names = names or [*self.controls][:4]
-        self.box.children = [part for name in names for part in self.controls[name].parts]
+        self.box.children = [control_part for knob_name in names for control_part in self.controls[knob_name].parts]
         folded_parts = [
-            part for name, knob_control in self.controls.items() if name not in names for part in knob_control.parts
+            control_part
+            for knob_name, knob_control in self.controls.items()
+            if knob_name not in names
+            for control_part in knob_control.parts
         ]
         return self.box, row(*folded_parts).add_class("gpuschedlab-knobs")
 
@@ -206,7 +209,7 @@ class KnobControls:
     @property
     def sliders(self) -> list:
         """List of all parts that can follow the hand."""
-        return [part for knob_control in self.controls.values() for part in knob_control.sliders]
+        return [slider for knob_control in self.controls.values() for slider in knob_control.sliders]
 
     def show(self, thing):
         """Move all controls to the knobs of another thing of the same kind, as one change."""
@@ -222,12 +225,12 @@ class KnobControls:
 
     def _allowed(self) -> dict:
         """Return a dict of the nearest allowed values; controls that had to give way are moved there, and `note` says why."""
-        wanted = {name: knob_control.value for name, knob_control in self.controls.items()}
+        wanted = {knob_name: knob_control.value for knob_name, knob_control in self.controls.items()}
         allowed = type(self._base).project(wanted)
-        moved = [name for name in wanted if allowed[name] != wanted[name]]
+        moved = [knob_name for knob_name in wanted if allowed[knob_name] != wanted[knob_name]]
         with quiet(self):
-            for name in moved:
-                self.controls[name].value = allowed[name]
+            for knob_name in moved:
+                self.controls[knob_name].value = allowed[knob_name]
         if moved:
             constraints = type(self._base).constraints
             rules = "; ".join(constraint.text for constraint in constraints) or "its range"

@@ -181,7 +181,7 @@ class BaseExplorer:
 
     def _draw(self, numbers: dict):
         """Draw some figures, from their numbers by name."""
-        drawings = {name: plots.draw(figure_numbers) for name, figure_numbers in numbers.items()}
+        drawings = {figure_name: plots.draw(figure_numbers) for figure_name, figure_numbers in numbers.items()}
         if self.board is None:
             answer_page = lambda *page_request: self.guarded(lambda: self._asked(*page_request))  # noqa: E731
             self.board = Board(self.places, drawings, answer_page, self._again)
@@ -195,10 +195,10 @@ class BaseExplorer:
         self.main.children = (self.board.widget, self.table)
         earlier.close()  # not before: a view whose widget is gone would say that the kernel is
 
-    def _redraw(self, name: str, make):
+    def _redraw(self, figure_name: str, make):
         """Draw one figure anew, from the numbers that `make()` returns: a control moved that changes nothing else."""
         if self.board is not None and not self._quiet:
-            self.guarded(lambda: self._draw({name: make()}))
+            self.guarded(lambda: self._draw({figure_name: make()}))
 
     def _changed(self, change=None):
         """Answer to a control that moved."""
@@ -260,26 +260,26 @@ class BaseExplorer:
         values_of = self.controls.kept()
         states = []
         figures = {}
-        first = [figure_place.name for figure_place in self.board.first if not figure_place.words]
+        first_figures = [figure_place.name for figure_place in self.board.first if not figure_place.words]
         if not values_of:
             return {}
         axes = [control_values for control_values, _ in values_of.values()]
         grid = list(product(*axes))
-        present_values = tuple(begin for _, begin in values_of.values())
+        present_values = tuple(present_value for _, present_value in values_of.values())
         for control_values in (*grid, present_values):  # at last as before
             self.keeping = len(states) < len(grid)
             self.controls.put(dict(zip(values_of, control_values)))
             self._show(self._answer())
             if self.keeping:
-                drawn = {name: short(plain(self.board.drawings[name])) for name in first}
-                numbers = {
-                    name: figures.setdefault(json.dumps(drawn_figure), len(figures))
-                    for name, drawn_figure in drawn.items()
+                drawn = {figure_name: short(plain(self.board.drawings[figure_name])) for figure_name in first_figures}
+                figure_numbers = {
+                    figure_name: figures.setdefault(json.dumps(drawn_figure), len(figures))
+                    for figure_name, drawn_figure in drawn.items()
                 }
-                states.append((self._note(), numbers, self.table.value))
+                states.append((self._note(), figure_numbers, self.table.value))
         controls = [
-            {"name": name, "texts": [*map(knob_word, control_values)]}
-            for name, (control_values, _) in values_of.items()
+            {"name": control_label, "texts": [*map(knob_word, control_values)]}
+            for control_label, (control_values, _) in values_of.items()
         ]
         return {
             "controls": controls,

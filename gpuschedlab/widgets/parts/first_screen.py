@@ -33,8 +33,8 @@ class Measured(NamedTuple):
         times, waits, unfair, stopped = (measured_column[among] for measured_column in self[:4])
         if not len(times):
             return dict.fromkeys(COLUMNS, float("nan"))
-        median, last = np.percentile(times, [50, 99])
-        table_metrics = (times.mean(), median, last, waits.mean(), unfair.mean(), self.utilisation, stopped.sum())
+        median, jct_p99 = np.percentile(times, [50, 99])
+        table_metrics = (times.mean(), median, jct_p99, waits.mean(), unfair.mean(), self.utilisation, stopped.sum())
         return dict(zip(COLUMNS, map(float, table_metrics)))
 
 
@@ -82,8 +82,10 @@ class Screen:
         weekday = _weekday(runs[0])
         moved[self.whole.later.rows] = 1
         moved[self.whole.sooner.rows] = -1
-        columns = (jobs[name] for name in ("gpus", "submit", "duration"))
-        self.compared = Compared(tuple(short), *columns, *(measured_run.jct for measured_run in found), moved, weekday)
+        job_columns = (jobs[column_name] for column_name in ("gpus", "submit", "duration"))
+        self.compared = Compared(
+            tuple(short), *job_columns, *(measured_run.jct for measured_run in found), moved, weekday
+        )
         spans = ((jobs["submit"] / HOUR, view.time), (jobs["gpus" if view.by == "gpus" else "duration"], view.size))
         self._framed = [(x >= span[0]) & (x <= span[1]) if span else x == x for x, span in spans]
         self.among = np.logical_and(*self._framed) if view.time or view.size else None
@@ -105,11 +107,11 @@ class Screen:
         """Words for the run times or GPUs that are framed: up to one size, from one on, or between two."""
         low, high = self.view.size
         if self.view.by == "run":
-            least = span(float(f"{low:.2g}"))
-            most = span(float(f"{high:.2g}"))
-            small = f"run for at most {most}"
-            large = f"run for more than {least}"
-            between = f"run {least} to {most}"
+            least_span = span(float(f"{low:.2g}"))
+            most_span = span(float(f"{high:.2g}"))
+            small = f"run for at most {most_span}"
+            large = f"run for more than {least_span}"
+            between = f"run {least_span} to {most_span}"
         else:
             small = f"need at most {high:g} GPUs"
             large = f"need at least {low:g} GPUs"
@@ -129,7 +131,7 @@ class Screen:
     def lit(self, row: int, why: dict) -> dict:
         """Return a dict that a page draws one job from: `why` it waited, its times and when it held GPUs, now and before."""
         c = self.compared
-        times = {name: float(getattr(c, name)[row]) for name in ("now", "before", "submit")}
+        times = {side_name: float(getattr(c, side_name)[row]) for side_name in ("now", "before", "submit")}
         times["held"] = [_spans_of(run, row) for run in self.runs]
         return why | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}
 
@@ -152,10 +154,10 @@ def _spans_of(run, row: int) -> list[tuple[float, float]]:
 def clock(hours: float, weekday: int | None) -> str:
     """Return a time since the trace's start as text, as a reader says it."""
     day, hour = divmod(hours, 24.0)
-    name = f"day {day + 1:.0f}"
+    day_name = f"day {day + 1:.0f}"
     if weekday is not None:
-        name = DAYS[int(day + weekday) % 7]
-    return f"{name} {int(hour):02}:{int(hour % 1 * 60):02}"
+        day_name = DAYS[int(day + weekday) % 7]
+    return f"{day_name} {int(hour):02}:{int(hour % 1 * 60):02}"
 
 
 def _weekday(run) -> int | None:
@@ -163,10 +165,10 @@ def _weekday(run) -> int | None:
     jobs = jobs_of(run)
     if "clock" not in jobs:
         return None
-    first = jobs["clock"][0].item()
-    if not first:
+    first_clock = jobs["clock"][0].item()
+    if not first_clock:
         return None
-    zero = first - timedelta(seconds=float(jobs["submit"][0]))
+    zero = first_clock - timedelta(seconds=float(jobs["submit"][0]))
     if zero.hour == zero.minute == 0:
         return zero.weekday()
     return None

@@ -17,9 +17,9 @@ WAITING = "This shows the answer to a question above. Answer it there, or press 
 
 
 @cache
-def _part(name: str) -> str:
+def _part(file_name: str) -> str:
     """Return the text of a file of this folder."""
-    return (HERE / name).read_text(encoding="utf-8")
+    return (HERE / file_name).read_text(encoding="utf-8")
 
 
 class Guess:

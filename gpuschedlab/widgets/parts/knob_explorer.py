@@ -60,9 +60,9 @@ class KnobExplorer(BaseExplorer):
         self._open()
 
     def _controls(self) -> Controls:
-        begin = self.knobs.thing
+        begin_thing = self.knobs.thing
         _, folded_knobs = self.knobs.split(self.front)
-        reset = button(self, "Reset knobs", "as in the beginning", lambda: self.knobs.show(begin))
+        reset = button(self, "Reset knobs", "as in the beginning", lambda: self.knobs.show(begin_thing))
         return Controls(
             state=lambda: self.knobs.thing,
             row=[self.knobs.box],
@@ -77,7 +77,7 @@ class KnobExplorer(BaseExplorer):
         self._begin = self.knobs.thing
         infos = knobs_of(self._begin)
         kept_values = {}
-        for info in (infos[name] for name in self.kept if name in infos):
+        for info in (infos[knob_name] for knob_name in self.kept if knob_name in infos):
             present = info.value_of(self._begin)
             choices = self.kept[info.name] or info.knob.choices
             kept_values[info.label] = (sorted({*choices, present}), present)
@@ -85,10 +85,13 @@ class KnobExplorer(BaseExplorer):
 
     def _put_values(self, kept_values: dict):
         """Move the knobs to some of these values."""
-        begin = self._begin
-        wanted = {name: kept_values.get(info.label, info.value_of(begin)) for name, info in knobs_of(begin).items()}
+        begin_thing = self._begin
+        wanted = {
+            knob_name: kept_values.get(info.label, info.value_of(begin_thing))
+            for knob_name, info in knobs_of(begin_thing).items()
+        }
         with quiet(self):
-            self.knobs.show(begin.with_knobs(**type(begin).project(wanted)))
+            self.knobs.show(begin_thing.with_knobs(**type(begin_thing).project(wanted)))
 
 
 @dataclass
@@ -135,7 +138,7 @@ class RunExplorer(PairExplorer, KnobExplorer):
 
     def __init__(self, recipe: Recipe | None = None, seed: int = 0, cache: Cache | None = None, **knobs):
         self.seed, recipe = seed, recipe or self.begin()
-        knobs = {name: value for name, value in knobs.items() if value is not None}
+        knobs = {knob_name: value for knob_name, value in knobs.items() if value is not None}
         super().__init__(recipe.with_knobs(**knobs), cache)
 
     remembers = False  # runs are, one by one
@@ -148,19 +151,19 @@ class RunExplorer(PairExplorer, KnobExplorer):
         if not recipe.drawn or not comparable or present_side.key == pinned_side.key:
             return None, False
 
-        def play(most: int):
+        def play(most_weeks: int):
             kept_weeks = Kept(recipe)
-            pair = {side.name: recipe.policies[side.name] for side in (present_side, pinned_side)}
+            policy_pair = {side.name: recipe.policies[side.name] for side in (present_side, pinned_side)}
             for side in (present_side, pinned_side):
-                kept_weeks.keep(pair[side.name], self.seed, side.run)
-            return pieces(kept_weeks, pair, self.seed, most, thorough=most > MOST)
+                kept_weeks.keep(policy_pair[side.name], self.seed, side.run)
+            return pieces(kept_weeks, policy_pair, self.seed, most_weeks, thorough=most_weeks > MOST)
 
         return play, False
 
     def _lineup(self, recipe) -> Lineup:
         """Return the `Lineup`: policies that are played, which of them are compared, and the inputs of their runs."""
 
-        def matters(name: str) -> tuple:
+        def matters(policy_name: str) -> tuple:
             return self.matter_of(recipe)
 
         return Lineup(list(recipe.policies), lambda runs: [*runs, *runs][:2], matters)
@@ -176,14 +179,22 @@ class RunExplorer(PairExplorer, KnobExplorer):
         keys = {}
         scenario = once(lambda: recipe(self.seed))
         policies = recipe.policies
-        for name in lineup.names:
-            keys[name] = (type(recipe), lineup.matters(name), self.seed, policies[name])
-            runs[name] = self.cache.get(keys[name], lambda name=name: scenario().run(policies[name])).value
+        for policy_name in lineup.names:
+            keys[policy_name] = (type(recipe), lineup.matters(policy_name), self.seed, policies[policy_name])
+            runs[policy_name] = self.cache.get(
+                keys[policy_name], lambda policy_name=policy_name: scenario().run(policies[policy_name])
+            ).value
         self.runs = runs
         self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
 
-        def side(name):
-            return Side(name, name, keys[name], runs[name], lambda job: scenario().run(policies[name], log=job))
+        def side(policy_name):
+            return Side(
+                policy_name,
+                policy_name,
+                keys[policy_name],
+                runs[policy_name],
+                lambda job: scenario().run(policies[policy_name], log=job),
+            )
 
         sides = tuple(map(side, lineup.pair(runs)))
         self._compare(Pairing(sides, place_of(recipe), self._weeks_of_recipe, self._own_measures))
@@ -201,7 +212,7 @@ class RunExplorer(PairExplorer, KnobExplorer):
         """Return a tuple of both runs compared by each of `measures`, a `Difference` each."""
         recipe = self.knobs.thing
         runs = [side.run for side in self.sides]
-        names = [side.name for side in self.sides]
+        side_names = [side.name for side in self.sides]
         d = self.screen.difference
         price = getattr(recipe, "price", None)
         if price is None:
@@ -212,5 +223,5 @@ class RunExplorer(PairExplorer, KnobExplorer):
             if measure == "jct":
                 differences.append(d)
             else:
-                differences.append(compared(*runs, names, scope, measure=measure, prices=price))
+                differences.append(compared(*runs, side_names, scope, measure=measure, prices=price))
         return tuple(differences)

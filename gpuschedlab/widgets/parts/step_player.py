@@ -80,8 +80,8 @@ class StepPlayer:
         """All cases: JSON, gzipped, as base64."""
         packed_cases = []
         for case in self.cases:
-            names = ("line", "read", "decided", "rows", "lit")
-            steps = [{name: getattr(step, name) for name in names} for step in case.steps]
+            step_fields = ("line", "read", "decided", "rows", "lit")
+            steps = [{step_field: getattr(step, step_field) for step_field in step_fields} for step in case.steps]
             for shown_step, step in zip(steps, case.steps if self.draw else ()):
                 shown_step["figures"] = {"figure": short(plain(plots.draw(self.draw(step, case))))}
             packed_cases.append({"name": case.name, "head": case.head, "steps": steps})

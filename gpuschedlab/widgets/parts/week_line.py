@@ -43,8 +43,8 @@ class WeekLine:
         self.weeks: Weeks | None = None
         self.done = False
         self.said = w.HTML().add_class("gpuschedlab-said")
-        about = f"play up to {MORE} weeks of other seeds"
-        self.button = button(owner, "more weeks", about, lambda: self._begin(MORE, 0.0))
+        button_tooltip = f"play up to {MORE} weeks of other seeds"
+        self.button = button(owner, "more weeks", button_tooltip, lambda: self._begin(MORE, 0.0))
         self.earlier = w.HTML().add_class("gpuschedlab-said").add_class("gpuschedlab-unseen")
         self.box = w.HBox([self.earlier, self.said, self.button]).add_class("gpuschedlab-weeks")
 
@@ -94,8 +94,8 @@ class WeekLine:
         """HTML of the line, for places without a kernel."""
         return f'<div class="gpuschedlab-said">{self.said.value}</div>' if self.said.value else ""
 
-    def _begin(self, most: int, wait: float):
-        self.background.begin(self._make(most), wait)
+    def _begin(self, most_weeks: int, wait: float):
+        self.background.begin(self._make(most_weeks), wait)
 
     def _end(self):
         self.done = True

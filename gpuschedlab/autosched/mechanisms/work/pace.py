@@ -46,8 +46,8 @@ def work_of(log: pl.DataFrame, pace: Pace) -> np.ndarray:
     """Seconds of work of each job (J,): what its attempts gained, and what was kept of those whose node failed; at least 1."""
     length = lengths(log)
     failed = (log["why"] == "node").to_numpy()
-    least = np.exp(pace.slow)
-    seconds = np.where(failed, pace.kept(length), np.maximum(pace.gained(length), least))
+    least_work = np.exp(pace.slow)
+    seconds = np.where(failed, pace.kept(length), np.maximum(pace.gained(length), least_work))
     return np.maximum(np.bincount(log["job"].to_numpy(), seconds), 1.0)
 
 
@@ -78,7 +78,7 @@ class Restarts(NamedTuple):
 
     def take(self, rows: np.ndarray) -> "Restarts":
         """Return some of them as `Restarts`, by place or by mask."""
-        return Restarts(*(column[rows] for column in self))
+        return Restarts(*(restart_column[rows] for restart_column in self))
 
 
 SHORTEST = 30.0
@@ -91,22 +91,22 @@ def restarts(log: pl.DataFrame, pace: Pace, known_delay: bool = True) -> Restart
     If the delay is not known, those that follow a restart that failed are left out: nobody knows how much of it was delay.
     """
     length = lengths(log)
-    number = log["attempt"].to_numpy()
+    attempt_number = log["attempt"].to_numpy()
     broken = (log["why"] == "node").to_numpy()
     gained = pace.gained(length)
     saved_by_failed = pace.kept(length)
-    again = np.zeros(len(length))
-    before = np.zeros(len(length))
+    work_again = np.zeros(len(length))
+    work_before = np.zeros(len(length))
     failed = np.zeros(len(length), bool)
-    is_sure = number > 0
+    is_sure = attempt_number > 0
     for i in range(len(length)):
-        if number[i] == 0:
+        if attempt_number[i] == 0:
             saved = 0.0
             furthest = 0.0
             any_failed = False
             all_clear = True
-        again[i] = furthest - saved
-        before[i] = furthest
+        work_again[i] = furthest - saved
+        work_before[i] = furthest
         failed[i] = any_failed
         is_sure[i] = is_sure[i] and all_clear
         furthest = max(furthest, saved + gained[i])
@@ -115,11 +115,13 @@ def restarts(log: pl.DataFrame, pace: Pace, known_delay: bool = True) -> Restart
         else:
             saved += gained[i]
         any_failed = any_failed or broken[i]
-        unclear = broken[i] and number[i] > 0 and pace.period > 0 and not known_delay
+        unclear = broken[i] and attempt_number[i] > 0 and pace.period > 0 and not known_delay
         all_clear = all_clear and not unclear
     speed = np.exp(pace.slow)
     completed = (log["why"] == "done") & (log["status"] == "completed")
-    spent = length - again / speed
-    before = np.maximum(before / speed, SHORTEST)
-    restarted = Restarts(spent, before, completed.to_numpy(), log["gpus"].to_numpy(), failed, np.arange(len(length)))
+    spent = length - work_again / speed
+    work_before = np.maximum(work_before / speed, SHORTEST)
+    restarted = Restarts(
+        spent, work_before, completed.to_numpy(), log["gpus"].to_numpy(), failed, np.arange(len(length))
+    )
     return restarted.take(is_sure)

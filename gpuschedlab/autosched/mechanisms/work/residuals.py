@@ -51,10 +51,10 @@ class Residuals:
         """Weight (J,) of each job: how well its work is known depends on how often its task came."""
         often = np.minimum(np.bincount(self.task)[self.task] - 1, OFTEN)
         variance = np.full(OFTEN + 1, residual.var())
-        for count in range(OFTEN + 1):
-            jobs_of_count = often == count
+        for task_count in range(OFTEN + 1):
+            jobs_of_count = often == task_count
             if jobs_of_count.sum() > MANY:
-                variance[count] = residual[jobs_of_count].var()
+                variance[task_count] = residual[jobs_of_count].var()
         return 1 / variance[often]
 
     def centred(self, column: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -68,8 +68,8 @@ class Residuals:
 
     def clipped(self, residual: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Residuals (J,) about their mean, cut at `CLIP` deviations."""
-        most = CLIP / np.sqrt(weight)
-        return np.clip(residual - np.average(residual, weights=weight), -most, most)
+        clip_limit = CLIP / np.sqrt(weight)
+        return np.clip(residual - np.average(residual, weights=weight), -clip_limit, clip_limit)
 
     def statistic(self, column: np.ndarray, residual: np.ndarray, weight: np.ndarray) -> float:
         """Normal statistic of a dependence of residuals on a centred column; jobs of a task go together."""
@@ -80,20 +80,20 @@ class Residuals:
 
 def residuals_of(log: pl.DataFrame, load: np.ndarray, offset: np.ndarray | None = None) -> Residuals:
     """Return `Residuals`: jobs of a log, load at their first start (J, k), and what is known of their work, if anything is."""
-    first = log.filter(attempt=0)
-    task = _groups(first, ["user", "name", "gpus"])
-    stratum = _groups(first, ["model", "gpus"])
+    first_attempts = log.filter(attempt=0)
+    task = _groups(first_attempts, ["user", "name", "gpus"])
+    stratum = _groups(first_attempts, ["model", "gpus"])
     predicted = offset is not None
     if not predicted:
-        offset = np.zeros(first.height)
+        offset = np.zeros(first_attempts.height)
     return Residuals(log, load - load.mean(axis=0), task, stratum, offset, predicted)
 
 
-def _groups(jobs: pl.DataFrame, names: list[str]) -> np.ndarray:
+def _groups(jobs: pl.DataFrame, column_names: list[str]) -> np.ndarray:
     """Number of the group (J,) of jobs that are alike in some columns."""
-    columns = pl.col(names).cast(pl.String).fill_null("?")
-    texts = jobs.select(pl.concat_str(columns, separator="|"))
-    return np.unique(texts.to_series(), return_inverse=True)[1].ravel()
+    group_columns = pl.col(column_names).cast(pl.String).fill_null("?")
+    group_texts = jobs.select(pl.concat_str(group_columns, separator="|"))
+    return np.unique(group_texts.to_series(), return_inverse=True)[1].ravel()
 
 
 def within(y: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -117,16 +117,16 @@ def power_range(jobs: Residuals, slow: np.ndarray, pace: Pace, powers: np.ndarra
     At the true power the work that the log implies does not depend on how slow its first attempt was (g-estimation); the interval
     holds the powers that this test does not refuse. `slow` (n,) is the logarithm of the speed of each attempt at power 1.
     """
-    start = (jobs.log["attempt"] == 0).to_numpy()
+    is_first_start = (jobs.log["attempt"] == 0).to_numpy()
     weight = jobs.weights(jobs.at(pace._replace(slow=pace.slow + slow)))
-    column = jobs.centred(slow[start], weight)
-    slowed_jobs = int((slow[start] < np.log(0.99)).sum())
-    if slowed_jobs == 0 or (weight * column**2).sum() < 1e-6:
+    centred_slowness = jobs.centred(slow[is_first_start], weight)
+    slowed_jobs = int((slow[is_first_start] < np.log(0.99)).sum())
+    if slowed_jobs == 0 or (weight * centred_slowness**2).sum() < 1e-6:
         return 1.0, 0.0, np.inf, 0
     tests = []
     for power in powers:
         residual = jobs.at(pace._replace(slow=pace.slow + power * slow))
-        tests.append(abs(jobs.statistic(column, residual, weight)))
+        tests.append(abs(jobs.statistic(centred_slowness, residual, weight)))
     best = int(np.argmin(tests))
     inside = np.flatnonzero(np.array(tests) < CRITICAL)
     if not len(inside):

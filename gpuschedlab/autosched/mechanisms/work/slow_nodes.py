@@ -48,13 +48,15 @@ NO_NODES = SlowNodes((), 1.0, 0.0, math.inf, 0, False, 1.0)
 
 def effects_of(jobs: Residuals, residual: np.ndarray) -> NodeEffects:
     """Return `NodeEffects`: mean residual of the jobs that began on each node, beyond their strata and the load."""
-    first = jobs.log.filter(attempt=0)
+    first_attempts = jobs.log.filter(attempt=0)
     weight = jobs.weights(residual)
     centred = jobs.centred(jobs.clipped(residual, weight), weight)
-    alike = first["user"].fill_null("?")
+    alike = first_attempts["user"].fill_null("?")
     if jobs.predicted:
         alike = jobs.task
-    node_rows = pl.DataFrame({"node": first["at"], "alike": alike, "weight": weight / first["nodes"].to_numpy()})
+    node_rows = pl.DataFrame(
+        {"node": first_attempts["at"], "alike": alike, "weight": weight / first_attempts["nodes"].to_numpy()}
+    )
     product = pl.Series(centred) * pl.col("weight")
     node_rows = node_rows.with_columns(product=product).explode("node").drop_nulls("node")
     groups = node_rows.group_by("node", "alike", maintain_order=True).agg(
@@ -77,9 +79,9 @@ def excess(effects: NodeEffects, group: np.ndarray) -> float:
     precision = 1 / effects.deviation**2
     means = []
     variance = 0.0
-    for part in (group, ~group):
-        total = precision[part].sum()
-        weighted = precision[part] * effects.effect[part]
+    for node_group in (group, ~group):
+        total = precision[node_group].sum()
+        weighted = precision[node_group] * effects.effect[node_group]
         means.append(weighted.sum() / total)
         variance += 1 / total
     return float((means[0] - means[1]) / math.sqrt(variance))
@@ -92,19 +94,19 @@ def slowest_of(effects: NodeEffects, types: list[tuple[str, ...]]) -> tuple[tupl
 
     Looked for are one node, the nodes of one of the `types`, and the slower of two groups at the best split.
     """
-    count = len(effects.names)
-    names, chance = split_of(effects)
-    candidates = [(names, chance)]
-    if count >= 2:
-        single = [excess(effects, np.arange(count) == node) for node in range(count)]
+    node_count = len(effects.names)
+    slow_names, chance = split_of(effects)
+    candidates = [(slow_names, chance)]
+    if node_count >= 2:
+        single = [excess(effects, np.arange(node_count) == node) for node in range(node_count)]
         worst = int(np.argmax(single))
-        candidates.append(((effects.names[worst],), count * float(norm.sf(single[worst]))))
+        candidates.append(((effects.names[worst],), node_count * float(norm.sf(single[worst]))))
     for type_names in types:
         group = np.isin(effects.names, type_names)
         if group.any() and not group.all():
             candidates.append((type_names, len(types) * float(norm.sf(excess(effects, group)))))
-    names, chance = min(candidates, key=lambda candidate: candidate[1])
-    return names, min(1.0, len(candidates) * chance)
+    slow_names, chance = min(candidates, key=lambda candidate: candidate[1])
+    return slow_names, min(1.0, len(candidates) * chance)
 
 
 def split_of(effects: NodeEffects) -> tuple[tuple[str, ...], float]:
@@ -114,8 +116,8 @@ def split_of(effects: NodeEffects) -> tuple[tuple[str, ...], float]:
 
     The law of the best split is that of Scott and Knott (Biometrics 30, 1974).
     """
-    count = len(effects.names)
-    if count < 2:
+    node_count = len(effects.names)
+    if node_count < 2:
         return (), 1.0
     order = np.argsort(effects.effect)
     precision = 1 / effects.deviation[order] ** 2
@@ -128,7 +130,7 @@ def split_of(effects: NodeEffects) -> tuple[tuple[str, ...], float]:
     squares = difference**2 * total[:-1] * behind / total[-1]
     best = int(np.argmax(squares))
     constant = math.pi / (2 * (math.pi - 2))
-    chance = float(chi2.sf(constant * squares[best], count / (math.pi - 2)))
+    chance = float(chi2.sf(constant * squares[best], node_count / (math.pi - 2)))
     slower = order[best + 1 :]
     return tuple(effects.names[node] for node in slower), chance
 
@@ -147,13 +149,13 @@ def slow_nodes_of(jobs: Residuals, pace: Pace, types: list[tuple[str, ...]]) -> 
     """
     if not jobs.log["at"].count():
         return NO_NODES
-    names, chance = slowest_of(effects_of(jobs, jobs.at(pace)), types)
+    slow_names, chance = slowest_of(effects_of(jobs, jobs.at(pace)), types)
     if chance > level_of(jobs):
         return NO_NODES._replace(chance=chance)
-    slow = -on_any(jobs.log, names).astype(float)
+    slow = -on_any(jobs.log, slow_names).astype(float)
     power, low, high, slowed_jobs = power_range(jobs, slow, pace, POWERS)
     is_seen = bool(low > 0 and np.isfinite(high))
-    return SlowNodes(names, math.exp(-power), math.exp(-high), math.exp(-low), slowed_jobs, is_seen, chance)
+    return SlowNodes(slow_names, math.exp(-power), math.exp(-high), math.exp(-low), slowed_jobs, is_seen, chance)
 
 
 def on_any(log: pl.DataFrame, names: tuple[str, ...]) -> np.ndarray:
