@@ -143,7 +143,10 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
 
 
 def jct_parts(probe: Probe, policy) -> np.ndarray:
-    """Average JCT (4,) of a policy on a probe's forecast, in `PARTS` (s); their sum is `Probe`'s value of the objective "jct"."""
+    """Return an array (4,) of a policy's average JCT on a probe's forecast, in `PARTS` (s).
+
+    Their sum is `Probe`'s value of the objective "jct".
+    """
     played_probe = probe.after(policy)
     metrics = probe.metrics(played_probe)
     weight = probe.weight / max(probe.weight.sum(), 1e-9)
@@ -224,7 +227,7 @@ def explain(probe: Callable, before, after, parts=(), *, permutations: int = PER
         probes = probe
         if not isinstance(probe, tuple):
             probes = (probe,)
-        return np.mean([jct_parts(p, policy) for p in probes], axis=0)
+        return np.mean([jct_parts(future_probe, policy) for future_probe in probes], axis=0)
 
     def value_of(on):
         changed = {*itertools.compress(causes, on)}
@@ -285,7 +288,9 @@ def _side(scenario, policy, forecast, clock: float) -> dict:
     initial = forecast.initial
     if initial.height:
         initial = initial.with_columns(moments + later)
-    events = tuple(replace(e, start=e.start + later, end=e.end + later) for e in scenario.cluster.events)
+    events = tuple(
+        replace(outage, start=outage.start + later, end=outage.end + later) for outage in scenario.cluster.events
+    )
     existing = trace[: forecast.existing]
     coming = trace[forecast.existing :]
     causes = {"arrivals": coming.select("submit"), "mix": coming.drop("submit"), "backlog": (existing, initial)}
@@ -294,7 +299,7 @@ def _side(scenario, policy, forecast, clock: float) -> dict:
 
 
 def _probe(world: dict, policy, clock: float) -> Probe:
-    """Probe of a combination of causes; the state that it begins in is reached under the policy."""
+    """`Probe` of a combination of causes; the state that it begins in is reached under the policy."""
     existing, initial = world["backlog"]
     submit = world["arrivals"]
     mix = world["mix"]
@@ -334,7 +339,11 @@ def values_of(policy, alike: bool = True) -> dict:
         else:
             knob_values[knob_name] = value
     holders = {*infos, *(info.holder for info in infos.values())}
-    learnt = {f.name: getattr(policy, f.name) for f in fields(policy) if f.name not in holders}
+    learnt = {
+        policy_field.name: getattr(policy, policy_field.name)
+        for policy_field in fields(policy)
+        if policy_field.name not in holders
+    }
     return knob_values | learnt
 
 
@@ -358,5 +367,9 @@ def mixed(policy, given: dict):
             knobs[knob_name] = tuple(knob_number for knob_number in knob_numbers if knob_number is not None)
         else:
             knobs[knob_name] = given[knob_name]
-    learnt = {f.name: given[f.name] for f in fields(policy) if f.name in given and f.name not in knobs}
+    learnt = {
+        policy_field.name: given[policy_field.name]
+        for policy_field in fields(policy)
+        if policy_field.name in given and policy_field.name not in knobs
+    }
     return replace(policy.with_knobs(**policy.project(knobs)), **learnt)

@@ -166,7 +166,7 @@ def _journals(args, methods: list[str]) -> list[Path]:
 def _check_kept(args, methods: list[str]) -> None:
     """Raise EstimatorError if there is nothing to resume."""
     if args.resume and not _journals(args, methods):
-        tuned = " or ".join(f"{m}.jsonl" for m in methods if m not in ("default", "fixed"))
+        tuned = " or ".join(f"{method}.jsonl" for method in methods if method not in ("default", "fixed"))
         expected = "nothing is kept of methods that do not tune on the way"
         if tuned:
             expected = f"expected {tuned}"
@@ -208,7 +208,7 @@ def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
     methods = _offered(args.methods, twin)
     if not args.methods and twin:
         progress.say(f"of a log with attempts: {', '.join(methods)}")
-    causal = [m for m in methods if m in METHODS and METHODS[m].tuner.causal]
+    causal = [method for method in methods if method in METHODS and METHODS[method].tuner.causal]
     if causal and (scenario.history is None or not scenario.history.height):
         raise EstimatorError(
             f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
@@ -258,7 +258,7 @@ def _twin(args, scenario, progress: Progress):
     except EstimatorError as error:
         progress.say(f"mechanisms as believed: {error}")
         return None
-    mechanism_lines = [f"mechanism {m.words}" for m in calibrated.mechanisms.values()]
+    mechanism_lines = [f"mechanism {mechanism.words}" for mechanism in calibrated.mechanisms.values()]
     mechanism_lines += [f"not explained: {misfit.words}" for misfit in calibrated.misfits]
     progress.say("\n".join(mechanism_lines))
     return calibrated

@@ -125,7 +125,8 @@ class Contest:
             if loop.last < self.now:
                 yield from self._tuned(loop)
             yield self.tuning
-        if "once" in self.simulations and [d.now for d in self.decisions if d.switched] == [self.now]:
+        switch_times = [decision.now for decision in self.decisions if decision.switched]
+        if "once" in self.simulations and switch_times == [self.now]:
             self.simulations["once"].switch(self.policy)
         for simulation in self.simulations.values():
             simulation.advance(self.now + HOUR)

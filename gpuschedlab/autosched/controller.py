@@ -256,7 +256,7 @@ class Controller:
         """Return a tuple by the rule: policy to put in force, its gain, the reason, number measured again, gains, futures."""
         policy = self.simulation.policy
         best = tuning.best
-        reward_in_force = next(t.reward for t in tuning.trials if t.policy == policy)
+        reward_in_force = next(trial.reward for trial in tuning.trials if trial.policy == policy)
         gain = best.reward / reward_in_force
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
         questions = tuning.asked
@@ -383,7 +383,7 @@ class Controller:
         return forecast, jobs
 
     def probe(self, forecast) -> Probe:
-        """Probe that measures configurations on a forecast, from the state of the running scheduler."""
+        """Return the `Probe` that measures configurations on a forecast, from the state of the running scheduler."""
         scenario = self.scenario
         if self.believed is not None:
             scenario = self.believed(scenario.replace(trace=forecast.trace))

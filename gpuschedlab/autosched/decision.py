@@ -135,7 +135,11 @@ class Decision:
         if self.tuning is not None and self.tuning.trials:
             samples = self.tuning.samples.to_dicts()
         left_out = ("policy", "tuning", "hints", "before", "again", "probes", "state")
-        record = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left_out}
+        record = {
+            decision_field.name: getattr(self, decision_field.name)
+            for decision_field in fields(self)
+            if decision_field.name not in left_out
+        }
         record["knobs"] = self.policy.knobs
         record["hints"] = [hint.knobs for hint in self.hints]
         record["samples"] = samples
@@ -143,7 +147,7 @@ class Decision:
 
     @classmethod
     def of(cls, record: dict, space: Space) -> Self:
-        """Decision from its record; without the trials."""
+        """Return the `Decision` of a record; without the trials."""
         decision_fields = {
             field_name: value for field_name, value in record.items() if field_name not in ("knobs", "hints", "samples")
         }

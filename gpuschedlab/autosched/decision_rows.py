@@ -57,8 +57,8 @@ class Rows:
             "method": self.method,
             "hours": hours,
             "decisions": len(decisions),
-            "measured": sum(d.measured for d in decisions),
-            "best gain": f"{max(d.gain for d in decisions):.2f}",
+            "measured": sum(decision.measured for decision in decisions),
+            "best gain": f"{max(decision.gain for decision in decisions):.2f}",
         }
         return _line(cells, outcome)
 

@@ -61,7 +61,7 @@ METHODS = {
 
 
 def _known(simulation, rng, rank=0, *, future: str, horizon: float, history) -> Forecast:
-    """Forecast without random draws: the true future, or the last hour once more."""
+    """`Forecast` without random draws: the true future, or the last hour once more."""
     if future == "true":
         return true_forecast(simulation, horizon)
     return past_forecast(simulation, observe(simulation, history), HOUR)
@@ -84,7 +84,7 @@ def attach(
     tuner: Tuner | None = None, aggregator: Aggregator | None = None, hints=(), horizon: float | None = None,
     similarity: str | GlobalGenerator = "manhattan", predictor: str | RangePredictor = "xgboost", seed: int = 0, **options,
 ) -> Controller:  # fmt: skip
-    """Put a tuner around a simulation at its beginning.
+    """Put a tuner around a simulation at its beginning, and return its `Controller`.
 
     Parameters
     ----------

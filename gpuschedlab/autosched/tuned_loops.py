@@ -119,9 +119,9 @@ class Loops:
             "method": method,
             **worth,
             "decisions": len(decisions),
-            "switches": sum(d.switched for d in decisions),
-            "measured": sum(d.measured for d in decisions),
-            "seconds": sum(d.seconds for d in decisions),
+            "switches": sum(loop_decision.switched for loop_decision in decisions),
+            "measured": sum(loop_decision.measured for loop_decision in decisions),
+            "seconds": sum(loop_decision.seconds for loop_decision in decisions),
             "knobs": simulation.policy.knobs,
         }
 
@@ -180,7 +180,11 @@ class Loops:
         if not self._headed:
             self.progress.say("\n" + header())
             self._headed = True
-        tuned = {k: v for k, v in simulation.policy.knobs.items() if k in self.space.names}
+        tuned = {
+            knob_name: knob_value
+            for knob_name, knob_value in simulation.policy.knobs.items()
+            if knob_name in self.space.names
+        }
         decision_rows = Rows(method, tuned)
         with self.progress.phase(method, self.end / HOUR, "h", announced=False) as advance:
             for decision in loop.steps(self.end):

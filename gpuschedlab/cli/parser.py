@@ -91,7 +91,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> Parser:
-    """Parser of the whole command line."""
+    """Return the `Parser` of the whole command line."""
     parser = Parser(prog="gpuschedlab", description="A laboratory for GPU-cluster scheduling of deep-learning work.")
     parser.opening = EXAMPLES
     parser.epilog = "gpuschedlab COMMAND --help has the options of each, and the policies with their knobs."

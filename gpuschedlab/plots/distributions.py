@@ -110,7 +110,7 @@ PERCENTILES = (
 
 
 def size_bucket(gpus: np.ndarray) -> np.ndarray:
-    """Index into `SIZE_LABELS` of each demand (n,), in GPUs."""
+    """Return an array (n,) of the index into `SIZE_LABELS` of each demand (n,), in GPUs."""
     return np.searchsorted(SIZES, gpus)
 
 

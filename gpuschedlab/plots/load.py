@@ -9,7 +9,10 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Time-weighted means (B,) over bins with borders edges (B + 1,) of a step function: each value holds from its time on; nan outside."""
+    """Return an array (B,) of time-weighted means over bins with borders edges (B + 1,) of a step function; nan outside.
+
+    Each value holds from its time on.
+    """
     area = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(time))])
     bin_areas = np.diff(np.interp(edges, time, area))
     covered = np.diff(np.clip(edges, time[0], time[-1]))
@@ -61,13 +64,16 @@ def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
         Its start and end, s, which are `length` apart if the runs are that long.
     """
     run_timelines = [timeline_of(run) for run in as_runs(runs).values()]
-    first_time = min(t["time"].min() for t in run_timelines)
-    last_time = max(t["time"].max() for t in run_timelines)
+    first_time = min(timeline["time"].min() for timeline in run_timelines)
+    last_time = max(timeline["time"].max() for timeline in run_timelines)
     if last_time - first_time <= length:
         return float(first_time), float(max(last_time, first_time + 1.0))
     edges = np.arange(first_time, last_time + length / 8, length / 8)
     for load_column in ("waiting", "used"):
-        means = [bin_means(t["time"].to_numpy(), t[load_column].to_numpy().astype(float), edges) for t in run_timelines]
+        means = [
+            bin_means(timeline["time"].to_numpy(), timeline[load_column].to_numpy().astype(float), edges)
+            for timeline in run_timelines
+        ]
         mean = np.nan_to_num(means).mean(axis=0)
         if mean.max() > 0:
             break
@@ -91,7 +97,8 @@ def free_space(run, points: int = 400) -> Lines:
     line_names = ("free in all", "free on the freest node", "requested by waiting jobs")
     gpu_lines = (up - used, line["largest_free"].to_numpy().astype(float), np.maximum(wanted - used, 0.0))
     means = {
-        line_name: bin_means(time, v, edges).astype("f4") for line_name, v in zip(line_names, gpu_lines, strict=True)
+        line_name: bin_means(time, gpu_line, edges).astype("f4")
+        for line_name, gpu_line in zip(line_names, gpu_lines, strict=True)
     }
     title = "Free GPUs, and GPUs that waiting jobs request"
     hover = "<b>%{y:.3~r} GPUs NAME</b> at %{x:.2f} h<extra></extra>"

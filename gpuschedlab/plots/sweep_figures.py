@@ -27,7 +27,7 @@ def opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[p
     if frame is None or frame.is_empty():
         raise RunError(f"plots: found {sweep!r} without rows; expected a Sweep with finished cells, or its frame.")
     for noun, column_names in (("column", columns), ("metric", metrics)):
-        choices = [c for c in frame.columns if (c in METRICS) == (noun == "metric")]
+        choices = [choice for choice in frame.columns if (choice in METRICS) == (noun == "metric")]
         if unknown_columns := [column_name for column_name in column_names if column_name not in choices]:
             raise RunError(
                 f"plots: found no {noun} {unknown_columns[0]!r} in the sweep; expected one of {', '.join(choices)}."
@@ -37,8 +37,12 @@ def opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[p
 
 def differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
     """Return a list of the columns in which rows differ, without metrics and seed."""
-    free = [c for c in frame.columns if c not in METRICS and c not in (*without, "seed")]
-    return [c for c in free if frame[c].n_unique() > 1]
+    free = [
+        free_column
+        for free_column in frame.columns
+        if free_column not in METRICS and free_column not in (*without, "seed")
+    ]
+    return [free_column for free_column in free if frame[free_column].n_unique() > 1]
 
 
 def word(row: dict, by: list[str], knobs: dict[str, dict]) -> str:
@@ -86,7 +90,7 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
     """
     frame, knobs = opened(sweep, (x,), (metric,))
     knob_facts = knobs.get(x, {})
-    order = [v for v in frame[x].unique(maintain_order=True).to_list() if v is not None]
+    order = [knob_value for knob_value in frame[x].unique(maintain_order=True).to_list() if knob_value is not None]
     if not order:
         raise RunError(f"sweep_lines: found no row with a value of {x!r}; expected some.")
     named = isinstance(order[0], str)
@@ -117,7 +121,7 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
         high = high / divisor
         choices = [order[int(i)] for i in numbers_of_choices]
         if uneven:
-            points = {"x": [knob_word(v, 6) for v in choices], "y": mean}
+            points = {"x": [knob_word(knob_value, 6) for knob_value in choices], "y": mean}
         else:
             points = {"x": np.array(choices), "y": mean}
         whiskers = _whiskers(high - mean, mean - low) | {"color": COLOURS[line_look % len(COLOURS)]}
@@ -128,7 +132,7 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
     elif log:
         side["type"] = "log"
     if uneven:
-        side["categoryarray"] = [knob_word(v, 6) for v in order]
+        side["categoryarray"] = [knob_word(knob_value, 6) for knob_value in order]
     label = axis(knob_facts.get("label", x) + " (uneven steps)" * uneven, **side)
     hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
     return Lines(
@@ -158,20 +162,22 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
     column_choices = _choices(frame[x])
     row_choices = _choices(frame[y])
     metric_map = np.full((len(row_choices), len(column_choices)), np.nan)
-    for a, b, value in frame.group_by(x, y, maintain_order=True).agg(pl.col(metric).mean()).iter_rows():
+    for column_choice, row_choice, value in (
+        frame.group_by(x, y, maintain_order=True).agg(pl.col(metric).mean()).iter_rows()
+    ):
         if value is not None:
-            metric_map[row_choices.index(b), column_choices.index(a)] = value
+            metric_map[row_choices.index(row_choice), column_choices.index(column_choice)] = value
     divisor, title = metric_axis(metric)
     label = METRICS[metric].label
     policy = frame["policy"][0]
     heights = metric_map / divisor
-    sides = (axis(knobs.get(c, {}).get("label", c), type="category") for c in (x, y))
+    sides = (axis(knobs.get(map_axis, {}).get("label", map_axis), type="category") for map_axis in (x, y))
     hover = f"<b>%{{z:,.4~r}}</b><br>{spoken(x, knobs)} %{{x}}<br>{spoken(y, knobs)} %{{y}}<extra></extra>"
     ramp = RAMP
     if METRICS[metric].better == "higher":
         ramp = RAMP[::-1]
     style = {"colorbar": {"title": {"text": title, "side": "right"}}, "hoverongaps": False, "xgap": 1, "ygap": 1}
-    labels = ([knob_word(v, 6) for v in choices] for choices in (column_choices, row_choices))
+    labels = ([knob_word(knob_value, 6) for knob_value in choices] for choices in (column_choices, row_choices))
     map_cells = {"text": texts(heights, ".4g"), "hover": hover, "colours": ramp, "look": style}
     return Landscape(upper(f"{label} of {policy}"), *sides, title, *labels, heights, **map_cells)
 
@@ -209,21 +215,21 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
             "'unfair_fraction')."
         )
     frame, knobs = opened(sweep, (), metrics)
-    if unclear := [m for m in metrics if not METRICS[m].better]:
+    if unclear := [metric for metric in metrics if not METRICS[metric].better]:
         raise RunError(f"sweep_front: found metric {unclear[0]!r}, of which neither more nor less is better.")
-    by = ["policy", *(c for c in differing(frame, ()) if c != "policy")]
+    by = ["policy", *(differing_column for differing_column in differing(frame, ()) if differing_column != "policy")]
     means = frame.group_by(by, maintain_order=True).agg(
-        getattr(pl.col(m), seed_summary)().cast(pl.Float64).alias(f"{seed_summary} {m}")
+        getattr(pl.col(metric), seed_summary)().cast(pl.Float64).alias(f"{seed_summary} {metric}")
         for seed_summary in HOWS
-        for m in metrics
+        for metric in metrics
     )
-    means = means.drop_nulls([f"mean {m}" for m in metrics])
+    means = means.drop_nulls([f"mean {metric}" for metric in metrics])
     groups = {
         policy_name: policy_rows
         for (policy_name,), policy_rows in means.partition_by("policy", as_dict=True, maintain_order=True).items()
     }
-    sign = np.array([COST_SIGN[METRICS[m].better] for m in metrics])
-    metric_points = means.select(f"mean {m}" for m in metrics).to_numpy()
+    sign = np.array([COST_SIGN[METRICS[metric].better] for metric in metrics])
+    metric_points = means.select(f"mean {metric}" for metric in metrics).to_numpy()
     divisors, titles = zip(*map(metric_axis, metrics))
     hover = "<b>%{x:,.4~r}, %{y:,.4~r}</b><br>%{customdata}<extra></extra>"
     ring = {"symbol": "circle-open", "size": 16, "color": INK, "line": {"width": 1.5}}
@@ -232,19 +238,22 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
     traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
     for policy_look, (policy_name, policy_rows) in zip(looks(groups), groups.items()):
         choices = [word(row, by, knobs) for row in policy_rows.iter_rows(named=True)]
-        mean = policy_rows.select(f"mean {m}" for m in metrics).to_numpy() / divisors
-        low = policy_rows.select(f"min {m}" for m in metrics).to_numpy() / divisors
-        high = policy_rows.select(f"max {m}" for m in metrics).to_numpy() / divisors
+        mean = policy_rows.select(f"mean {metric}" for metric in metrics).to_numpy() / divisors
+        low = policy_rows.select(f"min {metric}" for metric in metrics).to_numpy() / divisors
+        high = policy_rows.select(f"max {metric}" for metric in metrics).to_numpy() / divisors
         points = {"x": mean[:, 0], "y": mean[:, 1], "name": policy_name, "customdata": choices}
         points["error_x"] = _whiskers((high - mean)[:, 0], (mean - low)[:, 0])
         points["error_y"] = _whiskers((high - mean)[:, 1], (mean - low)[:, 1])
         traces.append((points, marks(line(policy_look, most=0)["marker"] | {"size": 9}, hover)))
-    title = " against ".join(METRICS[m].label for m in metrics)
+    title = " against ".join(METRICS[metric].label for metric in metrics)
     return Drawing.of(traces, upper(title), showlegend=True, x=titles[0], y=titles[1])
 
 
 def best(cost: np.ndarray) -> np.ndarray:
-    """Rows (indices) of costs (n, 2) that no other row beats in one and equals or beats in the other, by the first."""
+    """Return an array of the indices of costs (n, 2) that no other row beats in one and equals or beats in the other.
+
+    They are ordered by the first cost.
+    """
     order = np.lexsort((cost[:, 1], cost[:, 0]))
     least_cost = np.minimum.accumulate(cost[order, 1])
     if not len(order):

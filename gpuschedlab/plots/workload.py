@@ -26,8 +26,8 @@ def arrivals(traces: dict, seconds: float = HOUR) -> Lines:
         Length of a bin, s.
     """
     submits = [(trace["submit"] - trace["submit"].min()).to_numpy() for trace in _checked(traces).values()]
-    edges = np.arange(0, max(s.max() for s in submits) + seconds, seconds)
-    jobs_per_bin = np.array([np.histogram(s, edges)[0] for s in submits])
+    edges = np.arange(0, max(submit_times.max() for submit_times in submits) + seconds, seconds)
+    jobs_per_bin = np.array([np.histogram(submit_times, edges)[0] for submit_times in submits])
     fano = jobs_per_bin.var(axis=1) / jobs_per_bin.mean(axis=1)
     middle = middles(edges)
     arrival_lines = {

@@ -158,7 +158,11 @@ def named_policies(given, default) -> dict:
 
 def policy_code(policy) -> str:
     """Write a policy as Python text, with the fields that differ from their defaults."""
-    field_codes = [f"{f.name}={value!r}" for f in fields(policy) if (value := getattr(policy, f.name)) != f.default]
+    field_codes = [
+        f"{policy_field.name}={value!r}"
+        for policy_field in fields(policy)
+        if (value := getattr(policy, policy_field.name)) != policy_field.default
+    ]
     return f"{type(policy).__name__}({', '.join(field_codes)})"
 
 
@@ -167,7 +171,9 @@ def cluster_code(cluster: Cluster) -> str:
     short = f"lab.Cluster.parse({str(cluster)!r})"
     if not cluster.events:
         return short
-    outages = "".join(f"lab.Outage({e.node}, {e.start!r}, float('{e.end!r}')), " for e in cluster.events)
+    outages = "".join(
+        f"lab.Outage({outage.node}, {outage.start!r}, float('{outage.end!r}')), " for outage in cluster.events
+    )
     return f"lab.Cluster({short}.groups, ({outages.strip()}))"
 
 

@@ -47,7 +47,7 @@ class Adjusted(NamedTuple):
     free: int
 
     def paired_halves(self) -> np.ndarray:
-        """Half (k, k) of the 95 % interval of each difference between two settings' means; nan if there are no intervals."""
+        """Array (k, k) of half the 95 % interval of each difference between two settings' means; nan without intervals."""
         setting_count = len(self.mean)
         halves = np.full((setting_count, setting_count), np.nan)
         if np.isfinite(self.halves).all():
@@ -82,17 +82,17 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
     1987), with residuals as if their row had been left out; the strength is the robustness value of Cinelli and Hazlett (2020).
     """
     fit = regressed(x, a, y, settings)
-    n = len(y)
+    row_count = len(y)
     means = np.append(fit.mean, fit.mean[-1] - fit.mean[0])
     influences = np.column_stack([fit.parts, fit.parts[:, -1] - fit.parts[:, 0]])
     halves = np.full(len(means), np.nan)
-    if n >= LEAST and fit.free >= FREE:
+    if row_count >= LEAST and fit.free >= FREE:
         halves = _halves(influences, fit.free)
     strength = _strength(influences[:, -1], means[-1], fit.free)
     residual = fit.residual
     if residual.var() <= ROUNDING * y.var():
         residual = 0 * residual
-    refusal = f"{n} rows are too few"
+    refusal = f"{row_count} rows are too few"
     if np.isfinite(halves).all():
         refusal = _refusal(fit.predicted, fit.columns, a, settings, residual)
     effect = float(means[-1])
@@ -103,11 +103,11 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
 
 def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regressed:
     """Return the regression of `adjusted` as `Regressed`, without intervals and doubts."""
-    n = len(y)
+    row_count = len(y)
     calm_columns = [calmed(held_column)(held_column) for held_column in x.T]
-    x = np.column_stack([np.empty((n, 0)), *calm_columns])
+    x = np.column_stack([np.empty((row_count, 0)), *calm_columns])
     splines = [scaled(spline(held_column, held_column)) for held_column in x.T]
-    terms = np.hstack([np.ones((n, 1)), *splines])
+    terms = np.hstack([np.ones((row_count, 1)), *splines])
     line = scaled(x)
     terms_of = _setting(a)
     crossing = slice(None)
@@ -116,9 +116,9 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
         crossing = slice(1)
 
     def smooth(setting):
-        t = terms_of(setting)
-        products = t[:, crossing, None] * line[:, None, :]
-        return np.hstack([terms, t, products.reshape(n, -1)])
+        setting_terms = terms_of(setting)
+        products = setting_terms[:, crossing, None] * line[:, None, :]
+        return np.hstack([terms, setting_terms, products.reshape(row_count, -1)])
 
     entered_terms = entered(smooth, a, y, line, steps=many)
 
@@ -132,11 +132,11 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
     beta = inverse @ (design_rows.T @ y)
     residual = y - design_rows @ beta
     leverage = np.einsum("ij,jk,ik->i", design_rows, inverse, design_rows)
-    spared = residual / np.maximum(1 - leverage, 0.1) * n
+    spared = residual / np.maximum(1 - leverage, 0.1) * row_count
     means = []
     influences = []
     for setting in settings:
-        asked_rows = design(np.full(n, setting)) / scale
+        asked_rows = design(np.full(row_count, setting)) / scale
         middle = asked_rows.mean(axis=0)
         mean = middle @ beta
         means.append(mean)
@@ -148,30 +148,32 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
             weights = near_weights(a, predicted, setting)
             means[setting_number] += weights @ residual
             influences[setting_number] = influences[setting_number] + weights * spared
-    return Regressed(np.array(means), np.column_stack(influences), residual, n - design_rows.shape[1], predicted, x)
+    return Regressed(
+        np.array(means), np.column_stack(influences), residual, row_count - design_rows.shape[1], predicted, x
+    )
 
 
-def _setting(a: np.ndarray):
+def _setting(seen: np.ndarray):
     """Function of a setting (n,): its terms (n, t), by the values (n,) that were seen."""
-    seen_settings = np.unique(a)
+    seen_settings = np.unique(seen)
     if len(seen_settings) > FEW:
-        return lambda b: spline(b, a)
-    return lambda b: (b[:, None] == seen_settings[1:]).astype(float)
+        return lambda asked_setting: spline(asked_setting, seen)
+    return lambda asked_setting: (asked_setting[:, None] == seen_settings[1:]).astype(float)
 
 
 def _halves(influences: np.ndarray, free: int) -> np.ndarray:
-    """Half (q,) of the intervals of sums of parts (n, q) of neighbours that move together."""
-    n = len(influences)
+    """Array (q,) of half the intervals of sums of parts (n, q) of neighbours that move together."""
+    row_count = len(influences)
     reach = int(np.ceil(len(influences) ** (1 / 3)))
     variance = (influences**2).mean(axis=0)
     with_neighbours = variance
     for lag in range(1, reach + 1):
         weight = 2 * (1 - lag / (reach + 1))
         products = (influences[lag:] * influences[:-lag]).sum(axis=0)
-        with_neighbours = with_neighbours + weight * products / n
-    freedom = max(2.0, min(free, n / (2 * reach)))
+        with_neighbours = with_neighbours + weight * products / row_count
+    freedom = max(2.0, min(free, row_count / (2 * reach)))
     student = stats.t.ppf((1 + LEVEL) / 2, freedom)
-    return student * np.sqrt(np.maximum(with_neighbours, variance) / n)
+    return student * np.sqrt(np.maximum(with_neighbours, variance) / row_count)
 
 
 def _strength(influence: np.ndarray, effect: float, free: int) -> float:
@@ -235,7 +237,7 @@ def calmed(seen: np.ndarray):
 
 
 def scaled(x: np.ndarray) -> np.ndarray:
-    """Columns of x (n, p) less their means, in standard deviations; constant ones are left out."""
+    """Return columns of x (n, p) as an array: less their means, in standard deviations; constant ones are left out."""
     x = x - x.mean(axis=0)
     deviation = x.std(axis=0)
     varies = deviation > 1e-9
@@ -243,7 +245,10 @@ def scaled(x: np.ndarray) -> np.ndarray:
 
 
 def spline(at: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Terms (n, t) of a natural cubic spline at values (n,), with knots at quantiles of those seen; a line if these are few."""
+    """Return an array (n, t) of the terms of a natural cubic spline at values (n,); a line if those seen are few.
+
+    Its knots are at quantiles of the values seen.
+    """
     knots = knots_of(seen)
     return np.column_stack([at, bends(at, knots)])
 
@@ -257,7 +262,7 @@ def knots_of(seen: np.ndarray) -> np.ndarray:
 
 
 def bends(at: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """Terms (n, t) of a natural cubic spline at values (n,), but for the line; none without knots."""
+    """Return an array (n, t) of the terms of a natural cubic spline at values (n,), but for the line; empty without knots."""
     if not len(knots):
         return np.empty((len(at), 0))
     above = np.maximum(at[:, None] - knots, 0.0)

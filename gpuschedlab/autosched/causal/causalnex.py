@@ -33,7 +33,7 @@ class CausalNex(NamedTuple):
 
 @cache
 def load() -> CausalNex:
-    """Import CausalNex with its mends (once a process; about 2 s)."""
+    """Import CausalNex with its mends (once a process; about 2 s), and return its parts as `CausalNex`."""
     purpose = "causal networks"
     for package in ("pandas", "threadpoolctl"):
         need(package, purpose)
@@ -128,9 +128,13 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
     """
     causalnex = load()
     pandas = need("pandas")
-    edge_pairs = [(str(a), str(b)) for a, b in getattr(edges, "edges", edges)]
+    edge_pairs = [(str(cause), str(effect)) for cause, effect in getattr(edges, "edges", edges)]
     variables = sorted({variable for cause_and_effect in edge_pairs for variable in cause_and_effect})
-    wrong_variables = [n for n in variables if n not in frame.columns or not re.fullmatch("[0-9a-zA-Z_]+", n)]
+    wrong_variables = [
+        column_name
+        for column_name in variables
+        if column_name not in frame.columns or not re.fullmatch("[0-9a-zA-Z_]+", column_name)
+    ]
     if wrong_variables or not edge_pairs:
         edge_problem = "no edges"
         if wrong_variables:
@@ -160,7 +164,10 @@ def do_query(network, interventions: dict, observed: dict | None = None) -> dict
     intervention detached.
     """
     marginals = Intervened([network], interventions).query(observed)
-    return {variable: {_plain(state): p for state, p in marginals[variable].items()} for variable in network.nodes}
+    return {
+        variable: {_plain(state): probability for state, probability in marginals[variable].items()}
+        for variable in network.nodes
+    }
 
 
 def _plain(state):
@@ -197,7 +204,10 @@ class Intervened:
 
     def query(self, observed: dict | None = None) -> dict[str, dict]:
         """Return a dict by variable of its marginal probabilities, a dict by state, given states of some variables."""
-        observed = {n: _shares(self.cpds, n, state) and state for n, state in (observed or {}).items()}
+        observed = {
+            seen_variable: _shares(self.cpds, seen_variable, state) and state
+            for seen_variable, state in (observed or {}).items()
+        }
         marginals = {}
         for engine in self.pieces:
             of_piece = {variable: state for variable, state in observed.items() if variable in engine._cpds}

@@ -63,15 +63,15 @@ class Layers:
 
         Context may cause knobs, too: an operator's rule that follows the load. `do` on such a knob cuts that edge.
         """
-        a = self.tier(cause)
-        b = self.tier(effect)
+        cause_tier = self.tier(cause)
+        effect_tier = self.tier(effect)
         if cause in self.context:
             return effect not in self.context
-        if (a, b) == (0, 2):
+        if (cause_tier, effect_tier) == (0, 2):
             return (cause, effect) in self.direct
-        if a == b == 1:
+        if cause_tier == effect_tier == 1:
             return self.between
-        return a < b
+        return cause_tier < effect_tier
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class CausalGraph:
 
     def causes(self, name: str) -> tuple[str, ...]:
         """Return a tuple of the names of a variable's direct causes."""
-        return tuple(a for a, b in self.edges if b == name)
+        return tuple(cause for cause, effect in self.edges if effect == name)
 
     def effects(self, name: str) -> tuple[str, ...]:
         """Return a tuple of the names of a variable's direct effects."""
-        return tuple(b for a, b in self.edges if a == name)
+        return tuple(effect for cause, effect in self.edges if cause == name)
 
     def paths(self, cause: str, effect: str) -> list[tuple[str, ...]]:
         """Return a list of all directed paths from one variable to another, each a tuple of names."""
@@ -110,21 +110,23 @@ class CausalGraph:
         ordered = []
         waiting = list(self.layers.names)
         while waiting:
-            ready = [n for n in waiting if set(self.causes(n)) <= {*ordered}]
+            ready = [variable for variable in waiting if set(self.causes(variable)) <= {*ordered}]
             if not ready:
                 raise EstimatorError(f"CausalGraph: found a circle among {waiting}; expected edges without one.")
             ordered = ordered + ready
-            waiting = [n for n in waiting if n not in ready]
+            waiting = [variable for variable in waiting if variable not in ready]
         return ordered
 
     def _repr_html_(self):
-        edge_rows = "".join(f"<tr><td>{escape(a)}</td><td>&rarr; {escape(b)}</td></tr>" for a, b in self.edges)
+        edge_rows = "".join(
+            f"<tr><td>{escape(cause)}</td><td>&rarr; {escape(effect)}</td></tr>" for cause, effect in self.edges
+        )
         return f"<table><tr><th>cause</th><th>effect</th></tr>{edge_rows}</table>"
 
 
 def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str, mend: str = "") -> None:
     """Raise an EstimatorError, which may say how to `mend` it, if there are fewer than `least` samples, or columns are missing."""
-    missing_variables = [n for n in layers.names if n not in samples.columns]
+    missing_variables = [variable for variable in layers.names if variable not in samples.columns]
     if missing_variables or samples.height < least:
         lacks = ""
         if missing_variables:
@@ -139,8 +141,12 @@ def full_graph(layers: Layers) -> CausalGraph:
     """Return the skeleton as a `CausalGraph`: whatever may cause a metric or an objective does; metrics cause no metric."""
     effects = (*layers.metrics, *layers.objectives)
     causes = (*layers.metrics, *layers.given)
-    possible_edges = [(a, b) for b, a in product(effects, causes)]
-    edges = [(a, b) for a, b in possible_edges if layers.tier(a) < layers.tier(b) and layers.allows(a, b)]
+    possible_edges = [(cause, effect) for effect, cause in product(effects, causes)]
+    edges = [
+        (cause, effect)
+        for cause, effect in possible_edges
+        if layers.tier(cause) < layers.tier(effect) and layers.allows(cause, effect)
+    ]
     return CausalGraph(layers, tuple(edges))
 
 
@@ -234,7 +240,7 @@ def learn_graph(
         raise EstimatorError(f"learn_graph: found by={by!r}; expected fci or notears.")
     check_samples(samples, layers, 20, "learn_graph")
     scores = _normal_scores(samples, layers)
-    varying_variables = [n for n in layers.names if scores[n].std() > 1e-9]
+    varying_variables = [variable for variable in layers.names if scores[variable].std() > 1e-9]
     drawn = set()
     if not rule:
         drawn.update(product(layers.context, layers.knobs))
@@ -244,14 +250,14 @@ def learn_graph(
 
     edges: list[tuple[str, str]] = []
     if by == "notears":
-        frame = pl.DataFrame({n: scores[n] for n in varying_variables})
+        frame = pl.DataFrame({variable: scores[variable] for variable in varying_variables})
         edges += learn_structure(frame, threshold=threshold, tabu_edges=forbidden(varying_variables)).edges
     else:
         for group in _groups(layers, varying_variables):
             marks = _fci(_table(scores, group), group, forbidden(group), alpha, depth)
             edges += _directed(marks, group, layers, edges)
         target = scores[layers.objectives[0]]
-        scores |= {k: _shaped(scores[k], target) for k in layers.knobs if k in varying_variables}
+        scores |= {knob: _shaped(scores[knob], target) for knob in layers.knobs if knob in varying_variables}
         for group in _groups(layers, varying_variables):
             marks = _fci(_table(scores, group), group, forbidden(group), alpha, depth)
             shaped = _directed(marks, group, layers, edges)
@@ -261,7 +267,7 @@ def learn_graph(
 
 
 def _table(variable_columns: dict[str, np.ndarray], variables: list[str]) -> np.ndarray:
-    """Some columns (n,) as a table (n, names)."""
+    """Some columns (n,) as an array (n, names)."""
     return np.column_stack([variable_columns[variable] for variable in variables])
 
 
@@ -275,9 +281,9 @@ def _groups(layers: Layers, variables: list[str]) -> list[list[str]]:
     """
     groups = [variables]
     if not layers.between:
-        given_variables = [n for n in variables if n in layers.given]
-        direct = [k for k, _ in layers.direct if k in variables]
-        effect_variables = [n for n in variables if n not in given_variables]
+        given_variables = [variable for variable in variables if variable in layers.given]
+        direct = [knob for knob, _ in layers.direct if knob in variables]
+        effect_variables = [variable for variable in variables if variable not in given_variables]
         groups = [[*given_variables, metric] for metric in effect_variables if metric in layers.metrics]
         groups.append([*direct, *effect_variables])
     return [group for group in groups if len(group) > 1]
@@ -287,20 +293,23 @@ def _directed(marks: np.ndarray, variables: list[str], layers: Layers, earlier_e
     """Return a list of directed edges from marks (v, v) of a partial ancestral graph, with no circle among them and earlier ones."""
     edges: list[tuple[str, str]] = []
     for i, j in np.argwhere(np.triu(marks)):
-        a = variables[i]
-        b = variables[j]
+        cause = variables[i]
+        effect = variables[j]
         # An arrow at a and none at b: b causes a. Marks: -1 tail, 1 arrow, 2 circle, at the row's end.
-        if layers.tier(a) == layers.tier(b) and (marks[i, j] == 1 != marks[j, i] or b in layers.context):
-            a, b = b, a
-        circle = CausalGraph(layers, tuple({*earlier_edges, *edges})).paths(b, a)
+        if layers.tier(cause) == layers.tier(effect) and (marks[i, j] == 1 != marks[j, i] or effect in layers.context):
+            cause, effect = effect, cause
+        circle = CausalGraph(layers, tuple({*earlier_edges, *edges})).paths(effect, cause)
         if circle:
-            a, b = b, a
-        edges.append((a, b))
+            cause, effect = effect, cause
+        edges.append((cause, effect))
     return edges
 
 
 def _shaped(knob: np.ndarray, target: np.ndarray, bins: int = 8) -> np.ndarray:
-    """Mean of the target (n,) around each value of a knob (n,): from the other half of the rows, so that chance cancels."""
+    """Array of the mean of the target (n,) around each value of a knob (n,).
+
+    It is of the other half of the rows, so that chance cancels.
+    """
     borders = np.unique(np.quantile(knob, np.arange(1, bins) / bins))
     cell = np.searchsorted(borders, knob, side="right")
     cell += bins * (np.arange(len(knob)) % 2)
@@ -327,12 +336,14 @@ def _normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarra
 
 
 def _fci(normal_scores: np.ndarray, variables: list[str], forbidden, alpha: float, depth: int) -> np.ndarray:
-    """Adjacency (v, v) of the partial ancestral graph, in causal-learn's marks."""
+    """Array (v, v) of the adjacency of the partial ancestral graph, in causal-learn's marks."""
     search = need("causallearn.search.ConstraintBased.FCI", "causal graphs")
     knowledge = need("causallearn.utils.PCUtils.BackgroundKnowledge", "causal graphs").BackgroundKnowledge()
-    nodes = {n: need("causallearn.graph.GraphNode", "causal graphs").GraphNode(n) for n in variables}
-    for a, b in forbidden:
-        knowledge.add_forbidden_by_node(nodes[a], nodes[b])
+    nodes = {
+        variable: need("causallearn.graph.GraphNode", "causal graphs").GraphNode(variable) for variable in variables
+    }
+    for cause, effect in forbidden:
+        knowledge.add_forbidden_by_node(nodes[cause], nodes[effect])
     noise = np.random.default_rng(0).standard_normal(normal_scores.shape)
     normal_scores = normal_scores + 1e-6 * noise  # exact copies make the tests singular
     options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": variables}

@@ -149,11 +149,13 @@ class CausalModel(Regressor, Parameters):
         return self._learn()
 
     def update(self, samples, batch: float = BATCH) -> Self:
-        """Learn from a few more, newer ones (fine-tuning): a frame, or a value (n,) or a number by each variable's name.
+        """Learn from a few more, newer ones (fine-tuning): a frame, or values by each variable's name; return this `CausalModel`.
+
+        A value is (n,), or a number.
 
         After every `batch` of them, however many come at a time, the model is fitted again; below 1 that is a part of its rows.
         """
-        new_rows = np.column_stack([np.asarray(samples[n], float) for n in self.graph.layers.names])
+        new_rows = np.column_stack([np.asarray(samples[variable], float) for variable in self.graph.layers.names])
         while len(new_rows):
             due = batch
             if batch < 1:
@@ -187,13 +189,15 @@ class CausalModel(Regressor, Parameters):
         self._check("predict")
         inputs = self.graph.layers.given
         if isinstance(configurations, pl.DataFrame):
-            configurations = configurations.select(n for n in inputs if n in configurations.columns)
-        u = np.atleast_2d(np.asarray(configurations, float))
-        if u.shape[1] != len(inputs):
-            raise EstimatorError(
-                f"CausalModel.predict: found {u.shape[1]} of the columns; expected {', '.join(inputs)}."
+            configurations = configurations.select(
+                given_variable for given_variable in inputs if given_variable in configurations.columns
             )
-        return Prediction(*self.core.predict(u))
+        points = np.atleast_2d(np.asarray(configurations, float))
+        if points.shape[1] != len(inputs):
+            raise EstimatorError(
+                f"CausalModel.predict: found {points.shape[1]} of the columns; expected {', '.join(inputs)}."
+            )
+        return Prediction(*self.core.predict(points))
 
     def do(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Prediction]:
         """Return a dict of a `Prediction` per variable when some are set from outside, cut off from their causes.
@@ -297,12 +301,14 @@ class CausalModel(Regressor, Parameters):
         """Return the effect of two settings of a cause on a goal, by adjustment for columns, as `Adjusted`."""
         variables = [*self.graph.layers.names]
         x = self.rows[:, [variables.index(held_column) for held_column in held_columns]]
-        a = self.rows[:, variables.index(cause)]
+        cause_column = self.rows[:, variables.index(cause)]
         y = self.rows[:, variables.index(goal)]
-        return adjusted(x, a, y, settings)
+        return adjusted(x, cause_column, y, settings)
 
     def effect(self, cause: str, low: float, high: float, of: str | None = None) -> Effect:
-        """Effect of setting a variable to `high` instead of `low` on another one, by default the first objective, with an interval.
+        """Return the `Effect` of setting a variable to `high` instead of `low` on another one, with an interval.
+
+        By default the other one is the first objective.
 
         Held fixed is the smallest set of variables that blocks every backdoor path of the graph (`identify`); in regressions on smooth
         terms, whose residuals make the interval. The model's own `do` is set beside it.
@@ -345,6 +351,6 @@ class CausalModel(Regressor, Parameters):
         """Raise an EstimatorError if the model has not learnt, or a name that is found is not known."""
         if not len(self.rows):
             raise EstimatorError("CausalModel: found a model that has not learnt; expected one after fit(samples).")
-        unknown_names = [n for n in found if n not in known]
+        unknown_names = [found_name for found_name in found if found_name not in known]
         if unknown_names:
             raise EstimatorError(f"{who}: found {unknown_names[0]!r}; expected one of {', '.join(known)}.")

@@ -32,16 +32,16 @@ class Boosted:
         goal = graph.layers.objectives[0]
         self.graph = graph
         self.order = graph.order()
-        self.column = {n: i for i, n in enumerate(graph.layers.names)}
+        self.column = {variable: i for i, variable in enumerate(graph.layers.names)}
         self.rows = rows
         self.residuals = {}  # by variable: means of rows held out, ascending, and what they leave
         self.weight = np.where(np.arange(len(rows)) < offline, 1.0, self.recent)
-        self.needed = [n for n in self.order if graph.paths(n, goal)]
+        self.needed = [variable for variable in self.order if graph.paths(variable, goal)]
         self.goal = self.column[goal]
         if len(rows) == offline:
             missed = []
             for held_out, inside in self._folds():
-                self.fitted = {(n, False): self._regression(n, inside) for n in self.needed}
+                self.fitted = {(variable, False): self._regression(variable, inside) for variable in self.needed}
                 missed.append(rows[held_out, self.goal] - self._predicted(rows[held_out]))
             self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
         self.fitted = {}
@@ -67,7 +67,7 @@ class Boosted:
         """
         xgboost = need("xgboost", "the causal model's boosted backend")
         y = self.rows[training_rows, self.column[variable]]
-        causes = [self.column[c] for c in self.graph.causes(variable)]
+        causes = [self.column[cause] for cause in self.graph.causes(variable)]
         if not causes:
             return y.mean(), causes, None
         term = None
@@ -91,7 +91,7 @@ class Boosted:
         weight = np.sqrt(self.weight[training_rows])
 
         def design(sample_rows):
-            cause_columns = [f(sample_rows[:, cause]) for f, cause in zip(calm, causes)]
+            cause_columns = [calmed_column(sample_rows[:, cause]) for calmed_column, cause in zip(calm, causes)]
             return np.column_stack([np.ones(len(sample_rows)), *cause_columns])
 
         weighted = design(self.rows[training_rows]) * weight[:, None]
@@ -99,7 +99,7 @@ class Boosted:
         return lambda sample_rows: design(sample_rows) @ beta
 
     def _mean(self, sample_rows: np.ndarray, fitted: tuple) -> np.ndarray | float:
-        """Mean (n,) of a variable, given its causes in a table (n, v)."""
+        """Array (n,) of the mean of a variable, or a number, given its causes in a table (n, v)."""
         trees, causes, line = fitted
         if not causes:
             return trees
@@ -109,7 +109,7 @@ class Boosted:
         return mean + line(sample_rows)
 
     def _noise(self, variable: str, mean: np.ndarray, rng) -> np.ndarray:
-        """Residuals (n,) drawn for means (n,) of a variable: of held-out rows whose means are near.
+        """Array (n,) of residuals drawn for means (n,) of a variable: of held-out rows whose means are near.
 
         Near, since noise may grow with the mean, and a flag of mean .9 is off by .1 or -.9. Rows are predicted when first asked
         for: a search asks for none, and each of its decisions would cost four times as many fits.
@@ -127,7 +127,7 @@ class Boosted:
         return residuals[drawn] - own_mean
 
     def _held_out(self, variable: str) -> np.ndarray:
-        """Means and residuals (2, n) of a variable in rows that were held out, in ascending order of the means."""
+        """Array (2, n) of means and residuals of a variable in rows that were held out, in ascending order of the means."""
         y = self.rows[:, self.column[variable]]
         means = np.empty(len(self.rows))
         for held_out, inside in self._folds():
@@ -135,18 +135,18 @@ class Boosted:
         order = np.argsort(means, kind="stable")
         return np.stack([means, y - means])[:, order]
 
-    def _predicted(self, u: np.ndarray) -> np.ndarray:
-        """Mean (n,) of the first objective, from the values in the first columns."""
-        variable_table = np.full((len(u), len(self.column)), np.nan)
+    def _predicted(self, points: np.ndarray) -> np.ndarray:
+        """Array (n,) of the mean of the first objective, from the values in the first columns."""
+        variable_table = np.full((len(points), len(self.column)), np.nan)
         inputs = self.graph.layers.given
-        variable_table[:, : len(inputs)] = u[:, : len(inputs)]
+        variable_table[:, : len(inputs)] = points[:, : len(inputs)]
         for variable in self.needed:
             if variable not in inputs:
                 variable_table[:, self.column[variable]] = self._mean(variable_table, self._fit(variable))
         return variable_table[:, self.goal]
 
     def predict(self, u: np.ndarray) -> np.ndarray:
-        """Mean and spread (3, n) of the first objective."""
+        """Return an array (3, n) of the mean and spread of the first objective."""
         mean = self._predicted(u)
         low, high = self.errors
         return np.stack([mean, mean + min(low, 0.0), mean + max(high, 0.0)])
@@ -177,7 +177,9 @@ class Boosted:
         return {variable: (x.mean(), *np.quantile(x, [0.1, 0.9])) for variable, x in drawn_values.items()}
 
     def carried(self, name: str, values: np.ndarray) -> np.ndarray:
-        """Mean (k,) of the first objective when a variable is set to each value, each row's own residuals carried down the graph.
+        """Return an array (k,) of the mean of the first objective when a variable is set to each value.
+
+        Each row's own residuals are carried down the graph.
 
         Residuals are of rows that were learnt from. It costs a tenth of `do`, and says how far the regressions' answer hangs on chance.
         """
@@ -199,7 +201,7 @@ class Boosted:
 
 
 def _nearest_seen(drawn_column: np.ndarray, seen_column: np.ndarray) -> np.ndarray:
-    """Value in the rows that is the nearest to each of some values (n,)."""
+    """Array (n,) of the value in the rows that is the nearest to each of some values (n,)."""
     in_rows = np.unique(seen_column)
     middle = (in_rows[1:] + in_rows[:-1]) / 2
     return in_rows[np.searchsorted(middle, drawn_column)]

@@ -49,12 +49,12 @@ class CausalNexNetwork:
     def learn(self, graph: CausalGraph, rows: np.ndarray, offline: int = 0) -> None:
         """Cut and count rows (n, v) along a graph, all alike, however many are of the offline phase."""
         self.graph = graph
-        self.causes = {n: graph.causes(n) for n in graph.order()}
+        self.causes = {effect: graph.causes(effect) for effect in graph.order()}
         self.cuts = {}
         for variable, variable_column in self._named(rows).items():
             bins = self.bins[graph.layers.tier(variable)]
             self.cuts[variable] = cuts(variable_column, bins)
-        self.size = {n: len(cut) + 1 for n, cut in self.cuts.items()}
+        self.size = {effect: len(cut) + 1 for effect, cut in self.cuts.items()}
         self._count(rows)
 
     def update(self, rows: np.ndarray) -> None:
@@ -64,7 +64,7 @@ class CausalNexNetwork:
     def _count(self, sample_rows: np.ndarray) -> None:
         self.rows = sample_rows
         self.seen = self.states(self._named(sample_rows))
-        self.given = {n: self._shares(self._counts(n)) for n in self.causes}
+        self.given = {variable: self._shares(self._counts(variable)) for variable in self.causes}
         frame = pl.DataFrame(self.seen)
         self.fitted = [fit_network(edges, frame, prior=self.prior) for edges in pieces(self.graph.edges)]
         self.engines = {}
@@ -83,21 +83,23 @@ class CausalNexNetwork:
         }
 
     def means(self, name: str) -> np.ndarray:
-        """Mean value (s,) of each state of a variable."""
+        """Return an array (s,) of the mean value of each state of a variable."""
         states = self.seen[name]
         return np.bincount(states, self._named(self.rows)[name]) / np.bincount(states)
 
     def _counts(self, variable: str, counted_rows=slice(None)) -> np.ndarray:
         """Return an array of the counts of rows kept, by the states of a variable's causes and its own (last axis)."""
         table_variables = (*self.causes[variable], variable)
-        state_numbers = tuple(self.size[n] for n in table_variables)
+        state_numbers = tuple(self.size[table_variable] for table_variable in table_variables)
         if prod(state_numbers) > self.cells:
             raise EstimatorError(
                 f"CausalModel: found {prod(state_numbers)} cells in the table of {variable!r}; expected {self.cells} or fewer. "
                 f"Fit with fewer bins than {self.bins}."
             )
         state_counts = np.zeros(state_numbers)
-        np.add.at(state_counts, tuple(self.seen[n][counted_rows] for n in table_variables), 1.0)
+        np.add.at(
+            state_counts, tuple(self.seen[table_variable][counted_rows] for table_variable in table_variables), 1.0
+        )
         return state_counts
 
     def _shares(self, state_counts: np.ndarray) -> np.ndarray:
@@ -109,7 +111,7 @@ class CausalNexNetwork:
         return cells / cells.sum(axis=-1, keepdims=True)
 
     def predict(self, u: np.ndarray) -> np.ndarray:
-        """Mean and spread (3, n) of the first objective."""
+        """Return an array (3, n) of the mean and spread of the first objective."""
         goal = self.graph.layers.objectives[0]
         states = self.states(dict(zip(self.graph.layers.given, u.T)))
         shares = []
@@ -125,20 +127,20 @@ class CausalNexNetwork:
         """
         for variable in interventions:
             self._check_states(variable)
-        open_roots = {n: x for n, x in self._named(self.rows).items() if not self.causes[n]}
-        settings = {n: np.full(len(self.rows), value) for n, value in interventions.items()}
+        open_roots = {root: x for root, x in self._named(self.rows).items() if not self.causes[root]}
+        settings = {root: np.full(len(self.rows), value) for root, value in interventions.items()}
         states = self.states(open_roots | settings)
         combinations, _, root_counts, _ = distinct_rows(np.column_stack([*states.values()]))
         step = -(-len(combinations) // self.combinations)
         root_counts = np.add.reduceat(root_counts, np.arange(0, len(combinations), step))
-        given_states = {n: int(state) for n, state in self.states(given or {}).items()}
+        given_states = {root: int(state) for root, state in self.states(given or {}).items()}
         answers = [self._asked(dict(zip(states, row)), given_states) for row in combinations[::step]]
         weights = root_counts * [likelihood for likelihood, _ in answers]
         spreads = {}
         for variable in self.causes:
             share = weights @ [shares[variable] for _, shares in answers] / weights.sum()
             spreads[variable] = self._spread(variable, share[None])[:, 0]
-        return spreads | {n: (value,) * 3 for n, value in interventions.items()}
+        return spreads | {root: (value,) * 3 for root, value in interventions.items()}
 
     def _check_states(self, variable: str) -> None:
         """EstimatorError if causes of a variable confound it inside their states: its effect on the goal depends on their values there."""
@@ -172,7 +174,10 @@ class CausalNexNetwork:
 
         A fixed variable is set to all its states alike, which cuts it off, and then observed: one engine answers for all states.
         """
-        key = tuple((n, int(state)) for n, state in fixed.items()), tuple(given_states.items())
+        key = (
+            tuple((fixed_variable, int(state)) for fixed_variable, state in fixed.items()),
+            tuple(given_states.items()),
+        )
         if key not in self.known:
             engine = self._engine(tuple(fixed))
             likelihood, marginals = engine.likely(dict(key[0]), given_states)
@@ -186,13 +191,18 @@ class CausalNexNetwork:
         """Return the networks as `Intervened`, cut off from the causes of some variables; made once."""
         key = frozenset(cut_variables)
         if key not in self.engines:
-            alone = {n: dict(enumerate(self.given[n])) for n in self.causes if not self.causes[n]}
-            alike = {n: dict.fromkeys(range(self.size[n]), 1 / self.size[n]) for n in cut_variables}
+            alone = {
+                variable: dict(enumerate(self.given[variable])) for variable in self.causes if not self.causes[variable]
+            }
+            alike = {
+                variable: dict.fromkeys(range(self.size[variable]), 1 / self.size[variable])
+                for variable in cut_variables
+            }
             self.engines[key] = Intervened(self.fitted, alike, alone)
         return self.engines[key]
 
     def _spread(self, variable: str, share: np.ndarray) -> np.ndarray:
-        """Mean, 10 % and 90 % point (3, n) of distributions (n, s) of a variable, these moved apart; the mean stays within."""
+        """Array (3, n): mean, 10 % and 90 % point of distributions (n, s) of a variable, moved apart; the mean stays within."""
         mean, low, high = spread(share, self.means(variable))
         if variable not in self.margins:
             self.margins[variable] = 0.0
@@ -211,7 +221,7 @@ class CausalNexNetwork:
         exceeded = []
         for held_out in np.array_split(all_rows, FOLDS):
             shares = self._shares(self._counts(variable, np.delete(all_rows, held_out)))
-            states = tuple(self.seen[n][held_out] for n in self.causes[variable])
+            states = tuple(self.seen[cause][held_out] for cause in self.causes[variable])
             _, low, high = spread(shares[states], self.means(variable))
             exceeded.append(np.maximum(low - y[held_out], y[held_out] - high))
         level = min(1.0, COVERED * (1 + 1 / len(all_rows)))
@@ -219,12 +229,15 @@ class CausalNexNetwork:
 
 
 def _least_squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Coefficients (p,) of columns x (n, p) for y (n,)."""
+    """Array (p,) of the coefficients of columns x (n, p) for y (n,)."""
     return np.linalg.lstsq(x, y, rcond=None)[0]
 
 
 def cuts(values: np.ndarray, most: int) -> np.ndarray:
-    """Inner edges between states of values (n,), at most so many: some lie in each, even if they differ in their last bit."""
+    """Return an array of the inner edges between states of values (n,), at most so many: some values lie in each state.
+
+    They do so even if they differ in their last bit.
+    """
     distinct = np.unique(values)
     below = distinct[:-1]
     middle = np.maximum((distinct[1:] + below) / 2, np.nextafter(below, np.inf))
@@ -236,7 +249,7 @@ def cuts(values: np.ndarray, most: int) -> np.ndarray:
 
 
 def spread(share: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Mean, 10 % and 90 % point (3, n) of discrete distributions (n, s) over ascending values (s,).
+    """Return an array (3, n): mean, 10 % and 90 % point of discrete distributions (n, s) over ascending values (s,).
 
     Examples
     --------
@@ -247,7 +260,7 @@ def spread(share: np.ndarray, means: np.ndarray) -> np.ndarray:
 
 
 def _quantile(share: np.ndarray, means: np.ndarray, level: float) -> np.ndarray:
-    """Quantile (n,) of discrete distributions (n, s) over ascending values (s,)."""
+    """Array (n,) of the quantiles of discrete distributions (n, s) over ascending values (s,)."""
     total = np.cumsum(share, axis=1)
     state = (total < level).sum(axis=1)
     return means[np.minimum(state, len(means) - 1)]

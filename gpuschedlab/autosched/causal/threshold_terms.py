@@ -66,18 +66,18 @@ def entered(smooth: Terms, a: np.ndarray, y: np.ndarray, line: np.ndarray, steps
         terms.append(term)
         borders.append(border)
 
-    def terms_at(b):
-        return np.hstack([np.empty((len(a), 0)), *(term(b) for term in terms)])
+    def terms_at(asked_setting):
+        return np.hstack([np.empty((len(a), 0)), *(term(asked_setting) for term in terms)])
 
     return Entered(terms_at, tuple(borders))
 
 
 def _product(product_column: np.ndarray) -> Terms:
-    return lambda b: product_column[:, None]
+    return lambda asked_setting: product_column[:, None]
 
 
 def _step(threshold: float, factor: np.ndarray) -> Terms:
-    return lambda b: ((b > threshold) * factor)[:, None]
+    return lambda asked_setting: ((asked_setting > threshold) * factor)[:, None]
 
 
 class _Unexplained:
@@ -89,7 +89,7 @@ class _Unexplained:
         self.free = len(y) - rows.shape[1]
 
     def scores(self, columns: np.ndarray) -> np.ndarray:
-        """Squared t (m,) of each column (n, m); 0 of one that the terms hold already."""
+        """Return an array (m,) of the squared t of each column (n, m); 0 of one that the terms hold already."""
         columns = columns - self.basis @ (self.basis.T @ columns)
         column_squares = (columns**2).sum(axis=0)
         least_square = 1e-4 * len(self.residual)
@@ -125,7 +125,10 @@ class _Unexplained:
 
 
 def near_weights(a: np.ndarray, predicted: np.ndarray, setting: float) -> np.ndarray:
-    """Weights (n,) of the rows near a setting, which sum to 1: those that the columns held fixed make unlikely there weigh more."""
+    """Return an array (n,) of weights of the rows near a setting, which sum to 1.
+
+    Rows that the columns held fixed make unlikely there weigh more.
+    """
     away = np.abs(a - setting)
     near_count = min(len(a), max(NEAREST, len(a) // NEAR))
     reach = np.partition(away, near_count - 1)[near_count - 1]

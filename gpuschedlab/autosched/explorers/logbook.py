@@ -63,7 +63,7 @@ class LogbookExplorer(KnobExplorer):
             EVERY,
         )
         estimates = {"nothing held fixed": log.estimate("naive"), "load held fixed": log.estimate(adjust=("load",))}
-        apart = abs(np.subtract(*(e.effect[0] for e in estimates.values())))
+        apart = abs(np.subtract(*(log_estimate.effect[0] for log_estimate in estimates.values())))
         oracle = log.oracle((log.values[0], log.values[-1]), hold=EVERY, jobs=EVERY, narrow=NARROW * apart)
         return log, {estimator_name: (estimate, oracle) for estimator_name, estimate in estimates.items()}
 

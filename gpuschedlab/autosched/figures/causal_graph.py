@@ -21,7 +21,7 @@ def causes(graph, lit=(), held=(), strengths=None, words=None) -> Drawing:
     variables = graph.layers.names
     labels = [(words or {}).get(variable, variable) for variable in variables]
     strengths_known = strengths is not None
-    x, y = _places(np.array([graph.layers.tier(n) for n in variables]))
+    x, y = _places(np.array([graph.layers.tier(tier_variable) for tier_variable in variables]))
     is_fixed = np.isin(variables, list(held))
     is_context = np.isin(variables, graph.layers.context)
     variable_notes = np.select([is_fixed, is_context], [" (fixed)", " (given)"], "")
@@ -95,8 +95,8 @@ def _signs(variables, x, y, edges, strength, sign) -> list[tuple]:
         }
         edge_texts = (f"<b>{variables[i]} {sign_word} {variables[j]}</b><br>total effect" for i, j in zip(a, b))
         hover = [
-            f"{cause_and_effect} {s:+.2f} standard deviations"
-            for cause_and_effect, s in zip(edge_texts, strength[signed_edges])
+            f"{cause_and_effect} {edge_effect:+.2f} standard deviations"
+            for cause_and_effect, edge_effect in zip(edge_texts, strength[signed_edges])
         ]
         marker = {"size": 15, "color": colour, "line": {"width": 1, "color": "#FFFFFF"}}
         sign_look = {"mode": "markers+text", "textfont": {"size": 13, "color": "#FFFFFF"}}

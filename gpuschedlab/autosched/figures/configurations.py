@@ -71,7 +71,7 @@ def again(names, gains: tuple, ranks: tuple[int, ...], threshold: float, chosen:
     dots = {"color": COLOURS[6], "size": 9, "line": {"width": 1, "color": INK}}
     future = [f"future {rank + 1}" for rank in ranks]
     gain_dots = {
-        "x": [g for finalist_gains in gains for g in finalist_gains],
+        "x": [gain for finalist_gains in gains for gain in finalist_gains],
         "y": [row for row, finalist_gains in enumerate(gains) for _ in finalist_gains],
     }
     gain_dots |= {
@@ -233,7 +233,12 @@ def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: i
 
 def between(part: float) -> str:
     """Return the colour, as a string "#RRGGBB", at a part of the way from red (0) by grey to blue (1)."""
-    stops = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in (RED_TO_BLUE[0], "#A0A0A0", RED_TO_BLUE[-1])])
+    stops = np.array(
+        [
+            [int(stop_colour[i : i + 2], 16) for i in (1, 3, 5)]
+            for stop_colour in (RED_TO_BLUE[0], "#A0A0A0", RED_TO_BLUE[-1])
+        ]
+    )
     part = float(np.clip(part, 0, 1))
     colour_channels = [round(float(np.interp(part, [0, 0.5, 1], stops[:, k]))) for k in range(3)]
     return "#" + "".join(f"{x:02X}" for x in colour_channels)

@@ -42,7 +42,10 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
         time = np.array([time for time, _ in switches])
         knob_texts = [[spoken_knob(axis, policy) for axis in space.axes] for _, policy in switches]
         steps = _through(
-            floor, np.append(time, [end, np.nan]) / HOUR, np.stack([space.encode(p) for _, p in switches]), knob_texts
+            floor,
+            np.append(time, [end, np.nan]) / HOUR,
+            np.stack([space.encode(switch_policy) for _, switch_policy in switches]),
+            knob_texts,
         )
         knob_line_look = line(
             look_of_line[line_name], f"<b>%{{text}}</b> from %{{x:.0f}} h ({line_name})", shape="hv", width=1.5
@@ -57,7 +60,10 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
                 f'<span style="color:{COLOURS[look_of_line[line_name] % len(COLOURS)]}">■</span> <b>{line_name}</b>',
                 column_place,
             )
-    shapes = [BORDER | {"line": {"color": "#9AA5B1", "width": 0.5}, "y0": int(f), "y1": int(f)} for f in floor]
+    shapes = [
+        BORDER | {"line": {"color": "#9AA5B1", "width": 0.5}, "y0": int(lane_floor), "y1": int(lane_floor)}
+        for lane_floor in floor
+    ]
     title = f"Knobs in force<br>values at {now / HOUR:.0f} h"
     live = {"title_text": title, "shapes": [*shapes, mark_at(now)], "annotations": notes}
     lanes = {"tickvals": floor + 0.5, "ticktext": lane_names, "range": [0, len(lane_names) + 0.9]}
@@ -86,8 +92,8 @@ def _values(floor: np.ndarray, knob_texts: list, head: str, column_share: float)
     value_note = NOTE | column_place | {"font": {"size": 9, "color": INK}}
     knob_values = [knob_text.partition(" = ")[2].partition(" ")[0] for knob_text in knob_texts]
     return [
-        value_note | {"y": float(f + 0.5), "text": knob_text}
-        for f, knob_text in zip([*floor, len(floor)], [*knob_values, head])
+        value_note | {"y": float(lane_floor + 0.5), "text": knob_text}
+        for lane_floor, knob_text in zip([*floor, len(floor)], [*knob_values, head])
     ]
 
 

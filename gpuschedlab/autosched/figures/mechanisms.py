@@ -17,16 +17,23 @@ def mechanisms(twin) -> Points:
         Of `gpuschedlab.autosched.twin`.
     """
     mechanism_points = {}
-    for m in twin.mechanisms.values():
-        if m.seen and m.value > 0 and isfinite(m.high):
+    for mechanism in twin.mechanisms.values():
+        if mechanism.seen and mechanism.value > 0 and isfinite(mechanism.high):
             whiskers = {
                 "type": "data",
                 "symmetric": False,
-                "array": [m.high / m.value - 1],
-                "arrayminus": [1 - m.low / m.value],
+                "array": [mechanism.high / mechanism.value - 1],
+                "arrayminus": [1 - mechanism.low / mechanism.value],
             }
-            mechanism_text = f"{m.words}<br>{m.rows:,} rows; the log moved {m.overlap:.0%} of its range"
-            mechanism_points[m.name] = {"x": [m.name], "y": [1.0], "error_y": whiskers, "text": [mechanism_text]}
+            mechanism_text = (
+                f"{mechanism.words}<br>{mechanism.rows:,} rows; the log moved {mechanism.overlap:.0%} of its range"
+            )
+            mechanism_points[mechanism.name] = {
+                "x": [mechanism.name],
+                "y": [1.0],
+                "error_y": whiskers,
+                "text": [mechanism_text],
+            }
     y = "interval over the value"
     return Points("Mechanisms that the log shows", "mechanism", y, None, mechanism_points, "%{text}<extra></extra>")
 

@@ -71,8 +71,8 @@ class Aggregator(Knobbed):
         shift = pl.col("mean_left") - pl.col("left")
         job_groups = job_groups.with_columns(duration=length, shift=shift).sort("submit", "job_id")
         first_columns = ("job_id", "submit", "gpus", "duration")
-        further_columns = [c for c in trace.columns if c not in first_columns]
-        service = [c for c in initial.columns if c != "job_id"]
+        further_columns = [column_name for column_name in trace.columns if column_name not in first_columns]
+        service = [column_name for column_name in initial.columns if column_name != "job_id"]
         grouped = job_groups.select(*first_columns, *further_columns, "jobs", "shift")
         return grouped, job_groups.filter("known").select("job_id", *service)
 
@@ -84,7 +84,7 @@ class Aggregator(Knobbed):
         windows = 1 + ahead / self.window
         when = pl.when("known").then(-1.0).otherwise(windows.log(2).floor())
         alike = ["gpus", "known", "running", "grid", "when"]
-        alike += [c for c in ("stage", "kind") if c in state.columns]
+        alike += [column_name for column_name in ("stage", "kind") if column_name in state.columns]
         in_room = (self.room / pl.col("gpus")).floor()
         fits = pl.max_horizontal(1, pl.min_horizontal(self.most, in_room))
         state = state.with_columns(grid=grid, when=when)
@@ -95,11 +95,13 @@ class Aggregator(Knobbed):
 
 def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
     """Return the frame of a trace with jobs' service, whether they are `known` (in the system), and work to do, `left` (s)."""
-    absent = [c for c in ("attained", "progress", "running") if c not in initial.columns]
-    nulls = {c: pl.lit(None, pl.Float64) for c in absent}
+    absent = [column_name for column_name in ("attained", "progress", "running") if column_name not in initial.columns]
+    nulls = {column_name: pl.lit(None, pl.Float64) for column_name in absent}
     received = initial.with_columns(pl.col("job_id").cast(trace.schema["job_id"]), **nulls, known=True)
     state = trace.join(received, on="job_id", how="left", maintain_order="left")
-    service_columns = pl.col(c for c in received.columns if c not in ("job_id", "running", "known"))
+    service_columns = pl.col(
+        column_name for column_name in received.columns if column_name not in ("job_id", "running", "known")
+    )
     truths = pl.col("known", "running").cast(pl.Boolean)
     state = state.with_columns(truths.fill_null(False), service_columns.fill_null(0.0))
     remaining = pl.col("duration") - pl.col("progress")
@@ -116,7 +118,7 @@ def _combined(jobs: pl.DataFrame) -> list[pl.Expr]:
     rounded = pl.when(total > 1).then((total - 1e-9).ceil()).otherwise(total)
     service = (pl.col("left") * gpus).sum()
     mean = ("submit", "executed", "progress", "contention", "waiting_since", "started")
-    mean = [c for c in mean if c in jobs.columns]
+    mean = [column_name for column_name in mean if column_name in jobs.columns]
     return [
         pl.exclude(*mean, "gpus", "attained", "left", "duration", "key", "chunk").first(),
         pl.col(mean).mean(),

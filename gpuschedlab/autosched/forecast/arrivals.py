@@ -49,7 +49,7 @@ segments are divided by the reference's requests, so that it ranks them as "manh
 
 
 def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
-    """Mean and strongest `terms` periods of a series (n,), by FFT; nothing below 0."""
+    """Return an array (n,) of the mean and strongest `terms` periods of a series (n,), by FFT; no value is below 0."""
     spectrum = np.fft.rfft(counts)
     amplitude = np.abs(spectrum)
     amplitude[0] = np.inf

@@ -29,7 +29,7 @@ class Durations:
         return cls(length, 1 - np.cumprod(1 - ends / alive))
 
     def draw(self, low, high, u) -> np.ndarray:
-        """Durations (q,) above `low` (q,) and below `high` (q,), at the parts `u` (q,) in [0, 1) of the mass between.
+        """Return an array (q,) of durations above `low` (q,), below `high` (q,), at parts `u` (q,) in [0, 1) of the mass between.
 
         If no job ended between them, even between `low` and `high`; above every duration that is known, 1.1 to 2.1
         times what is.

@@ -174,14 +174,14 @@ def _past(query_time, submit, executed, group_jobs, jobs, bounds, x):
 @njit
 def _gather(queries, group, jobs, groups, bounds, x, width):
     """Fill (q, features) of one level, for queries whose groups (q,) are coded in `group`; the first `width` are NEAR."""
-    for q in range(len(group)):
-        query_time = queries.at[q]
-        submit = queries.submit[q]
-        g = group[q]
-        arrivals = groups.arrivals[groups.first[g] : groups.first[g + 1]]
-        _near(query_time, submit, queries.row[q], arrivals, jobs, x[q, :width])
-        ended = groups.ended[groups.first_end[g] : groups.first_end[g + 1]]
-        _past(query_time, submit, queries.executed[q], ended, jobs, bounds, x[q, width:])
+    for query_row in range(len(group)):
+        query_time = queries.at[query_row]
+        submit = queries.submit[query_row]
+        query_group = group[query_row]
+        arrivals = groups.arrivals[groups.first[query_group] : groups.first[query_group + 1]]
+        _near(query_time, submit, queries.row[query_row], arrivals, jobs, x[query_row, :width])
+        ended = groups.ended[groups.first_end[query_group] : groups.first_end[query_group + 1]]
+        _past(query_time, submit, queries.executed[query_row], ended, jobs, bounds, x[query_row, width:])
 
 
 class Seen:
@@ -191,7 +191,9 @@ class Seen:
         job_end = pl.col("end").fill_null(np.inf)
         duration = pl.col("duration").fill_null(np.nan)
         job_columns = repository.select("submit", "gpus", job_end, duration, "executed")
-        self.submit, self.gpus, self.end, self.duration, self.ran = (c.to_numpy().astype(float) for c in job_columns)
+        self.submit, self.gpus, self.end, self.duration, self.ran = (
+            job_column.to_numpy().astype(float) for job_column in job_columns
+        )
         self.frame = repository
         self.by_end = np.argsort(self.end, kind="stable")
         column_names = set(repository.columns)
@@ -212,16 +214,16 @@ class Seen:
             "ended 1 h",
         ]
         for k in range(1, recent + 1):
-            feature_names += [f"arrival {k} {c}" for c in ("gap", "ran", "gpus")]
-            feature_names += [f"completion {k} {c}" for c in ("gap", "since", "log", "gpus")]
+            feature_names += [f"arrival {k} {feature}" for feature in ("gap", "ran", "gpus")]
+            feature_names += [f"completion {k} {feature}" for feature in ("gap", "since", "log", "gpus")]
         for keys in self.levels:
             group = " and ".join(keys) or "all"
-            feature_names += [f"near {group} {c}" for c in NEAR]
-            feature_names += [f"past {group} {c}" for c in (*PAST, *SURVIVED)]
+            feature_names += [f"near {group} {feature}" for feature in NEAR]
+            feature_names += [f"past {group} {feature}" for feature in (*PAST, *SURVIVED)]
         return feature_names
 
     def features(self, query: pl.DataFrame, at: np.ndarray, recent: int, rows: np.ndarray | None = None) -> np.ndarray:
-        """Features (q, f) of queries at instants (q,) in s; nothing that happened later is looked at."""
+        """Return an array (q, f) of the features of queries at instants (q,) in s; later events are not looked at."""
         if rows is None:
             rows = self._rows(query)
         at = np.ascontiguousarray(at, float)
@@ -241,7 +243,7 @@ class Seen:
         return np.column_stack(feature_levels).astype(np.float32)
 
     def _rows(self, query: pl.DataFrame) -> np.ndarray:
-        """Rows (q,) of queries in the repository, by job_id; -1 if not in it."""
+        """Array (q,) of the rows of queries in the repository, by job_id; -1 if not in it."""
         job_rows = self.frame.select("job_id", row=pl.int_range(pl.len()))
         rows_of_queries = query.select("job_id").join(job_rows, on="job_id", how="left", maintain_order="left")["row"]
         return rows_of_queries.fill_null(-1).to_numpy()

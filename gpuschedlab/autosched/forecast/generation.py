@@ -40,7 +40,7 @@ class Forecast:
 
 
 def true_forecast(simulation, horizon: float = HOUR) -> Forecast:
-    """Forecast the true future: the jobs in the system, and all arrivals of the next `horizon` seconds.
+    """Return the true future as a `Forecast`: the jobs in the system, and all arrivals of the next `horizon` seconds.
 
     For the baseline "Optimal" (6.6.1), and for instants of the past.
     """
@@ -115,7 +115,10 @@ class GenerationEngine:
         return repository
 
     def __call__(self, simulation, rng, rank: int = 0) -> Forecast:
-        """Forecast the next `generator.horizon` seconds; of rank 1 and more, another likely future (`GlobalGenerator.match`)."""
+        """Return a `Forecast` of the next `generator.horizon` seconds; of rank 1 and more, of another likely future.
+
+        Ranks are those of `GlobalGenerator.match`.
+        """
         repository = self.learn(simulation)
         rng = np.random.default_rng(rng)
         forecast_time = simulation.now
@@ -142,4 +145,6 @@ class GenerationEngine:
 
 def _as_trace(forecast_parts: list[pl.DataFrame]) -> pl.DataFrame:
     """Return rows of a repository as the frame of a trace."""
-    return pl.concat([p.drop("executed", "end") for p in forecast_parts], how="diagonal_relaxed")
+    return pl.concat(
+        [forecast_part.drop("executed", "end") for forecast_part in forecast_parts], how="diagonal_relaxed"
+    )

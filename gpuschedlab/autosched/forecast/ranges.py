@@ -22,7 +22,7 @@ FEW = 300  # training rows below which nothing is set apart to choose a weight o
 
 
 def range_of(duration) -> np.ndarray:
-    """Index of the range (n,) that each duration (n,) lies in, 0 to 5."""
+    """Return an array (n,) of the index of the range that each duration (n,) lies in, 0 to 5."""
     return np.searchsorted(RANGES, np.asarray(duration, float), side="right")
 
 
@@ -101,7 +101,10 @@ MODELS = {"xgboost": _boosted, "lightgbm": _leaves}
 
 
 def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
-    """Shares (q, 6) of the ranges among the latest completions that outlasted each query, from all jobs to like ones."""
+    """Return an array (q, 6) of the ranges' shares among the latest completions that outlasted each query.
+
+    They go from all jobs to like ones.
+    """
     feature_names = seen.names(recent)
     kinds = len(RANGES) + 1
     share = np.full((len(x), kinds), 1 / kinds)
@@ -218,7 +221,7 @@ class RangePredictor(Parameters, Knobbed):
         return float(max(right)), WEIGHTS[int(np.argmax(right))]
 
     def predict_range(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rows=None) -> np.ndarray:
-        """Index of the range (q,) of each query at an instant, or at instants (q,), `now` (s).
+        """Return an array (q,) of the index of the range of each query at an instant, or at instants (q,), `now` (s).
 
         `rows` (q,) are the queries' rows in the repository, -1 for none; default: found by job_id.
         """
@@ -231,14 +234,14 @@ class RangePredictor(Parameters, Knobbed):
         return self._answer(x, share, queries["executed"].to_numpy(), self.weight_)
 
     def predict(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rng) -> np.ndarray:
-        """Duration (q,) in all (s), drawn from those of the predicted range that exceed the executed time."""
+        """Return an array (q,) of durations in all (s), drawn from those of the predicted range that exceed the executed time."""
         return self.draw(self.predict_range(repository, queries, now), queries["executed"].to_numpy(), rng)
 
     def draw(self, found, executed, rng) -> np.ndarray:
-        """Duration (q,) in all (s) of each predicted range (q,), above the `executed` time (q,) in s."""
+        """Return an array (q,) of the duration in all (s) of each predicted range (q,), above the `executed` time (q,) in s."""
         bounds = np.array([0.0, *RANGES, np.inf])
-        u = np.random.default_rng(rng).random(len(found))
-        drawn = self.durations_.draw(np.maximum(bounds[found], executed), bounds[found + 1], u)
+        uniform = np.random.default_rng(rng).random(len(found))
+        drawn = self.durations_.draw(np.maximum(bounds[found], executed), bounds[found + 1], uniform)
         return np.maximum(drawn, np.nextafter(executed, np.inf) + 1e-3)
 
     def _look(self, repository, queries, query_times, rows_of_queries) -> tuple[np.ndarray, np.ndarray]:
@@ -248,7 +251,7 @@ class RangePredictor(Parameters, Knobbed):
         return x, counted(arrays, x, self.recent)
 
     def _answer(self, x, share, executed, weight: float) -> np.ndarray:
-        """Range (q,) with the greatest product of chance and share, not below the executed time."""
+        """Array (q,) of the range with the greatest product of chance and share, not below the executed time."""
         chance = np.full(share.shape, 1e-9)
         chance[:, self.kinds_] = 1.0
         if self.model_ is not None:

@@ -231,8 +231,15 @@ def _trials(record: KeptDecision) -> list[HourTrial]:
     """Return a list of `HourTrial`, one per configuration of the search; some that the model rejected are measured now."""
     would = _would(record)
     return [
-        HourTrial(t.round, t.fate, _known(t.predicted), _known(t.reward), t.u.tolist(), would.get(t.policy))
-        for t in record.decision.tuning.trials
+        HourTrial(
+            trial.round,
+            trial.fate,
+            _known(trial.predicted),
+            _known(trial.reward),
+            trial.u.tolist(),
+            would.get(trial.policy),
+        )
+        for trial in record.decision.tuning.trials
     ]
 
 

@@ -50,7 +50,9 @@ def _about(hour: Hour, trial: HourTrial, worth: float) -> str:
     fate_words = FATES[trial.fate]
     if trial.would is not None:
         fate_words += f"; measured afterwards {trial.would:.3f}"
-    knob_lines = "<br>".join(f"{axis.words} = {shown(axis, u)}" for axis, u in zip(hour.axes, trial.u, strict=True))
+    knob_lines = "<br>".join(
+        f"{axis.words} = {shown(axis, coordinate)}" for axis, coordinate in zip(hour.axes, trial.u, strict=True)
+    )
     return f"<b>{_origin(hour, trial.round)}: {worth:.3f} times the default ({fate_words})</b><br>{knob_lines}"
 
 
@@ -103,7 +105,7 @@ def _said_afterwards(rounds: list[HourTrial], best: float) -> str:
 def again_numbers(hours: RaceHours, place: int) -> dict:
     """Return a dict with the `Drawing` "again": the gains of the finalists on other futures."""
     hour = hours.hour(place)
-    finalist_names = tuple(_named(hour, u) for u, _ in hour.again)
+    finalist_names = tuple(_named(hour, finalist) for finalist, _ in hour.again)
     gains = tuple(gains for _, gains in hour.again)
     return {"again": again(finalist_names, gains, tuple(hour.ranks), hour.threshold, chosen_finalist(hour))}
 
@@ -118,7 +120,7 @@ def chosen_finalist(hour: Hour) -> int:
     if not hour.again:
         return -1
     if hour.switched:
-        return [u for u, _ in hour.again].index(hour.after)
+        return [finalist for finalist, _ in hour.again].index(hour.after)
     return int(np.argmax(_means(hour)))
 
 
@@ -148,10 +150,10 @@ def _origin(hour: Hour, round_number: int) -> str:
     return round_names.get(round_number, f"hint {round_number - first_round - 1}")
 
 
-def _named(hour: Hour, u: list) -> str:
+def _named(hour: Hour, finalist: list) -> str:
     """Name of a finalist by the round that measured it first; hints of the history may not have been measured in this search."""
     for trial in hour.trials:
-        if trial.u == u:
+        if trial.u == finalist:
             return _origin(hour, trial.round)
     return "one of the best on the history"
 
@@ -171,4 +173,4 @@ def shown(axis: Axis, u: float) -> str:
 
 def _ticks(axis: Axis) -> tuple:
     """Tuple of pairs of coordinate and value at the ends of an axis, and between them; those of a category all."""
-    return tuple((u, shown(axis, u)) for u in np.linspace(0, 1, axis.levels or 3).tolist())
+    return tuple((coordinate, shown(axis, coordinate)) for coordinate in np.linspace(0, 1, axis.levels or 3).tolist())

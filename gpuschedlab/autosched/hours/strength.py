@@ -22,16 +22,21 @@ def strengths(graph: CausalGraph, rows: np.ndarray) -> dict[tuple[str, str], tup
         causes = graph.causes(variable)
         if causes:
             coded = [
-                _coded(column_of_variable[c], column_of_variable[variable], layers.levels.get(c, 0)) for c in causes
+                _coded(
+                    column_of_variable[direct_cause], column_of_variable[variable], layers.levels.get(direct_cause, 0)
+                )
+                for direct_cause in causes
             ]
             solution = np.linalg.lstsq(np.column_stack(coded), _standard(column_of_variable[variable]), rcond=None)[0]
-            coefficients |= {(c, variable): float(x) for c, x in zip(causes, solution, strict=True)}
+            coefficients |= {
+                (direct_cause, variable): float(x) for direct_cause, x in zip(causes, solution, strict=True)
+            }
     total = {}
-    for a, b in graph.edges:
-        paths = [list(pairwise(path)) for path in graph.paths(a, b)]
+    for edge_cause, edge_effect in graph.edges:
+        paths = [list(pairwise(path)) for path in graph.paths(edge_cause, edge_effect)]
         effect = sum(float(np.prod([coefficients[edge] for edge in path])) for path in paths)
-        sign = 0 if layers.levels.get(a, 0) > 2 else int(np.sign(round(effect, 9)))
-        total[a, b] = (round(effect, 9) + 0.0, sign)
+        sign = 0 if layers.levels.get(edge_cause, 0) > 2 else int(np.sign(round(effect, 9)))
+        total[edge_cause, edge_effect] = (round(effect, 9) + 0.0, sign)
     return total
 
 

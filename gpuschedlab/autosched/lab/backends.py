@@ -27,7 +27,7 @@ Answer = Callable[[CausalGraph, pl.DataFrame, np.ndarray], Curve]
 
 
 def path_model(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
-    """Curve of the path model, which says where it and adjustment by the same graph cannot both be right."""
+    """Return the `Curve` of the path model, which says if it and adjustment by the same graph cannot both be right."""
     curve = PathModel(graph, frame).curve(values)
     adjustment = held(graph, frame, values[[0, -1]])
     if adjustment.refusal:
@@ -36,7 +36,7 @@ def path_model(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> C
 
 
 def boosted(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
-    """Curve of boosted regressions: their own `do`, with intervals of bootstrap samples, and whether adjustment differs from it.
+    """Return the `Curve` of boosted regressions: their own `do`, with bootstrap intervals, and if adjustment differs from it.
 
     Trees shrink effects. On each sample of the rows `do` is compared with adjustment on the same sample: their difference has
     a much narrower interval than either, and a `do` that is too small shows.
@@ -55,7 +55,9 @@ def boosted(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curv
 
 
 def causalnex(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curve:
-    """Curve of CausalNex' network: a bootstrap sample would take half a second, so that its intervals are those of adjustment, made wider.
+    """Return the `Curve` of CausalNex' network, with the intervals of adjustment, made wider.
+
+    A bootstrap sample would take half a second.
 
     They are wider by the difference of the two, and hold both. Without adjustment it is tested by the path model, and has no interval.
     """
@@ -136,7 +138,7 @@ def misfit(said: Span, interval: Span, whose: str) -> str:
 
 
 def _by_do(backend: str, graph: CausalGraph, frame: pl.DataFrame, knob_entries: np.ndarray) -> Curve:
-    """Curve of a `CausalModel` with a backend: its `do` at each value, without intervals."""
+    """`Curve` of a `CausalModel` with a backend: its `do` at each value, without intervals."""
     try:
         model = CausalModel(graph, backend=backend).fit(frame)
         mean = np.array([model.do({"knob": float(value)})["outcome"].mean[0] for value in knob_entries])
@@ -147,7 +149,7 @@ def _by_do(backend: str, graph: CausalGraph, frame: pl.DataFrame, knob_entries: 
 
 
 def _carried(graph: CausalGraph, log_rows: np.ndarray, knob_entries: np.ndarray) -> np.ndarray:
-    """Mean outcome (k,) at each value by boosted regressions of some rows."""
+    """Array (k,) of the mean outcome at each value by boosted regressions of some rows."""
     model = Boosted()
     model.learn(graph, log_rows, 0)
     return model.carried("knob", knob_entries)

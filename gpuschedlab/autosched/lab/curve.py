@@ -61,6 +61,6 @@ class Curve:
 
 
 def paired_effects(means: np.ndarray, halves: np.ndarray) -> np.ndarray:
-    """Effects (k, k, 3) from means (k,) and the halves (k, k) of the intervals of their differences."""
+    """Return an array (k, k, 3) of effects from means (k,) and the halves (k, k) of the intervals of their differences."""
     difference = means[None, :] - means[:, None]
     return np.stack([difference, difference - halves, difference + halves], axis=-1)

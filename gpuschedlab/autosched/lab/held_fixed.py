@@ -32,7 +32,7 @@ def held(graph: CausalGraph, frame: pl.DataFrame, values) -> Curve:
 
 
 def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], knob_entries) -> Curve:
-    """Curve by regression on smooth terms of the knob and of the columns held fixed (`adjusted`)."""
+    """`Curve` by regression on smooth terms of the knob and of the columns held fixed (`adjusted`)."""
     entries = np.asarray(knob_entries, float)
     if frame.height < FEWEST:
         return silent_curve(knob_entries, f"{frame.height} rows are too few", fixed)
@@ -60,7 +60,7 @@ def _unseen(knob: np.ndarray, entries: np.ndarray) -> str:
 
 
 def silent_curve(values, refusal: str, fixed: tuple[str, ...] = ()) -> Curve:
-    """Curve of nothing but nan, and why."""
+    """Return a `Curve` of nothing but nan, and why."""
     entries = np.asarray(values, float)
     no_mean = np.full(len(entries), np.nan)
     effects = np.full((len(entries), len(entries), 3), np.nan)

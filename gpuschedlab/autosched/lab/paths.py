@@ -86,7 +86,7 @@ class _Equations:
                 self.fitted.append(_Equation(column, causes, rows))
 
     def do(self, values: np.ndarray) -> np.ndarray:
-        """Mean outcome (k,) when the knob is set to each value (k,)."""
+        """Return an array (k,) of the mean outcome when the knob is set to each value (k,)."""
         row_count = len(self.rows)
         set_rows = np.tile(self.rows, (len(values), 1))
         set_rows[:, self.knob] = np.repeat(values, row_count)
@@ -114,11 +114,11 @@ class _Equation:
         self.residuals = target - terms @ self.weights
 
     def mean(self, table: np.ndarray) -> np.ndarray:
-        """Mean (n,) of the variable, by the causes in a table (n, v)."""
+        """Return an array (n,) of the mean of the variable, by the causes in a table (n, v)."""
         return self._terms(table) @ self.weights
 
     def _terms(self, log_rows: np.ndarray) -> np.ndarray:
-        """1, the causes, their products, and the bends of a spline of each (n, t)."""
+        """Array (n, t) of 1, the causes, their products, and the bends of a spline of each."""
         scaled = (log_rows[:, self.causes] - self.middle) / self.scale
         first_cause, second_cause = np.triu_indices(len(self.causes))
         curved = [bends(scaled_cause, knots) for scaled_cause, knots in zip(scaled.T, self.knots, strict=True)]

@@ -40,7 +40,7 @@ class Pools:
         return _generated(self._key(number))
 
     def interval(self, number: int, load: float) -> Scenario:
-        """Scenario of an interval at a load; its pool is made if need be."""
+        """Return the `Scenario` of an interval at a load; its pool is made if need be."""
         key = self._key(number)
         for _ in _generated(key):
             pass
@@ -82,7 +82,7 @@ def _generated(key: tuple) -> Iterator[None]:
 
 @lru_cache(maxsize=KEPT)
 def _pool(key: tuple, restart: float) -> Pool:
-    """Pool of a key; it is checked and prepared here."""
+    """`Pool` of a key; it is checked and prepared here."""
     _, jobs, nodes, *_ = key
     cluster = IntervalWorld(nodes=nodes).cluster
     pool_scenario = Scenario(_traces[key], cluster, delays=Delays(restart=restart))

@@ -76,15 +76,15 @@ class Truth:
 
     @property
     def table(self) -> np.ndarray:
-        """Outcomes (n, k) of the intervals so far, at each value."""
+        """Array (n, k) of the outcomes of the intervals so far, at each value."""
         return np.array(self._rows, float).reshape(-1, len(self.values))
 
     def mean(self) -> np.ndarray:
-        """Mean outcome (k,) at each value; nan before the first interval."""
+        """Array (k,) of the mean outcome at each value; nan before the first interval."""
         return self.curve().mean
 
     def half(self) -> np.ndarray:
-        """Half (k,) of the 95 % interval of each mean; nan before the second interval."""
+        """Array (k,) of half the 95 % interval of each mean; nan before the second interval."""
         curve = self.curve()
         return curve.high - curve.mean
 

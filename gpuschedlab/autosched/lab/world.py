@@ -154,7 +154,7 @@ class IntervalWorld(Knobbed):
 
     @property
     def cluster(self) -> Cluster:
-        """Cluster of each interval."""
+        """`Cluster` of each interval."""
         return Cluster.homogeneous(self.nodes, GPUS_OF_A_NODE)
 
     @property
@@ -189,7 +189,7 @@ class IntervalWorld(Knobbed):
         return float(self.info.clip(value))
 
     def values(self, count: int) -> np.ndarray:
-        """Entries (k,) that are asked about, evenly spaced and at most `count`: fewer if the knob has fewer values.
+        """Return an array (k,) of the entries that are asked about, evenly spaced, at most `count`; fewer for few values.
 
         They leave out `MARGIN` of the range at either end, where a log has few rows.
         """

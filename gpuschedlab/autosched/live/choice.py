@@ -102,7 +102,7 @@ class Choice(NamedTuple):
 
 
 def choice_of(decision: Decision, goal: str, threshold: float, place: int) -> Choice:
-    """Choice from a controller's decision; `place` is the number of the line's last switch."""
+    """Return the `Choice` from a controller's decision; `place` is the number of the line's last switch."""
     logs = decision.again.get(decision.policy, ())
     if not decision.switched and decision.again:
         logs = max(decision.again.values(), key=np.mean)

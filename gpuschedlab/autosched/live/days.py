@@ -90,7 +90,7 @@ class LiveDays(Knobbed):
         return jobs.filter(pl.col("submit") < 0), jobs.filter(pl.col("submit") >= 0)
 
     def scenario(self, seed: int) -> Scenario:
-        """Scenario of a seed."""
+        """Return the `Scenario` of a seed."""
         history, trace = self.jobs_of(seed)
         return Scenario(trace, self.cluster, history=history, delays=Delays(restart=self.restart), seed=seed)
 
@@ -125,7 +125,9 @@ class LiveDays(Knobbed):
 
 
 def drifted(submit: np.ndarray, drift: float) -> np.ndarray:
-    """Instants (n,) moved within their day so that its first half has 1 + drift times the average rate, the second 1 - drift.
+    """Return an array (n,) of instants moved within their day so that the rate of its first half is 1 + drift times the average.
+
+    That of the second half is 1 - drift times the average.
 
     Examples
     --------

@@ -97,6 +97,9 @@ class Line:
         return simulation
 
     def ends(self, count: int | None = None) -> np.ndarray:
-        """Ends (n,) of all jobs (s) if no further switch is made after the first `count`; inf of a job that never ends."""
+        """Return an array (n,) of the ends of all jobs (s) if no further switch is made after the first `count`.
+
+        The end of a job that never ends is inf.
+        """
         simulation = self.replayed(np.inf, count)
         return simulation.snapshot().jobs["end"]

@@ -44,7 +44,7 @@ def constants(policy) -> list:
 
 
 def by_clock(scenario: Scenario, day, night, until: float | None = None) -> Line:
-    """Line of a policy by day and another by night, in turn, up to the last submission."""
+    """Return the `Line` of a policy by day and another by night, in turn, up to the last submission."""
     line = Line(scenario, day)
     if until is None:
         until = float(scenario.trace["submit"].max())

@@ -109,7 +109,7 @@ class Question(NamedTuple):
 
 
 def estimate(frame: pl.DataFrame, question: Question) -> Estimate:
-    """Estimate the answer to a question from a frame of intervals."""
+    """Return the answer to a question from a frame of intervals, as an `Estimate`."""
     knob = question.knob
     outcome = question.outcome
     adjust = _held_fixed(frame, question)
@@ -234,14 +234,14 @@ def _overlap(frame: pl.DataFrame, knob: str, values, predicted: np.ndarray) -> t
         quarter = np.searchsorted(borders, quartered_column - ties)
         quarter_sizes = np.bincount(quarter, minlength=4)
         overlap_rows = []
-        for v, value in enumerate(values):
-            rows_by_quarter = np.bincount(quarter[value_of_row == v], minlength=4)[quarter_sizes > 0]
+        for value_number, value in enumerate(values):
+            rows_by_quarter = np.bincount(quarter[value_of_row == value_number], minlength=4)[quarter_sizes > 0]
             fewest_rows = int(rows_by_quarter.min())
             least_share = (rows_by_quarter / quarter_sizes[quarter_sizes > 0]).min()
             overlap_rows.append((value, int(rows_by_quarter.sum()), least_share, fewest_rows))
             if fewest_rows < FEWEST or least_share < THIN:
-                can_say[v] = False
-                reasons[v] = f"{fewest_rows} rows have {value:g} in a quarter of {quartered_name}"
+                can_say[value_number] = False
+                reasons[value_number] = f"{fewest_rows} rows have {value:g} in a quarter of {quartered_name}"
     overlap = pl.DataFrame(overlap_rows, schema=["value", "rows", "least", "least_rows"], orient="row")
     reason = reasons.get(0) or reasons.get(len(values) - 1, "")
     return overlap.with_columns(say=pl.Series(can_say)), reason

@@ -255,7 +255,11 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
         log_problem = f"{path}: found no column {', '.join(missing_columns)}"
         raise EstimatorError(f"{log_problem}; expected {', '.join(expected)}. Rename yours.")
     number_columns = frame.select("time", "seen", "open_jobs")
-    wrong_columns = [c for c in number_columns if not c.dtype.is_numeric() or c.has_nulls()]
+    wrong_columns = [
+        number_column
+        for number_column in number_columns
+        if not number_column.dtype.is_numeric() or number_column.has_nulls()
+    ]
     if wrong_columns:
         log_problem = f"{path}: found {wrong_columns[0].name} of {wrong_columns[0].dtype}, {wrong_columns[0].null_count()} of them missing"
         raise EstimatorError(f"{log_problem}; expected a number in each row. Write seconds, and count open jobs.")

@@ -138,19 +138,19 @@ def _node_names(attempt_rows: pl.DataFrame) -> pl.Series | pl.Expr:
 
 
 def load_at_start(log: pl.DataFrame, capacity: float) -> np.ndarray:
-    """Load, logarithm of the wait and time of day (n, 4) at the first start of each job, as the log itself shows them."""
+    """Return an array (n, 4): load, logarithm of wait and time of day at the first start of each job, as the log shows them."""
     first_attempts = log.filter(attempt=0)
     attempt_starts = log["start"].to_numpy()
     attempt_ends = log["end"].to_numpy()
     gpus = log["gpus"].to_numpy()
-    t = first_attempts["start"].to_numpy()
+    first_starts = first_attempts["start"].to_numpy()
     begun = np.argsort(attempt_starts)
     ended = np.argsort(attempt_ends)
     gpus_begun = np.concatenate([[0.0], np.cumsum(gpus[begun])])
     gpus_ended = np.concatenate([[0.0], np.cumsum(gpus[ended])])
-    attempts_begun = np.searchsorted(attempt_starts[begun], t)
-    attempts_ended = np.searchsorted(attempt_ends[ended], t, "right")
+    attempts_begun = np.searchsorted(attempt_starts[begun], first_starts)
+    attempts_ended = np.searchsorted(attempt_ends[ended], first_starts, "right")
     used = gpus_begun[attempts_begun] - gpus_ended[attempts_ended]
-    hour = 2 * np.pi * (t % 86_400) / 86_400
-    wait = np.log1p(np.maximum(t - first_attempts["submit"].to_numpy(), 0))
+    hour = 2 * np.pi * (first_starts % 86_400) / 86_400
+    wait = np.log1p(np.maximum(first_starts - first_attempts["submit"].to_numpy(), 0))
     return np.column_stack([used / capacity, wait, np.sin(hour), np.cos(hour)])

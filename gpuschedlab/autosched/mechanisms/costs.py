@@ -38,7 +38,7 @@ class Costs:
     nodes: SlowNodes
 
     def pace(self, log: pl.DataFrame, believed: Delays) -> Pace:
-        """Pace of the attempts of a log; mechanisms that were not seen are as believed."""
+        """Return the `Pace` of the attempts of a log; mechanisms that were not seen are as believed."""
         start_delay = believed.switch
         if self.start.seen:
             start_delay = self.start.value
@@ -77,7 +77,7 @@ def names_by_type(log: pl.DataFrame, cluster: Cluster) -> list[tuple[str, ...]]:
 
 
 def costs_of(jobs: Residuals, scenario: Scenario, placed: np.ndarray) -> Costs:
-    """Costs in a log; `placed` (n,) is the logarithm of the speed of each attempt's placement."""
+    """Return the `Costs` in a log; `placed` (n,) is the logarithm of the speed of each attempt's placement."""
     log = jobs.log
     start_cost = first_start_of(log)
     unknown = Checkpoint(period_of(scenario.delays), 0.0, np.inf, 0, False, 0)

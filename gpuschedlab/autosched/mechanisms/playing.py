@@ -19,7 +19,7 @@ SLOWER = "-slow"
 
 
 def with_checkpoints(delays: Delays, period: float) -> Delays:
-    """Delays with so many seconds between checkpoints; inf: none is taken while a job runs."""
+    """Return `Delays` with so many seconds between checkpoints; inf: none is taken while a job runs."""
     if np.isinf(period):
         return replace(delays, checkpoint=None)
     return replace(delays, checkpoint=float(period))
@@ -97,7 +97,7 @@ def _with_models(trace: pl.DataFrame) -> pl.DataFrame:
 
 
 def _plain_speeds(trace: pl.DataFrame, cluster: Cluster) -> Speeds:
-    """Speeds of the models of a trace that are the same on all nodes of a cluster."""
+    """`Speeds` of the models of a trace that are the same on all nodes of a cluster."""
     models = trace.select(model=pl.col("model").unique(maintain_order=True))
     gpu_types = dict.fromkeys(group.gpu_type for group in cluster.groups)
     types = pl.DataFrame({"gpu_type": list(gpu_types)})

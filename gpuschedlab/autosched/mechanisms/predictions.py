@@ -53,7 +53,7 @@ def predictions_of(log: pl.DataFrame, paces: list[Pace], costs: Costs) -> Predic
 
 
 def _unsure_seconds(starts: np.ndarray, log: pl.DataFrame, costs: Costs) -> np.ndarray:
-    """Seconds (J,) by which the time of starts may differ from the assumed one."""
+    """Array (J,) of the seconds by which the time of starts may differ from the assumed one."""
     unsure = np.zeros(len(starts))
     if costs.start.seen:
         unsure += (costs.start.high - costs.start.low) / 2

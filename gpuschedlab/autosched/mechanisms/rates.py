@@ -104,8 +104,8 @@ def repairs(log: pl.DataFrame) -> tuple[float, float, float, int]:
     if not len(gaps):
         return 0.0, 0.0, np.inf, 0
     mean = float(gaps.mean())
-    n = 2 * len(gaps)
-    low, high = (n * mean / chi2.ppf((0.975, 0.025), n)).tolist()
+    freedom = 2 * len(gaps)
+    low, high = (freedom * mean / chi2.ppf((0.975, 0.025), freedom)).tolist()
     return mean, low, high, len(gaps)
 
 
@@ -114,8 +114,8 @@ def prediction_error(predicted: np.ndarray, work: np.ndarray) -> tuple[float, fl
 
     The deviation is that of `Noisy.error`.
     """
-    n = len(work)
+    job_count = len(work)
     variance = np.log(predicted / work).var(ddof=1)
-    ends = variance * (n - 1) / chi2.ppf((0.975, 0.025), n - 1)
+    ends = variance * (job_count - 1) / chi2.ppf((0.975, 0.025), job_count - 1)
     errors = np.sqrt(np.expm1([variance, *ends]))
     return tuple(errors.tolist())

@@ -19,8 +19,8 @@ FACTOR = 6.0
 def powered(speeds: Speeds, power: float) -> Speeds:
     """Return `Speeds` whose slowdown by placement is a power of the believed one; speeds of GPU types stay."""
     rate = speeds.rate.copy()
-    for m in np.flatnonzero(speeds.relative):
-        of_model = slice(speeds.first[m], speeds.first[m + 1])
+    for model in np.flatnonzero(speeds.relative):
+        of_model = slice(speeds.first[model], speeds.first[model + 1])
         code = speeds.code[of_model]
         row = speeds.row[of_model]
         base_code = config_codes(code >> 40, ANY, ANY)  # of the GPU type alone
@@ -34,7 +34,7 @@ def powered(speeds: Speeds, power: float) -> Speeds:
 
 
 def slowdowns(log: pl.DataFrame, speeds: Speeds | None) -> np.ndarray:
-    """Logarithm (n,) of the believed speed of each attempt's placement, against the same GPUs on the fewest nodes."""
+    """Return an array (n,): log of the believed speed of each attempt's placement, against the same GPUs on the fewest nodes."""
     logarithm = np.zeros(log.height)
     if speeds is None:
         return logarithm

@@ -77,7 +77,7 @@ class Twin:
 
     @property
     def delay(self) -> Delay | None:
-        """Delay of a start after the first by size, the cost of any start included; None: too few restarted jobs completed."""
+        """`Delay` of a start after the first by size, the cost of any start included; None if too few restarts completed."""
         return self.costs.delay
 
     @cached_property
@@ -93,7 +93,7 @@ class Twin:
     @property
     def sentence(self) -> str:
         """Text on each mechanism with its interval, or that it was not seen, and why; and on the part left unexplained."""
-        mechanisms = "; ".join(m.words for m in self.mechanisms.values())
+        mechanisms = "; ".join(mechanism.words for mechanism in self.mechanisms.values())
         misfits = "; ".join(misfit.words for misfit in self.misfits)
         if not self.misfits:
             return f"The log shows: {mechanisms}."
@@ -102,7 +102,7 @@ class Twin:
     @property
     def surprises(self) -> tuple[str, ...]:
         """Tuple of the names of mechanisms whose interval leaves out the believed value, and of misfits: "restart by restart"."""
-        surprise_names = [m.name for m in self.mechanisms.values() if m.refutes]
+        surprise_names = [mechanism.name for mechanism in self.mechanisms.values() if mechanism.refutes]
         surprise_names += [f"{misfit.mechanism} by {misfit.by}" for misfit in self.misfits]
         return tuple(surprise_names)
 
@@ -113,7 +113,7 @@ class Twin:
         return Table(self.frame, caption=self.sentence)._repr_html_()
 
     def at(self, scenario: Scenario | None = None, **values: float) -> Scenario:
-        """The mechanisms in a scenario.
+        """Return a `Scenario` with the mechanisms.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class Twin:
                 f"Twin.at: found {unknown_mechanisms[0]!r}; expected some of {', '.join(self.mechanisms)}."
             )
         scenario = scenario or self.base
-        value = {m.name: m.value for m in self.mechanisms.values() if m.seen} | values
+        value = {mechanism.name: mechanism.value for mechanism in self.mechanisms.values() if mechanism.seen} | values
         changes = {"trace": self._settled(scenario.trace, value)}
         if scenario.history is not None:
             changes["history"] = self._settled(scenario.history, value)
@@ -179,7 +179,7 @@ class Twin:
         return jobs.with_columns(restart=pl.Series(restart))
 
     def ask(self, **options) -> Canaries:
-        """Canaries of known work that would show the placement; options: `begin`, `every`, `seconds` (s), `gpus` of each."""
+        """Return `Canaries` of known work that would show the placement; options: `begin`, `every`, `seconds`, `gpus` of each."""
         return ask(self.base, **options)
 
     def flips(self, policies: dict, metric: str = "jct_mean") -> tuple[pl.DataFrame, str]:
@@ -227,7 +227,7 @@ class Twin:
 
 
 def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | None = None) -> Twin:
-    """Estimate the mechanisms of a cluster from the attempts in its log, and put them into a scenario.
+    """Estimate the mechanisms of a cluster from the attempts in its log, put them into a scenario, and return the `Twin`.
 
     Outcomes in a log are confounded by the load that its operator followed. Mechanisms are not, and with them the simulator answers
     the effect of a knob. Restart: no restarted attempt completes before its delay is over, on top of what every start costs. Placement:
@@ -286,7 +286,10 @@ def _residuals(log: pl.DataFrame, load: np.ndarray) -> Residuals:
 
 
 def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mechanism, slow: np.ndarray) -> Twin:
-    """Twin of the costs of starts and failures, and of the placement; `slow` is the logarithm of the believed speed of placements."""
+    """`Twin` of the costs of starts and failures, and of the placement.
+
+    `slow` is the logarithm of the believed speed of placements.
+    """
     log = jobs.log
     pace = costs.pace(log, scenario.delays)
     placed = pace._replace(slow=pace.slow + placement.value * slow)
@@ -318,7 +321,9 @@ def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mecha
     ended = log.group_by("job", maintain_order=True).agg(pl.col("job_id").first(), pl.col("why").last())
     work = ended.with_columns(work=work_of(log, placed)).filter(why="done")
     work = work.select("job_id", "work").unique("job_id", keep="last")
-    return Twin(scenario, {m.name: m for m in mechanisms}, work, costs, slow_numbers, tuple(misfits))
+    return Twin(
+        scenario, {mechanism.name: mechanism for mechanism in mechanisms}, work, costs, slow_numbers, tuple(misfits)
+    )
 
 
 def _share_on(nodes: tuple[str, ...], log: pl.DataFrame) -> float:

@@ -189,34 +189,34 @@ class Probe:
         """Return a dict of all of `WATCHED` at a snapshot."""
         jobs = after.jobs
         ended = after.jobs["done"]
-        w = self.weight
+        job_weight = self.weight
         grown = ("queued", "executed", "attained", "progress", "preemptions", "overhead")
         gain = {metric_name: jobs[metric_name] - self.before[metric_name] for metric_name in grown}
         still_to_wait = np.maximum(self.until - np.maximum(jobs["submit"], after.now), 0.0)
         gain["queued"] = gain["queued"] + np.where(ended, 0.0, still_to_wait)
         last_end = np.where(ended, jobs["end"], self.until).max(initial=self.now)
         room = max(last_end - self.now, 1.0) * max(NOTHING, after.capacity)
-        total = max(w.sum(), 1e-9)
-        gpus = w * jobs["gpus"]
+        total = max(job_weight.sum(), 1e-9)
+        gpus = job_weight * jobs["gpus"]
         done = (gpus * gain["progress"]).sum()
-        executed = (w * gain["executed"]).sum()
+        executed = (job_weight * gain["executed"]).sum()
         slowdown = 1.0
         if done > 0:
             slowdown = (gpus * (gain["executed"] - gain["overhead"])).sum() / done
         metrics = {
-            "queueing": (w * gain["queued"]).sum() / total,
-            "utilisation": (w * gain["attained"]).sum() / room,
-            "preemptions": (w * gain["preemptions"]).sum() / total,
-            "overhead": (w * gain["overhead"]).sum() / total,
+            "queueing": (job_weight * gain["queued"]).sum() / total,
+            "utilisation": (job_weight * gain["attained"]).sum() / room,
+            "preemptions": (job_weight * gain["preemptions"]).sum() / total,
+            "overhead": (job_weight * gain["overhead"]).sum() / total,
             "slowdown": slowdown,
-            "interference": (w * jobs["shared"]).sum() / max(executed, 1e-9),
+            "interference": (job_weight * jobs["shared"]).sum() / max(executed, 1e-9),
             "backlog": (gpus * gain["queued"]).sum() / room,
         }
         return {metric_name: float(value) for metric_name, value in metrics.items()}
 
 
 def latest_ends(trace) -> np.ndarray:
-    """Instant (n,) by which each job of a trace must have ended (s); inf without a deadline."""
+    """Return an array (n,) of the instant by which each job of a trace must have ended (s); inf without a deadline."""
     if "deadline" not in trace.columns:
         return np.full(trace.height, np.inf)
     deadline = trace["deadline"].cast(float).fill_null(np.inf)

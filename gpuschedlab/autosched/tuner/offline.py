@@ -29,8 +29,8 @@ def layers_of(space: Space) -> Layers:
 
     The first objective is tuned; figure 6.6 has several.
     """
-    levels = {a.name: a.levels for a in space.axes if a.levels}
-    knobs = tuple(a.name for a in space.axes)
+    levels = {axis.name: axis.levels for axis in space.axes if axis.levels}
+    knobs = tuple(axis.name for axis in space.axes)
     policy = space.policy
     objective = objective_of(policy)
     further = [f"reward_{goal}" for goal in others_of(objective, policy.goals)]

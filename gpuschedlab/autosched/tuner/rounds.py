@@ -33,15 +33,15 @@ class Search:
 
     def rounds(self, current, hints, iterations: int) -> Iterator[None]:
         """Measure the reference, the policy in force and the hints, then go through the rounds; yield after each."""
-        for t, policy in enumerate((self.space.policy, current, *hints), start=-1 - len(hints)):
-            u = self.space.encode(policy)
-            self.take(t, u, u, policy)
+        for round_number, policy in enumerate((self.space.policy, current, *hints), start=-1 - len(hints)):
+            coordinates = self.space.encode(policy)
+            self.take(round_number, coordinates, coordinates, policy)
             yield
         self.judges = self.model is not None
         points = []
         alone = self.tuner.alone
-        for t in range(1, iterations + 1):
-            if t == alone + 1:
+        for round_number in range(1, iterations + 1):
+            if round_number == alone + 1:
                 points = self.spread(iterations - alone)
                 if points:
                     self.sampler = None
@@ -51,7 +51,7 @@ class Search:
                 if self.sampler is None:
                     self.sampler = self._begun()
                 point = self.sampler.ask()
-            self.take(t, point, *self._judged(point))
+            self.take(round_number, point, *self._judged(point))
             yield
 
     def _begun(self):
@@ -115,12 +115,12 @@ class Search:
             reference = self.found.trials[0].measurement
         return reward(self.probe.objective, measurement.value, reference.value)
 
-    def _given(self, u) -> np.ndarray:
-        """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""
-        u = np.atleast_2d(u)
+    def _given(self, coordinates) -> np.ndarray:
+        """Array (n, k + c) of coordinates (n, k), or (k,) of one, and the context in the model's order."""
+        coordinates = np.atleast_2d(coordinates)
         context = context_of(self.probe.objective, self.found.trials[0].measurement)
-        context_values = np.tile([*context.values()], (len(u), 1))
-        return np.hstack([u, context_values])
+        context_values = np.tile([*context.values()], (len(coordinates), 1))
+        return np.hstack([coordinates, context_values])
 
     def _project(self, point) -> tuple:
         """Return a tuple: policy that the constraints of policy and scope allow, and its coordinates (k,)."""
@@ -140,20 +140,20 @@ class Search:
         What-if analysis of the sampled values comes before: axes that are predicted to spoil the best are held there in this round. All
         is predicted at once; the question itself anew, if others are held than in the round before.
         """
-        policy, u = self._project(asked_point)
+        policy, coordinates = self._project(asked_point)
         if not self.judges:
-            return u, policy, np.nan
+            return coordinates, policy, np.nan
         if self.tuner.scope == "options" and None not in (self.sampler, self.top):
-            what_if_points = np.tile(self.top.u, (2 + len(u), 1))
+            what_if_points = np.tile(self.top.u, (2 + len(coordinates), 1))
             # A row for each axis; then the best itself, and what is asked.
             np.fill_diagonal(what_if_points, asked_point)
-            what_if_points[-1] = u
+            what_if_points[-1] = coordinates
             predicted = self.model.predict(self._given(what_if_points)).mean
             spoils = np.exp(predicted[:-2] - predicted[-2]) < self.tuner.gamma
             fixed = {int(i): float(self.top.u[i]) for i in np.flatnonzero(spoils)}
             if fixed == self.fixed:
-                return u, policy, float(np.exp(predicted[-1]))
+                return coordinates, policy, float(np.exp(predicted[-1]))
             self.fixed = fixed
-            policy, u = self._project(asked_point)
-        mean = self.model.predict(self._given(u)).mean
-        return u, policy, float(np.exp(mean[0]))
+            policy, coordinates = self._project(asked_point)
+        mean = self.model.predict(self._given(coordinates)).mean
+        return coordinates, policy, float(np.exp(mean[0]))

@@ -23,7 +23,11 @@ class Sampler:
     def __init__(self, levels, rng=0, start=None):
         self.k = len(levels)
         self.rng = np.random.default_rng(rng)
-        self.values = {i: np.arange(n) / max(1, n - 1) for i, n in enumerate(levels) if n}
+        self.values = {
+            axis_number: np.arange(level_count) / max(1, level_count - 1)
+            for axis_number, level_count in enumerate(levels)
+            if level_count
+        }
         if start is None:
             self.start = np.full(self.k, 0.5)
         else:
@@ -33,7 +37,7 @@ class Sampler:
             raise EstimatorError(f"{start_problem}; expected one coordinate for each, and at least one.")
 
     def ask(self) -> np.ndarray:
-        """Coordinates (k,) to try next."""
+        """Return an array (k,) of the coordinates to try next."""
         raise NotImplementedError
 
     def tell(self, u, reward: float) -> None:
@@ -56,7 +60,7 @@ class LatinHypercube(Sampler):
         self.left = []
 
     def ask(self) -> np.ndarray:
-        """Coordinates (k,) to try next."""
+        """Return an array (k,) of the coordinates to try next."""
         if not self.left:
             cells = np.stack([self.rng.permutation(self.size) for _ in range(self.k)], axis=1)
             points = (cells + self.rng.random(cells.shape)) / self.size
@@ -142,13 +146,13 @@ class BlueFin(Sampler):
         self.tried = []  # direction of the point asked last; what was tried since the last move
 
     def ask(self) -> np.ndarray:
-        """Coordinates (k,) to try next."""
+        """Return an array (k,) of the coordinates to try next."""
         if not self.plan:
             self._move()
             side = self.rng.standard_normal(self.k)
             side[list(self.values)] = 0.0
             side /= max(np.linalg.norm(side), 1e-12)
-            self.plan = [(self._point(s), s) for s in (side, -side)[: self.feedback]]
+            self.plan = [(self._point(signed_side), signed_side) for signed_side in (side, -side)[: self.feedback]]
         point, self.side = self.plan.pop(0)
         return point
 
@@ -161,7 +165,7 @@ class BlueFin(Sampler):
             self.mean += (reward - self.mean) / min(self.rewards, 20)
 
     def _point(self, side: np.ndarray) -> np.ndarray:
-        """Coordinates (k,) on one side of the centre, categories drawn by their weights."""
+        """Array (k,) of coordinates on one side of the centre, categories drawn by their weights."""
         point = np.clip(self.centre + self.radius * side, 0.0, 1.0)
         for i, logits in self.logits.items():
             point[i] = self.rng.choice(self.values[i], p=softmax(logits))

@@ -66,7 +66,7 @@ class Tuner(Knobbed):
 
     @classmethod
     def thesis(cls, **options) -> Self:
-        """Algorithm 3 as printed; the documentation of AutoSched has a table of how each line is read.
+        """Return a `Tuner` of algorithm 3 as printed; the documentation of AutoSched has a table of how each line is read.
 
         The paper leaves some things open; they are knobs: `epsilon` stays at 0.93; `scope` is "options", the text's narrowed
         sampled options. The model is the one that is given.

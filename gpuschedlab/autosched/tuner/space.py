@@ -114,7 +114,7 @@ class Space:
         is_wrong = isinstance(policy, type) or isinstance(names, str)
         self.policy = policy
         if names is None:
-            self.names = tuple(n for n in infos if n not in policy.set_aside)
+            self.names = tuple(knob_of_policy for knob_of_policy in infos if knob_of_policy not in policy.set_aside)
         else:
             self.names = tuple(names)
         if is_wrong or not self.names or len({*self.names} & infos.keys() - TAKEN) < len(self.names):
@@ -131,7 +131,7 @@ class Space:
         return len(self.axes)
 
     def __repr__(self):
-        return f"Space({self.policy.name}; {', '.join(a.name for a in self.axes)})"
+        return f"Space({self.policy.name}; {', '.join(axis.name for axis in self.axes)})"
 
     def decode(self, u):
         """Policy at coordinates (k,), projected onto ranges and constraints."""
@@ -145,7 +145,7 @@ class Space:
         return self.policy.with_knobs(**self.policy.project(knobs))
 
     def encode(self, policy) -> np.ndarray:
-        """Coordinates (k,) of a policy; a place that it does not use lies at 1."""
+        """Return an array (k,) of the coordinates of a policy; a place that it does not use lies at 1."""
         return np.array([axis.coordinate(getattr(policy, axis.info.name)) for axis in self.axes])
 
     def project(self, u):

@@ -77,20 +77,22 @@ class Tuning:
     @property
     def measured(self) -> int:
         """Number of configurations that were simulated."""
-        return sum(t.fate == "measured" for t in self.trials)
+        return sum(trial.fate == "measured" for trial in self.trials)
 
     @property
     def asked(self) -> Asked:
         """`Asked`: the questions to the causal model in this search, and their results."""
-        rejected = [t for t in self.trials if t.fate == "rejected"]
-        measured = {t.policy for t in self.trials if t.fate == "measured"}
-        rounds = tuple(t.round for t in self.trials if t.predicted == t.predicted)
-        return Asked(rounds, rejected, len({t.policy for t in rejected} - measured))
+        rejected = [trial for trial in self.trials if trial.fate == "rejected"]
+        measured = {trial.policy for trial in self.trials if trial.fate == "measured"}
+        rounds = tuple(trial.round for trial in self.trials if trial.predicted == trial.predicted)
+        return Asked(rounds, rejected, len({trial.policy for trial in rejected} - measured))
 
     @property
     def samples(self) -> pl.DataFrame:
         """Frame of rows for the causal model: coordinates, log ratios of metrics and of the reward to the reference."""
-        axis_names = [a.name for a in self.space.axes]
-        done = [t for t in self.trials if t.fate == "measured"]
+        axis_names = [axis.name for axis in self.space.axes]
+        done = [trial for trial in self.trials if trial.fate == "measured"]
         reference = done[0].measurement
-        return pl.DataFrame([sample(t.u, axis_names, t.measurement, reference, self.objective) for t in done])
+        return pl.DataFrame(
+            [sample(trial.u, axis_names, trial.measurement, reference, self.objective) for trial in done]
+        )

@@ -25,12 +25,15 @@ def check(args) -> int:
     if args.json:
         print(
             as_json(
-                {subject_word: {"passed": r.passed, "problems": r.summary()} for subject_word, r in reports.items()}
+                {
+                    subject_word: {"passed": report.passed, "problems": report.summary()}
+                    for subject_word, report in reports.items()
+                }
             )
         )
     else:
         print("\n\n".join(map(repr, reports.values())))
-    return 0 if all(r.passed for r in reports.values()) else 1
+    return 0 if all(report.passed for report in reports.values()) else 1
 
 
 def _check(subject_word: str):

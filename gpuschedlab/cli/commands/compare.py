@@ -215,7 +215,7 @@ def _store(folder: str | None, unstored: dict[str, str]):
     def store(policy_name, run):
         if not folder:
             return
-        file_name = "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in policy_name)
+        file_name = "".join(letter if letter.isalnum() or letter in "-_.=,@" else "_" for letter in policy_name)
         try:
             run.to_parquet(Path(folder) / file_name)
         except RunError as error:

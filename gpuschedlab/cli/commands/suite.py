@@ -57,8 +57,9 @@ def suite(args) -> int:
         write_card(standings, args.card)
     if args.json:
         answer = {
-            p: standings.verdicts(p) | {"rows": standings.rows(p), "costs": standings.costs(p)}
-            for p in standings.policies
+            answered_policy: standings.verdicts(answered_policy)
+            | {"rows": standings.rows(answered_policy), "costs": standings.costs(answered_policy)}
+            for answered_policy in standings.policies
         }
         print(as_json(answer))
     else:

@@ -146,12 +146,19 @@ def _varied(args) -> tuple[dict[str, list], dict]:
 
     def all_of(varied_thing) -> list:
         infos = knobs_of(varied_thing)
-        varied_values = {k: _values(infos[k], values_text) for k, values_text in varied_knobs.items() if k in infos}
+        varied_values = {
+            knob_of_option: _values(infos[knob_of_option], values_text)
+            for knob_of_option, values_text in varied_knobs.items()
+            if knob_of_option in infos
+        }
         used.update(varied_values)
         return grid(varied_thing, **varied_values) if varied_values else [varied_thing]
 
     for policy_word, (policy, own_estimator) in contenders_of(args.policies).items():
-        varied_policies[policy_word] = [p if own_estimator is None else (p, own_estimator) for p in all_of(policy)]
+        varied_policies[policy_word] = [
+            varied_policy if own_estimator is None else (varied_policy, own_estimator)
+            for varied_policy in all_of(policy)
+        ]
     recipes = _recipes(recipe_in(args), all_of) if named_in(args) else {}
     if unused := sorted(set(varied_knobs) - used):
         raise PolicyError(f"--vary: none of {', '.join(args.policies)} has a knob {unused[0]!r}.")

@@ -55,7 +55,10 @@ def list_traces(args) -> int:
     from gpuschedlab.traces.intake.read import READERS
 
     shapes = {preset_name: load_preset(preset_name) for preset_name in presets()}
-    described = {n: f"{c.jobs:,} jobs of {c.days:g} days; {c.origin}" for n, c in shapes.items()}
+    described = {
+        preset_word: f"{preset.jobs:,} jobs of {preset.days:g} days; {preset.origin}"
+        for preset_word, preset in shapes.items()
+    }
     published = catalog()
     if args.json:
         print(as_json({"presets": described, "formats": list(READERS), "published": published}))

@@ -111,7 +111,7 @@ class Lanes(NamedTuple):
     def stretches(self, mine) -> dict:
         """Return the bars of some stretches as a dict."""
         bar_spans = {"base": self.begin[mine] / HOUR, "x": (self.end - self.begin)[mine] / HOUR}
-        return {"y": [self.jobs[r] for r in self.row[mine]]} | bar_spans | {"customdata": self.gpus[mine]}
+        return {"y": [self.jobs[job_row] for job_row in self.row[mine]]} | bar_spans | {"customdata": self.gpus[mine]}
 
 
 SHADES = ("#FFFFFF", "#D6E4F0", "#8FB3D3", "#456F99")

@@ -67,7 +67,7 @@ class Drawing(NamedTuple):
 
     @classmethod
     def of(cls, traces, live: dict | str = "", *, title: str = "", x=None, y=None, zero=False, **layout) -> "Drawing":
-        """Drawing of pairs (changing part, fixed part), one a trace.
+        """Return the `Drawing` of pairs (changing part, fixed part), one a trace.
 
         `title` is a fixed one, `live` the changes of the layout, or the title that changes; x and y are the axes or their
         titles, and `zero` says whether y begins at 0.
@@ -123,7 +123,7 @@ def stroke(hover: str | None = None, *, name: str | None = None, **look) -> dict
 
 def texts(values: np.ndarray, form: str = ".2f") -> list[list[str]]:
     """Return values (n, m) as text, a list of lists; "" for nan."""
-    return [["" if v != v else format(v, form) for v in row] for row in values]
+    return [["" if cell_value != cell_value else format(cell_value, form) for cell_value in row] for row in values]
 
 
 def _shown(hover: str | None) -> dict:
@@ -232,7 +232,10 @@ def share_axis(title: str = "share of jobs", **more) -> dict:
 
 
 def middles(edges: np.ndarray, unit: float = HOUR) -> np.ndarray:
-    """Middles (B,) of bins with some borders (B + 1,), s, in hours or another unit (s): where their values are drawn."""
+    """Return an array (B,) of the middles of bins with borders (B + 1,), s, in hours or another unit (s).
+
+    Their values are drawn there.
+    """
     return ((edges[1:] + edges[:-1]) / 2 / unit).astype("f4")
 
 

@@ -61,11 +61,11 @@ class Gantt(NamedTuple):
         idle = {"base": np.full(len(node_rows), first_hour), "x": np.full(len(node_rows), last_hour - first_hour)}
         idle |= {"y": node_rows + 0.5, "width": np.full(len(node_rows), 0.9)}
         traces = [(idle, bars({"color": style.IDLE}, name="idle"))]
-        for g, group in enumerate(self.groups):
-            marker = bar(g, style.RAMP[g]) if sized else bar(g)
+        for group_number, group in enumerate(self.groups):
+            marker = bar(group_number, style.RAMP[group_number]) if sized else bar(group_number)
             group_look = bars(marker, HOVER, constraintext="inside") | style.INSIDE
             group_look["insidetextfont"] = {"size": 11, "color": marker["pattern"]["fgcolor"]}
-            pieces = _bars(self, np.flatnonzero(self.group == g))
+            pieces = _bars(self, np.flatnonzero(self.group == group_number))
             traces.append((pieces | {"name": group, "showlegend": bool(group)}, group_look))
         cut = np.flatnonzero(self.cut)
         height = self.row + 0.06 + 0.44 * (self.low + self.high)
@@ -126,7 +126,10 @@ def gantt(
     codes, groups = _groups(run.jobs, by)
     job = held_stretches["job"].to_numpy()
     hover, job_end = _hover_texts(run, held_stretches)
-    labels = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in zip(shown_nodes, types, strict=True))
+    labels = tuple(
+        f"{cluster.gpu_types[type_number]} node {node_number}"
+        for node_number, type_number in zip(shown_nodes, types, strict=True)
+    )
     finished = held_stretches["end"].to_numpy()
     # A job goes on after a stretch where it started or stopped sharing, moved, or was resized.
     begun = run.allocations.select("job", end="start", goes_on=True).unique()
@@ -150,7 +153,7 @@ def gantt(
 
 
 def _other(held_stretches: pl.DataFrame, job_column: str, where: pl.Expr) -> np.ndarray:
-    """Row of the other job (p,) in a column of the allocations if something holds, -1 otherwise, and if the run has none."""
+    """Array (p,) of the other job's row in a column of the allocations if something holds, else -1, and if the run has none."""
     if job_column not in held_stretches.columns:
         return np.full(held_stretches.height, -1)
     other_job = pl.when(where).then(pl.col(job_column))
@@ -238,17 +241,21 @@ def _hover_texts(run, held_stretches: pl.DataFrame) -> tuple[pl.DataFrame, np.nd
     jobs_of_pieces = jobs[job]
     gpus = pl.col("gpus").round(2).cast(pl.Utf8)
     details = [pl.format("{} GPUs", gpus.str.strip_suffix(".0"))]
-    details += [pl.format(f"{c} {{}}", pl.col(c)) for c in ("model", "user", "vc", "kind") if c in jobs.columns]
+    details += [
+        pl.format(f"{job_column} {{}}", pl.col(job_column))
+        for job_column in ("model", "user", "vc", "kind")
+        if job_column in jobs.columns
+    ]
     end_hour = pl.col("end") / style.HOUR
     ended = pl.format("ended at {} h", end_hour.round(2)).fill_null("had not ended")
     job_id = pl.col("job_id").cast(pl.Utf8)
-    hours = [(pl.col(c) / style.HOUR).cast(pl.Float32) for c in LIFE[:6]]
+    hours = [(pl.col(job_column) / style.HOUR).cast(pl.Float32) for job_column in LIFE[:6]]
     detailed = pl.concat_str(*details, separator=", ", ignore_nulls=True)
     hover_texts = jobs_of_pieces.select(
         job_id.str.tail(12).alias("label"),
         pl.format("{}</b>: {}<br>{}, ", "job_id", detailed, ended).alias("about"),
         *hours,
-        *(pl.col(c).cast(pl.Float32) for c in LIFE[6:]),
+        *(pl.col(job_column).cast(pl.Float32) for job_column in LIFE[6:]),
     )
     return hover_texts, jobs_of_pieces["end"].to_numpy()
 
@@ -269,7 +276,8 @@ def _joins(chart: Gantt, height: np.ndarray) -> list[tuple[dict, dict]]:
             y += [height[source_piece], height[piece], np.nan]
             link_texts += [f"{chart.label[piece]} starts from the result of {chart.label[source_piece]}"] * 3
     shared_texts = [
-        f"{chart.label[p]} shares the GPUs of {label_of_job.get(chart.shared[p], 'another job')}" for p in guest
+        f"{chart.label[guest_piece]} shares the GPUs of {label_of_job.get(chart.shared[guest_piece], 'another job')}"
+        for guest_piece in guest
     ]
     white = {"color": "#FFFFFF", "symbol": "diamond", "size": 9, "line": {"color": style.INK, "width": 1.5}}
     line = {"line": {"color": style.INK, "width": 2, "dash": "dot"}, "mode": "lines+markers"}

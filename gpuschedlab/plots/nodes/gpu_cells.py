@@ -100,7 +100,10 @@ def seats(run, buddy: bool | None = None) -> Seats:
     order = np.concatenate([-1 - stretch, stretch])[np.argsort(times, kind="stable")]
     gpus = np.ceil(held_stretches["gpus"].to_numpy() - 1e-9)
     bits = seat(order, node, gpus.astype(np.int64), cluster.node_gpus.astype(np.int64), bool(buddy))
-    node_names = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in enumerate(cluster.node_type))
+    node_names = tuple(
+        f"{cluster.gpu_types[type_number]} node {node_number}"
+        for node_number, type_number in enumerate(cluster.node_type)
+    )
     jobs = run.jobs
     ends_of_names = jobs["job_id"].str.tail(8)
     return Seats(
@@ -147,7 +150,7 @@ def _runs_of(bits: int) -> list[tuple[int, int]]:
 
 
 def _held(seated: Seats, alive: np.ndarray) -> np.ndarray:
-    """(N, W) whether each GPU is held."""
+    """Mask (N, W) of the GPUs that are held."""
     mask = np.zeros(len(seated.width), np.uint64)
     np.bitwise_or.at(mask, seated.node[alive], seated.bits[alive])
     gpus = np.arange(seated.width.max(), dtype=np.uint64)
@@ -166,11 +169,15 @@ def cells(seated: Seats, moment: int) -> Drawing:
     time = float(seated.moments[moment_number])
     alive = np.flatnonzero((seated.start <= time) & (seated.end > time))
     held_gpus = _held(seated, alive)
-    free = [(n, *c) for n, row in enumerate(held_gpus) for c in free_cells(row, int(seated.width[n]))]
+    free = [
+        (node_number, *free_cell)
+        for node_number, row in enumerate(held_gpus)
+        for free_cell in free_cells(row, int(seated.width[node_number]))
+    ]
     cell_rows = [
         (seated.node[i], low, high, seated.job[i]) for i in alive for low, high in _runs_of(int(seated.bits[i]))
     ]
-    cell_rows += [(n, first_gpu, first_gpu + cell_size, -1) for n, first_gpu, cell_size in free]
+    cell_rows += [(node_number, first_gpu, first_gpu + cell_size, -1) for node_number, first_gpu, cell_size in free]
     node, low, high, job = np.array(cell_rows, np.int64).reshape(-1, 4).T
     bucket_of_cell = np.where(job >= 0, size_bucket(seated.demand[job]), -1)
     label = np.where(job >= 0, seated.label[job], (high - low).astype(str))
@@ -188,7 +195,7 @@ def cells(seated: Seats, moment: int) -> Drawing:
     fresh = np.isin(job, seated.job[alive[seated.start[alive] == time]])
     points = {"x": (low + high)[fresh] / 2, "y": node[fresh] + 0.12}
     traces.append((points, marks(style.STOP | {"symbol": "triangle-down", "size": 11}, name="just started")))
-    live = {"title_text": _title(seated, time, alive, held_gpus, [c[2] for c in free])}
+    live = {"title_text": _title(seated, time, alive, held_gpus, [free_cell[2] for free_cell in free])}
     most_gpus = int(seated.width.max())
     live |= {"xaxis_range": [0, most_gpus]} | node_axis(seated.nodes)
     x = axis("GPU of the node", dtick=1, showgrid=False)
@@ -202,7 +209,7 @@ def _title(seated: Seats, time: float, alive: np.ndarray, held_gpus: np.ndarray,
     all_jobs = np.arange(len(seated.submit))
     later = np.isin(all_jobs, seated.job[seated.start > time]) & ~np.isin(all_jobs, seated.job[alive])
     waits = seated.demand[(seated.submit <= time) & later]
-    waiting = " ".join(f"{g:g}" for g in waits[:12]) + (" \u2026" if len(waits) > 12 else "")
+    waiting = " ".join(f"{waiting_gpus:g}" for waiting_gpus in waits[:12]) + (" \u2026" if len(waits) > 12 else "")
     return (
         f"After {spoken(time)}: {sum(free)} GPUs free, the largest cell has {max(free, default=0)}; "
         f"waiting: {waiting or 'none'}<br><sup>{_event(seated, time, held_gpus)}</sup>"
@@ -220,11 +227,11 @@ def _event(seated: Seats, time: float, held_gpus: np.ndarray) -> str:
             event_clauses.append(f"{job_texts}{' and others' if len(jobs) > 3 else ''} {verb}")
     changed = np.flatnonzero((held_before != held_gpus).any(axis=1))
     if len(changed):
-        n = int(changed[0])
-        width = int(seated.width[n])
-        was = _sizes_of_free(held_before[n], width)
-        became = _sizes_of_free(held_gpus[n], width)
-        event_clauses.append(f"free cells of {seated.nodes[n]}: {was} \u2192 {became}")
+        changed_node = int(changed[0])
+        width = int(seated.width[changed_node])
+        was = _sizes_of_free(held_before[changed_node], width)
+        became = _sizes_of_free(held_gpus[changed_node], width)
+        event_clauses.append(f"free cells of {seated.nodes[changed_node]}: {was} \u2192 {became}")
     return "; ".join(event_clauses)
 
 

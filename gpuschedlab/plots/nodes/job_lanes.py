@@ -28,7 +28,7 @@ def job_lanes(run, jobs: int = 40, name: str | None = None) -> Lanes:
     row, gpus, stretch_begin, stretch_end = (
         held_stretches[stretch_column].to_numpy() for stretch_column in ("job", "gpus", "start", "end")
     )
-    kind = np.array([types.index(t) for t in held_stretches["gpu_type"]], int)
+    kind = np.array([types.index(gpu_type) for gpu_type in held_stretches["gpu_type"]], int)
     hover = "<b>%{y}</b> on %{customdata:.0f} GPUs of NAME from %{base:.2f} h, for %{x:.2f} h<extra></extra>"
     title = f"Which job had which GPUs: {name or default}"
     lanes = Lanes(title, tuple(run.jobs["job_id"][:jobs]), types, row, kind, gpus, stretch_begin, stretch_end, hover)

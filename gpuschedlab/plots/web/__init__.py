@@ -99,7 +99,7 @@ def fragment(
         attributes += " data-states"
         state_script = f"<script>{_text('states.js')}</script>"
     else:
-        encoded_figures = {p.name: encoded(plain(figures[p.name])) for p in places if p.name in figures}
+        encoded_figures = {place.name: encoded(plain(figures[place.name])) for place in places if place.name in figures}
     grid = "gpuschedlab-figures"
     if columns == 2:
         grid += " gpuschedlab-two"

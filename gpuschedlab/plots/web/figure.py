@@ -64,7 +64,10 @@ class Figures:
 
     def _written(self, write) -> str:
         named = {f"figure-{i}": figure for i, figure in enumerate(self.figures, 1)}
-        places = [Place(figure_name, f.layout.height or 360, False, f.layout.width) for figure_name, f in named.items()]
+        places = [
+            Place(figure_name, figure_of_name.layout.height or 360, False, figure_of_name.layout.width)
+            for figure_name, figure_of_name in named.items()
+        ]
         return write(named, tuple(places), self.columns, self.note)
 
     def _repr_mimebundle_(self, include=None, exclude=None, **options) -> dict:

@@ -240,7 +240,7 @@ def _write_at_end(panel: Panel, bar_text: str, bar_end: np.ndarray, horizontal: 
 
 
 def _inks(fills: np.ndarray) -> np.ndarray:
-    """Colour of the text on each bar, from its colour (n, 4), through which the page may shine: white on dark ones."""
+    """Array of the text's colour on each bar, from its colour (n, 4), through which the page may shine: white on dark ones."""
     page = np.array(mpl("colors").to_rgb(style("figure.facecolor")))
     opacity = fills[:, 3:]
     blended = fills[:, :3] * opacity + page * (1 - opacity)
@@ -261,7 +261,7 @@ class Extents(NamedTuple):
 
 
 def _corners(extents: Extents, horizontal: bool) -> np.ndarray:
-    """Corners (n, 4, 2) of bars, as x and y."""
+    """Array (n, 4, 2) of the corners of bars, as x and y."""
     left_edge = extents.middle - extents.half_width
     right_edge = extents.middle + extents.half_width
     low = extents.low
@@ -327,8 +327,8 @@ def write_later(panel: Panel):
 
 def heat(panel: Panel, trace: dict, colour: str) -> list:
     """Draw a map of values, with their texts, and the meaning of its colours; return an empty list of artists."""
-    z = np.ma.masked_invalid(np.asarray(trace["z"], float))
-    row_count, column_count = z.shape
+    heat_values = np.ma.masked_invalid(np.asarray(trace["z"], float))
+    row_count, column_count = heat_values.shape
     x, y = panel.at({"x": range(column_count), "y": range(row_count)} | trace)
     x_borders = _borders(x, column_count)
     y_borders = _borders(y, row_count)
@@ -336,15 +336,15 @@ def heat(panel: Panel, trace: dict, colour: str) -> list:
     if scale := trace.get("colorscale"):
         stops = [tuple(stop) for stop in scale]
         colouring["cmap"] = mpl("colors").LinearSegmentedColormap.from_list("", stops)
-    mesh = panel.ax.pcolormesh(x_borders, y_borders, z, edgecolors=style("figure.facecolor"), **colouring)
+    mesh = panel.ax.pcolormesh(x_borders, y_borders, heat_values, edgecolors=style("figure.facecolor"), **colouring)
     if trace.get("showscale", True):
         bar = panel.ax.figure.colorbar(mesh, cax=panel.ax.inset_axes([1.02, 0, 0.025, 1]))
         bar.set_label(words(trace.get("colorbar", {}).get("title")))
         bar.outline.set_visible(False)
     middle_x, middle_y = np.meshgrid(_middles(x_borders), _middles(y_borders))
     cell_columns = {cell_column: np.ravel(trace[cell_column]) for cell_column in ("text", "z") if cell_column in trace}
-    cell_texts = texts(trace | cell_columns, z.size)
-    fills = mesh.to_rgba(z).reshape(-1, 4)
+    cell_texts = texts(trace | cell_columns, heat_values.size)
+    fills = mesh.to_rgba(heat_values).reshape(-1, 4)
     for cell_x, cell_y, cell_text, fill in zip(middle_x.ravel(), middle_y.ravel(), cell_texts, fills):
         ink = INK
         if fill[:3] @ (0.3, 0.6, 0.1) < 0.5:
@@ -363,5 +363,5 @@ def _borders(positions: np.ndarray, count: int) -> np.ndarray:
 
 
 def _middles(borders: np.ndarray) -> np.ndarray:
-    """Middles (n,) between borders (n + 1,)."""
+    """Array (n,) of the middles between borders (n + 1,)."""
     return (borders[1:] + borders[:-1]) / 2

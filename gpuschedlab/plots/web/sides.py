@@ -58,7 +58,7 @@ class Side:
         below = layout.get(f"{self.way}axis{overlaid[1:]}", {})
         self.domain = tuple(self.about.get("domain", below.get("domain", (0, 1))))
         kind = self.about.get("type")
-        dtype_kinds = {np.asarray(v).dtype.kind for v in values if len(v)}
+        dtype_kinds = {np.asarray(axis_data).dtype.kind for axis_data in values if len(axis_data)}
         self.log = kind == "log"
         self.dates = kind in ("date", None) and "M" in dtype_kinds
         self.categories = None
@@ -67,9 +67,9 @@ class Side:
             self.categories = {label: float(i) for i, label in enumerate(dict.fromkeys(labels))}
 
     def at(self, values) -> np.ndarray:
-        """Positions of values (n,); nan if there is none."""
+        """Return an array of the positions of values (n,); nan if there is none."""
         if self.categories is not None:
-            return np.array([self.categories.get(str(v), np.nan) for v in values], float)
+            return np.array([self.categories.get(str(axis_value), np.nan) for axis_value in values], float)
         if self.dates:
             return mpl("dates").date2num(np.asarray(values, "M8[us]"))
         return np.asarray(values, float)

@@ -16,7 +16,7 @@ class Panel:
     """Controls of the first screen, policy, a knob and the reference, and those that are seen with *more*."""
 
     def __init__(self, owner, first: str, against: str, seed: int):
-        w = need("ipywidgets")
+        ipywidgets = need("ipywidgets")
         self._owner = owner
         policy_names = list(owner.policies)
         self.trace = control("Dropdown", "trace", 172, 46, options=list(owner.traces))
@@ -36,11 +36,11 @@ class Panel:
         )
         self.charted = control("Dropdown", "Gantt of", 144, 58, options=["now", "before"])
         self.first_node = control("IntSlider", "first node", 190, 66, min=0, max=0)
-        self.says = w.HTML().add_class("gpuschedlab-says")
-        self._first = w.HBox()
-        self._rest = w.Box()
-        self.report = w.HTML(layout=w.Layout(display="none"))
-        self.code = w.HTML()
+        self.says = ipywidgets.HTML().add_class("gpuschedlab-says")
+        self._first = ipywidgets.HBox()
+        self._rest = ipywidgets.Box()
+        self.report = ipywidgets.HTML(layout=ipywidgets.Layout(display="none"))
+        self.code = ipywidgets.HTML()
         self.knobs = None
         self._make_knobs()
         self._fit_cluster()

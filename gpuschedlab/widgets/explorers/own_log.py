@@ -59,15 +59,19 @@ class OwnLog:
     """A button that takes a file, the spec that was guessed, in a box, and a button that reads the log by it again."""
 
     def __init__(self, owner):
-        w = need("ipywidgets")
+        ipywidgets = need("ipywidgets")
         self._owner = owner
         control_tooltip = "a log of your own: sacct, PBS, Kubernetes, SWF, csv, ...; it stays on this machine"
-        self.file = w.FileUpload(description="own log", tooltip=control_tooltip, layout=w.Layout(width="auto"))
-        self.shown = w.ToggleButton(description="how it was read", layout=w.Layout(width="auto", display="none"))
+        self.file = ipywidgets.FileUpload(
+            description="own log", tooltip=control_tooltip, layout=ipywidgets.Layout(width="auto")
+        )
+        self.shown = ipywidgets.ToggleButton(
+            description="how it was read", layout=ipywidgets.Layout(width="auto", display="none")
+        )
         control_tooltip = "how the log is read: keys as in a TOML spec"
-        self.spec = w.Textarea(tooltip=control_tooltip, layout=w.Layout(width="100%", height="110px"))
+        self.spec = ipywidgets.Textarea(tooltip=control_tooltip, layout=ipywidgets.Layout(width="100%", height="110px"))
         self.again = button(owner, "Read again", "read the log as the box says", lambda: self._read(self.spec.value))
-        self.box = w.VBox([self.spec, self.again], layout=w.Layout(width="100%", display="none"))
+        self.box = ipywidgets.VBox([self.spec, self.again], layout=ipywidgets.Layout(width="100%", display="none"))
         self.file.observe(lambda _: owner.guarded(self._sent), "value")
         self.shown.observe(
             lambda menu_change: setattr(self.box.layout, "display", None if menu_change["new"] else "none"), "value"

@@ -92,7 +92,7 @@ class Runs:
     """Part of an Explorer: the objects that its settings name, and their runs."""
 
     def _take(self, trace, cluster, policies, seed, parts) -> int:
-        """Name the arguments, or policies that need nothing but a trace; returns where the seed begins."""
+        """Name the arguments, or policies that need nothing but a trace; return the first seed, an integer."""
         from gpuschedlab.policies import Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
 
         recipe = trace if isinstance(trace, Recipe) else None
@@ -121,10 +121,15 @@ class Runs:
         return first_seed if seed is None else seed
 
     def _setting(self, policy_name: str, policy=None) -> Setting:
-        p = self.panel
-        nodes = p.nodes.value if p.resizable else None
+        panel = self.panel
+        nodes = panel.nodes.value if panel.resizable else None
         return Setting(
-            p.trace.value, p.seed.value, p.cluster.value, nodes, policy_name, policy or self.policies[policy_name]
+            panel.trace.value,
+            panel.seed.value,
+            panel.cluster.value,
+            nodes,
+            policy_name,
+            policy or self.policies[policy_name],
         )
 
     def trace_of(self, setting: Setting):
@@ -142,7 +147,7 @@ class Runs:
         return replace(cluster, groups=(replace(cluster.groups[0], nodes=setting.nodes),))
 
     def scenario_of(self, setting: Setting) -> Scenario:
-        """Scenario of a configuration, kept."""
+        """Return the `Scenario` of a configuration, kept."""
         key = ("scenario", *setting[:4])
         scenario_parts = {"seed": setting.seed} | self._parts
         return self.cache.get(

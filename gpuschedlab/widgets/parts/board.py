@@ -80,12 +80,12 @@ class Board:
 
     def _made(self):
         named = {trait: getattr(self, trait) for trait in ("identity", "number", "link")} | self._traits(self.drawings)
-        board_widget = _widget(len(self.places))(places=[p._asdict() for p in self.places], **named)
+        board_widget = _widget(len(self.places))(places=[place._asdict() for place in self.places], **named)
         board_widget.on_msg(self._heard)
         return board_widget
 
     def _traits(self, drawings: dict) -> dict:
-        shown_figures = ((i, p.name) for i, p in enumerate(self.places) if p.name in drawings)
+        shown_figures = ((i, place.name) for i, place in enumerate(self.places) if place.name in drawings)
         return {f"figure_{i}": encoded(plain(drawings[figure_name]), bytes) for i, figure_name in shown_figures}
 
     def again(self):

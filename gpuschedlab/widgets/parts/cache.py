@@ -21,7 +21,11 @@ def size_of(value) -> int:
         getattr(value, "__dict__", {}).get(frame_name)
         for frame_name in ("jobs", "timeline", "allocations", "rounds", "pools")
     ]
-    frame_sizes = (f.estimated_size() for f in (value, *frames_of_run) if hasattr(f, "estimated_size"))
+    frame_sizes = (
+        cached_frame.estimated_size()
+        for cached_frame in (value, *frames_of_run)
+        if hasattr(cached_frame, "estimated_size")
+    )
     unmade = sum(
         _size_of_columns(frame_columns) for frame_columns in frames_of_run if isinstance(frame_columns, Mapping)
     )
@@ -61,7 +65,7 @@ class Cache:
         self._held: OrderedDict[Hashable, tuple[Result, int]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable) -> Result:
-        """Result of a key: kept from earlier, or made now by `make()` and kept; an error of `make` is not."""
+        """Return the `Result` of a key: kept from earlier, or made now by `make()` and kept; an error of `make` is not."""
         if key in self._held:
             self._held.move_to_end(key)
             return self._held[key][0]

@@ -9,26 +9,26 @@ from gpuschedlab.knobs import KnobInfo, knobs_of
 
 def control(kind: str, name: str, width: int | None, label: int, **more):
     """Control of ipywidgets, with its name beside it."""
-    w = need("ipywidgets")
+    ipywidgets = need("ipywidgets")
     control_look = {
         "style": {"description_width": f"{label}px"},
-        "layout": w.Layout(width=f"{width}px" if width else "auto"),
+        "layout": ipywidgets.Layout(width=f"{width}px" if width else "auto"),
     }
-    return getattr(w, kind)(description=name, **control_look, **more)
+    return getattr(ipywidgets, kind)(description=name, **control_look, **more)
 
 
 def button(owner, name: str, help: str, answer, **more):
     """Button of an explorer: a click calls `answer()`, and its errors are shown in the explorer's box."""
-    w = need("ipywidgets")
-    clicked_button = w.Button(description=name, tooltip=help, layout=w.Layout(width="auto"), **more)
+    ipywidgets = need("ipywidgets")
+    clicked_button = ipywidgets.Button(description=name, tooltip=help, layout=ipywidgets.Layout(width="auto"), **more)
     clicked_button.on_click(lambda _: owner.guarded(answer))
     return clicked_button
 
 
 def row(*parts):
     """Widgets beside each other, or below each other if there is little room."""
-    w = need("ipywidgets")
-    return w.Box(parts, layout=w.Layout(flex_flow="row wrap", align_items="center"))
+    ipywidgets = need("ipywidgets")
+    return ipywidgets.Box(parts, layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"))
 
 
 def close_all(thing, closed: set | None = None):
@@ -51,7 +51,7 @@ def nice_step(low: float, high: float, parts: int = 100) -> float:
     if wide <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(wide))
-    multiple = max(m for m in (1, 2, 5) if m * power <= wide * (1 + 1e-9))
+    multiple = max(step_multiple for step_multiple in (1, 2, 5) if step_multiple * power <= wide * (1 + 1e-9))
     return float(f"{multiple * power:.1g}")
 
 
@@ -107,7 +107,7 @@ class Control:
         if info.kind == "bool":
             self.parts = [_part("Checkbox", info, info.label, value=value, indent=True)]
         elif info.kind == "choice":
-            options = [(str(c), c) for c in info.knob.choices]
+            options = [(str(knob_choice), knob_choice) for knob_choice in info.knob.choices]
             self.parts = [_part("Dropdown", info, info.label, options=options, value=value)]
         elif info.kind == "floats":
             labels = [info.label.replace(info.words, info.words_at(knob_place)) for knob_place in range(info.knob.many)]
@@ -121,7 +121,7 @@ class Control:
     @property
     def sliders(self) -> list:
         """List of the parts that can follow the hand while it moves."""
-        return [p for p in self.parts if hasattr(p, "continuous_update")]
+        return [control_part for control_part in self.parts if hasattr(control_part, "continuous_update")]
 
     def _read(self, slider):
         """Value of a part: as it was given, or, once moved, without the digits that a slider's step leaves."""

@@ -97,13 +97,13 @@ class BaseExplorer:
     """Whether the reader guesses first: what stands for the explorer without a kernel is folded until then."""
 
     def __init__(self, cache: Cache | None = None):
-        w = need("ipywidgets")
+        ipywidgets = need("ipywidgets")
         free_earlier(self)
         self.cache = cache or Cache()
-        hidden = w.Layout(border="2px solid #B91C1C", padding="4px 8px", display="none")
-        self.error = w.Output(layout=hidden).add_class("gpuschedlab-error")
-        self.status = w.HTML().add_class("gpuschedlab-status").add_class("gpuschedlab-said")
-        self.table = w.HTML()
+        hidden = ipywidgets.Layout(border="2px solid #B91C1C", padding="4px 8px", display="none")
+        self.error = ipywidgets.Output(layout=hidden).add_class("gpuschedlab-error")
+        self.status = ipywidgets.HTML().add_class("gpuschedlab-status").add_class("gpuschedlab-said")
+        self.table = ipywidgets.HTML()
         self._timer = None
         self._quiet = False
         self._guarding = False
@@ -116,7 +116,7 @@ class BaseExplorer:
         self.keeping = False
 
     def _controls(self) -> Controls:
-        """Controls that the reader moves, and their state."""
+        """Return the `Controls` that the reader moves, and their state."""
         return Controls()
 
     def _compute(self, state):
@@ -124,7 +124,7 @@ class BaseExplorer:
         raise NotImplementedError
 
     def _page(self, answer) -> Page:
-        """Page of an answer; abstract."""
+        """Return the `Page` of an answer; abstract."""
         raise NotImplementedError
 
     def _asked(self, page_request: str, value):
@@ -145,17 +145,19 @@ class BaseExplorer:
 
     def _open(self):
         """Compute, draw and lay out for the first time: errors go to the caller, a plain cell."""
-        w = need("ipywidgets")
+        ipywidgets = need("ipywidgets")
         self.controls = controls = self._controls()
-        self.more = w.VBox(controls.more, layout=w.Layout(display="none")).add_class("gpuschedlab-pickers")
+        self.more = ipywidgets.VBox(controls.more, layout=ipywidgets.Layout(display="none")).add_class(
+            "gpuschedlab-pickers"
+        )
         self._show(self._answer())
-        strip = w.Box(controls.row).add_class("gpuschedlab-strip")
+        strip = ipywidgets.Box(controls.row).add_class("gpuschedlab-strip")
         control_boxes = [self.status, *controls.above, strip, self.more, self.error, *controls.below]
-        top = w.VBox(control_boxes).add_class("gpuschedlab-controls")
-        self.main = w.VBox([self.board.widget, self.table]).add_class("gpuschedlab-main")
-        sides = w.VBox([top, self.main]).add_class("gpuschedlab-sides")
-        explorer_layout = w.Layout(width="100%", display="block", overflow="visible")
-        self.box = w.Box([sides], layout=explorer_layout).add_class("gpuschedlab-explorer")
+        top = ipywidgets.VBox(control_boxes).add_class("gpuschedlab-controls")
+        self.main = ipywidgets.VBox([self.board.widget, self.table]).add_class("gpuschedlab-main")
+        sides = ipywidgets.VBox([top, self.main]).add_class("gpuschedlab-sides")
+        explorer_layout = ipywidgets.Layout(width="100%", display="block", overflow="visible")
+        self.box = ipywidgets.Box([sides], layout=explorer_layout).add_class("gpuschedlab-explorer")
         self._pace()
 
     def _answer(self):

@@ -130,18 +130,20 @@ class Screen:
 
     def lit(self, row: int, why: dict) -> dict:
         """Return a dict that a page draws one job from: `why` it waited, its times and when it held GPUs, now and before."""
-        c = self.compared
-        times = {side_name: float(getattr(c, side_name)[row]) for side_name in ("now", "before", "submit")}
+        compared_jobs = self.compared
+        times = {side_name: float(getattr(compared_jobs, side_name)[row]) for side_name in ("now", "before", "submit")}
         times["held"] = [_spans_of(run, row) for run in self.runs]
-        return why | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}
+        return why | times | {"row": row, "spans": two_spans(compared_jobs.now[row], compared_jobs.before[row])}
 
     def table(self) -> dict:
         """Return a dict: metrics of both runs on the framed jobs, number of these, and the interval of the first's ratio."""
-        d = self.difference
+        difference = self.difference
         table_runs = self.measured[: 1 if self.whole.kind == "self" else 2]
         run_metrics = [list(measures.table(self.among).values()) for measures in table_runs]
-        ratio = [d.value, d.low, d.high][: 3 if d.low == d.low and d.kind not in ("same", "self") else 1]
-        return {"values": run_metrics, "jobs": None if self.among is None else d.jobs, "ratio": ratio}
+        ratio = [difference.value, difference.low, difference.high][
+            : 3 if difference.low == difference.low and difference.kind not in ("same", "self") else 1
+        ]
+        return {"values": run_metrics, "jobs": None if self.among is None else difference.jobs, "ratio": ratio}
 
 
 def _spans_of(run, row: int) -> list[tuple[float, float]]:

@@ -171,7 +171,11 @@ class RunExplorer(PairExplorer, KnobExplorer):
     def matter_of(self, recipe) -> tuple:
         """Return a tuple of the values of a recipe that a run depends on, besides its policy and the seed."""
         recipe_fields = [(field.name, getattr(recipe, field.name)) for field in fields(recipe)]
-        return tuple(v for field, v in recipe_fields if field not in self.idle and not isinstance(v, Policy))
+        return tuple(
+            field_value
+            for field, field_value in recipe_fields
+            if field not in self.idle and not isinstance(field_value, Policy)
+        )
 
     def _compute(self, recipe):
         lineup = self._lineup(recipe)
@@ -205,7 +209,9 @@ class RunExplorer(PairExplorer, KnobExplorer):
 
     def _own_measures(self, record: dict) -> dict:
         """Add the measures of the head to the table of a record, and return the record, a dict."""
-        record["table"]["own"] = [(d.measure, d.now, d.before) for d in self._comparisons()]
+        record["table"]["own"] = [
+            (comparison.measure, comparison.now, comparison.before) for comparison in self._comparisons()
+        ]
         return record
 
     def _comparisons(self) -> tuple:
@@ -213,15 +219,15 @@ class RunExplorer(PairExplorer, KnobExplorer):
         recipe = self.knobs.thing
         runs = [side.run for side in self.sides]
         side_names = [side.name for side in self.sides]
-        d = self.screen.difference
+        difference = self.screen.difference
         price = getattr(recipe, "price", None)
         if price is None:
             price = 1.0
-        scope = Scope(self.screen.among, d.of, self._place())
+        scope = Scope(self.screen.among, difference.of, self._place())
         differences = []
         for measure in self.measures:
             if measure == "jct":
-                differences.append(d)
+                differences.append(difference)
             else:
                 differences.append(compared(*runs, side_names, scope, measure=measure, prices=price))
         return tuple(differences)

@@ -35,18 +35,18 @@ class WeekLine:
     """
 
     def __init__(self, owner):
-        w = need("ipywidgets")
+        ipywidgets = need("ipywidgets")
         self.background = Background(owner, self._know, self._end)
         self._by_itself = False
         self._said_whole = False
         self._make: Callable[[int], Iterator[Weeks | None]] | None = None
         self.weeks: Weeks | None = None
         self.done = False
-        self.said = w.HTML().add_class("gpuschedlab-said")
+        self.said = ipywidgets.HTML().add_class("gpuschedlab-said")
         button_tooltip = f"play up to {MORE} weeks of other seeds"
         self.button = button(owner, "more weeks", button_tooltip, lambda: self._begin(MORE, 0.0))
-        self.earlier = w.HTML().add_class("gpuschedlab-said").add_class("gpuschedlab-unseen")
-        self.box = w.HBox([self.earlier, self.said, self.button]).add_class("gpuschedlab-weeks")
+        self.earlier = ipywidgets.HTML().add_class("gpuschedlab-said").add_class("gpuschedlab-unseen")
+        self.box = ipywidgets.HBox([self.earlier, self.said, self.button]).add_class("gpuschedlab-weeks")
 
     def begin(self, make: Callable | None, by_itself: bool = True):
         """Forget the weeks played, and play the present state soon.

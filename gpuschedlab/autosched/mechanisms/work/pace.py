@@ -24,7 +24,7 @@ class Pace(NamedTuple):
     period: float = np.inf
 
     def kept(self, length: np.ndarray) -> np.ndarray:
-        """Seconds of full speed (n,) that attempts of some length (s) add to the work of their jobs if their node fails."""
+        """Return an array (n,): seconds of full speed that attempts of some length (s) add to jobs' work if their node fails."""
         if np.isinf(self.period):
             return np.zeros(len(length))
         until = length
@@ -33,17 +33,17 @@ class Pace(NamedTuple):
         return np.maximum(until - self.delay, 0.0) * np.exp(self.slow)
 
     def gained(self, length: np.ndarray) -> np.ndarray:
-        """Seconds of full speed (n,) for which attempts of some length (s) make progress."""
+        """Return an array (n,) of the seconds of full speed for which attempts of some length (s) make progress."""
         return np.maximum(length - self.delay, 0.0) * np.exp(self.slow)
 
 
 def lengths(log: pl.DataFrame) -> np.ndarray:
-    """Seconds (n,) that attempts held their GPUs."""
+    """Return an array (n,) of the seconds that attempts held their GPUs."""
     return (log["end"] - log["start"]).to_numpy()
 
 
 def work_of(log: pl.DataFrame, pace: Pace) -> np.ndarray:
-    """Seconds of work of each job (J,): what its attempts gained, and what was kept of those whose node failed; at least 1."""
+    """Return an array (J,) of the seconds of work of each job: gains of its attempts, and what failed ones kept; at least 1."""
     length = lengths(log)
     failed = (log["why"] == "node").to_numpy()
     least_work = np.exp(pace.slow)

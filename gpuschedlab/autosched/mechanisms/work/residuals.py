@@ -42,13 +42,13 @@ class Residuals:
     predicted: bool
 
     def at(self, pace: Pace) -> np.ndarray:
-        """What is left (J,) of the logarithm of work that the log implies at a pace."""
+        """Return an array (J,): the rest of the logarithm of work that the log implies at a pace."""
         logarithm = np.log(work_of(self.log, pace)) - self.offset
         residual = within(logarithm, self.task)
         return residual - self.load @ np.linalg.lstsq(self.load, residual, rcond=None)[0]
 
     def weights(self, residual: np.ndarray) -> np.ndarray:
-        """Weight (J,) of each job: how well its work is known depends on how often its task came."""
+        """Return an array (J,) of the weight of each job: how well its work is known depends on how often its task came."""
         often = np.minimum(np.bincount(self.task)[self.task] - 1, OFTEN)
         variance = np.full(OFTEN + 1, residual.var())
         for task_count in range(OFTEN + 1):
@@ -58,7 +58,7 @@ class Residuals:
         return 1 / variance[often]
 
     def centred(self, column: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """A column (J,) less its mean within a stratum, and less what the load says of it."""
+        """Return a column as an array (J,) less its mean within a stratum, and less what the load says of it."""
         total = np.bincount(self.stratum, weight * column)
         mean = total / np.bincount(self.stratum, weight)
         residual = column - mean[self.stratum]
@@ -67,7 +67,7 @@ class Residuals:
         return residual - self.load @ slopes
 
     def clipped(self, residual: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Residuals (J,) about their mean, cut at `CLIP` deviations."""
+        """Return the residuals as an array (J,) about their mean, cut at `CLIP` deviations."""
         clip_limit = CLIP / np.sqrt(weight)
         return np.clip(residual - np.average(residual, weights=weight), -clip_limit, clip_limit)
 
@@ -90,23 +90,23 @@ def residuals_of(log: pl.DataFrame, load: np.ndarray, offset: np.ndarray | None 
 
 
 def _groups(jobs: pl.DataFrame, column_names: list[str]) -> np.ndarray:
-    """Number of the group (J,) of jobs that are alike in some columns."""
+    """Array (J,) of the number of the group of jobs that are alike in some columns."""
     group_columns = pl.col(column_names).cast(pl.String).fill_null("?")
     group_texts = jobs.select(pl.concat_str(group_columns, separator="|"))
     return np.unique(group_texts.to_series(), return_inverse=True)[1].ravel()
 
 
 def within(y: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """What is left of y (n,) less the shrunken mean of the others of its group."""
-    r = y - y.mean()
-    n = np.bincount(group)
-    total = np.bincount(group, r)
-    mean = total / n
-    within = ((r - mean[group]) ** 2).sum() / max(1, (n - 1).sum())
-    between = max(r.var() - within, 1e-9)
-    alike = n[group] - 1
-    shrunken = between * (total[group] - r) / (between * alike + within)
-    return r - np.where(alike > 0, shrunken, 0.0)
+    """Return an array (n,): the rest of y (n,) less the shrunken mean of the others of its group."""
+    residual = y - y.mean()
+    group_sizes = np.bincount(group)
+    total = np.bincount(group, residual)
+    mean = total / group_sizes
+    within = ((residual - mean[group]) ** 2).sum() / max(1, (group_sizes - 1).sum())
+    between = max(residual.var() - within, 1e-9)
+    alike = group_sizes[group] - 1
+    shrunken = between * (total[group] - residual) / (between * alike + within)
+    return residual - np.where(alike > 0, shrunken, 0.0)
 
 
 def power_range(jobs: Residuals, slow: np.ndarray, pace: Pace, powers: np.ndarray) -> tuple[float, float, float, int]:

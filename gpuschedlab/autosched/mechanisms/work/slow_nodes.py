@@ -159,7 +159,7 @@ def slow_nodes_of(jobs: Residuals, pace: Pace, types: list[tuple[str, ...]]) -> 
 
 
 def on_any(log: pl.DataFrame, names: tuple[str, ...]) -> np.ndarray:
-    """Whether attempts (n,) held some of these nodes."""
+    """Return a mask (n,) of the attempts that held some of these nodes."""
     is_any = pl.element().is_in(list(names)).any()
     on_nodes = log["at"].list.eval(is_any)
     return on_nodes.list.first().fill_null(False).to_numpy()
