@@ -51,12 +51,12 @@ class Why(NamedTuple):
     @property
     def table(self) -> pl.DataFrame:
         """Frame of one row per cause, the largest first: `cause, from, to`, `share` and its `error`, and the parts of it (s)."""
-        share = self.shares.sum(axis=1)
+        cause_share = self.shares.sum(axis=1)
         cause_columns = {"cause": list(self.causes)}
         cause_columns["from"] = [value_before for value_before, _ in self.changes]
         cause_columns["to"] = [value_after for _, value_after in self.changes]
-        cause_columns |= {"share": share, "error": self.error, **dict(zip(PARTS, self.shares.T, strict=True))}
-        largest_first = np.argsort(-np.abs(share), kind="stable")
+        cause_columns |= {"share": cause_share, "error": self.error, **dict(zip(PARTS, self.shares.T, strict=True))}
+        largest_first = np.argsort(-np.abs(cause_share), kind="stable")
         return pl.DataFrame(cause_columns)[largest_first]
 
     @property
@@ -132,8 +132,8 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
     else:
         orders = (rng.permutation(count) for _ in range(permutations))
     steps = []
-    for order in orders:
-        rank = np.array(order, int)
+    for cause_order in orders:
+        rank = np.array(cause_order, int)
         path = [value(tuple((rank < k).tolist())) for k in range(count + 1)]
         steps.append(np.diff(np.array(path), axis=0)[rank])
     error = np.zeros(count)
@@ -201,9 +201,9 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
         else:
             clocks.append(forecast.now)
     clock = max(clocks)
-    sides = [_side(*case, clock) for case in cases]
+    cause_sides = [_side(*case, clock) for case in cases]
     policies = [scenario.fitted(policy) for scenario, policy, _ in cases]
-    first_parts, second_parts = sides
+    first_parts, second_parts = cause_sides
     parts = [cause_name for cause_name in first_parts if _differ(first_parts[cause_name], second_parts[cause_name])]
 
     @cache
@@ -241,8 +241,8 @@ def explain(probe: Callable, before, after, parts=(), *, permutations: int = PER
             )
         return value(probe(frozenset(changed.intersection(parts))), policy)
 
-    ends = [value_of((on,) * len(causes)) for on in (False, True)]
-    shares, error = shapley(value_of, len(causes), permutations=permutations, rng=rng)
+    jct_at_ends = [value_of((on,) * len(causes)) for on in (False, True)]
+    cause_shares, error = shapley(value_of, len(causes), permutations=permutations, rng=rng)
     change_texts = [("", "")] * len(parts)
     change_texts += [
         (_word(causes_by_side[0][cause_name]), _word(causes_by_side[1][cause_name])) for cause_name in knobs
@@ -252,8 +252,8 @@ def explain(probe: Callable, before, after, parts=(), *, permutations: int = PER
     return Why(
         causes,
         tuple(change_texts),
-        *ends,
-        shares.reshape(-1, len(PARTS)),
+        *jct_at_ends,
+        cause_shares.reshape(-1, len(PARTS)),
         error,
         value.cache_info().misses,
         slider_words,

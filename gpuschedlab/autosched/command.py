@@ -147,14 +147,14 @@ def _check_methods(methods: list[str]) -> None:
         return
     from gpuschedlab.autosched import METHODS
 
-    choices = ("default", "fixed", *METHODS, BELIEVED)
-    unknown_methods = [method for method in methods if method not in choices]
+    method_names = ("default", "fixed", *METHODS, BELIEVED)
+    unknown_methods = [method for method in methods if method not in method_names]
     if unknown_methods:
-        near = difflib.get_close_matches(unknown_methods[0], choices, 1)
+        near = difflib.get_close_matches(unknown_methods[0], method_names, 1)
         hint = ""
         if near:
             hint = f" Did you mean {near[0]}?"
-        raise EstimatorError(f"--methods {unknown_methods[0]}: expected some of {', '.join(choices)}.{hint}")
+        raise EstimatorError(f"--methods {unknown_methods[0]}: expected some of {', '.join(method_names)}.{hint}")
 
 
 def _journals(args, methods: list[str]) -> list[Path]:
@@ -167,11 +167,11 @@ def _check_kept(args, methods: list[str]) -> None:
     """Raise EstimatorError if there is nothing to resume."""
     if args.resume and not _journals(args, methods):
         tuned = " or ".join(f"{method}.jsonl" for method in methods if method not in ("default", "fixed"))
-        expected = "nothing is kept of methods that do not tune on the way"
+        expected_journal = "nothing is kept of methods that do not tune on the way"
         if tuned:
-            expected = f"expected {tuned}"
+            expected_journal = f"expected {tuned}"
         raise EstimatorError(
-            f"--resume: found no decisions in {args.out}; {expected}. Leave --resume out to begin anew, or give the folder "
+            f"--resume: found no decisions in {args.out}; {expected_journal}. Leave --resume out to begin anew, or give the folder "
             "of the stopped run: --out FOLDER."
         )
 
@@ -266,23 +266,23 @@ def _twin(args, scenario, progress: Progress):
 
 def _table(method_rows: list[dict], objective: str, against: str) -> str:
     """Return the table of the comparison with one of the methods as text: objectives, decisions, and their cost."""
-    base = next(method_row[objective] for method_row in method_rows if method_row["method"] == against)
+    base_objective = next(method_row[objective] for method_row in method_rows if method_row["method"] == against)
     higher = objective in ("fair", "utilisation")
-    ratios = [_ratio(method_row[objective], base, higher) for method_row in method_rows]
+    gain_ratios = [_ratio(method_row[objective], base_objective, higher) for method_row in method_rows]
     method_columns = {"method": [method_row["method"] for method_row in method_rows]}
     method_columns["average JCT (h)"] = [f"{method_row['jct'] / HOUR:.3f}" for method_row in method_rows]
     method_columns["rho <= 1"] = [f"{method_row['fair']:.1%}" for method_row in method_rows]
-    method_columns[f"against {against}"] = [f"{ratio:.3f}x" for ratio in ratios]
+    method_columns[f"against {against}"] = [f"{gain_ratio:.3f}x" for gain_ratio in gain_ratios]
     for column_name in ("decisions", "switches", "measured"):
         method_columns[column_name] = [str(method_row[column_name]) for method_row in method_rows]
     method_columns["s taken"] = [f"{method_row['seconds']:.1f}" for method_row in method_rows]
     return grid([[column_name, *cells] for column_name, cells in method_columns.items()])
 
 
-def _ratio(value: float, base: float, higher: bool) -> float:
+def _ratio(value: float, base_objective: float, higher: bool) -> float:
     """How many times as good as another a value of an objective is; 1 if that other is 0."""
-    if not base:
+    if not base_objective:
         return 1.0
     if higher:
-        return value / base
-    return base / value
+        return value / base_objective
+    return base_objective / value

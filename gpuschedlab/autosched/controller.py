@@ -249,8 +249,8 @@ class Controller:
         if wide:
             rounds = self.tuner.iterations
         futures_again = 2 * max(self.futures, 1)  # what is in force, and the finalist
-        room = max(self.budget - rounds - 2 - futures_again, 0)
-        return self.hints[:room]
+        budget_left = max(self.budget - rounds - 2 - futures_again, 0)
+        return self.hints[:budget_left]
 
     def _settle(self, tuning: Tuning, probe: Probe, rng) -> tuple:
         """Return a tuple by the rule: policy to put in force, its gain, the reason, number measured again, gains, futures."""
@@ -267,8 +267,8 @@ class Controller:
         ranks = [rank for rank in range(1 + self.futures) if rank != self.turn] or [0]
         finalists, measured = self._finalists(tuning, probe, reward_in_force)
         if self.budget is not None:
-            room = (self.budget - tuning.measured - measured) // len(ranks)
-            finalists = finalists[: max(room - 1, 0)]  # what is in force is measured again, too
+            finalists_affordable = (self.budget - tuning.measured - measured) // len(ranks)
+            finalists = finalists[: max(finalists_affordable - 1, 0)]  # what is in force is measured again, too
         if not finalists:
             return policy, gain, f"{reason}, and what is as good changes nothing", measured, {}, []
         logs: dict = {finalist: [] for finalist in finalists}

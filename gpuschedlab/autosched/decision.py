@@ -123,11 +123,11 @@ class Decision:
             return f"{sentence}."
         if max(abs(knob_row["share"]) for knob_row in knob_rows) > 2 * HOUR * abs(hours_after - hours_before):
             return f"{sentence}: these knobs act only together, so that no part of it is the share of one."
-        shares = [
+        knob_shares = [
             f"{knob_row['cause']} {_verb(knob_row['share'])} {abs(knob_row['share']) / HOUR:.3f} h"
             for knob_row in knob_rows
         ]
-        return f"{sentence}: {', '.join(shares)}."
+        return f"{sentence}: {', '.join(knob_shares)}."
 
     def record(self) -> dict:
         """Return the entry of a journal as a dict of plain values, enough to replay the decision."""
@@ -183,5 +183,5 @@ def gain_interval(logs, level: float = LEVEL) -> tuple[float, float]:
     if len(logs) < 2:
         return np.nan, np.nan
     mean = np.mean(logs)
-    half = half_width(np.asarray(logs), level=level)
-    return float(np.exp(mean - half)), float(np.exp(mean + half))
+    log_half = half_width(np.asarray(logs), level=level)
+    return float(np.exp(mean - log_half)), float(np.exp(mean + log_half))

@@ -93,9 +93,9 @@ def _value(value) -> str:
 def _line(cells: dict, outcome: str) -> str:
     """Columns of text to the left, of numbers to the right."""
     decision_cells = []
-    for column_name, width in WIDTHS.items():
+    for column_name, column_width in WIDTHS.items():
         if column_name in ("method", "hours"):
-            decision_cells.append(f"{cells[column_name]:<{width}}")
+            decision_cells.append(f"{cells[column_name]:<{column_width}}")
         else:
-            decision_cells.append(f"{cells[column_name]:>{width}}")
+            decision_cells.append(f"{cells[column_name]:>{column_width}}")
     return "  ".join([*decision_cells, outcome])

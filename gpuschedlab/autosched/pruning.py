@@ -52,11 +52,11 @@ def realised(state: Simulation, policy, horizon: float = HORIZON) -> PairedRatio
     """
     instant = state.now
     jobs_before = state.snapshot().jobs
-    counted = ~jobs_before["done"] & (jobs_before["submit"] <= instant + horizon)
+    counted_jobs = ~jobs_before["done"] & (jobs_before["submit"] <= instant + horizon)
     spent = []
     for simulation in (state.copy(), state.under(policy)):
         simulation.advance(np.inf)
         jobs = simulation.snapshot().jobs
         seconds = jobs["end"] - np.maximum(jobs["submit"], instant)
-        spent.append(np.where(jobs["done"], seconds, np.nan)[counted])
-    return paired_ratio(np.maximum(jobs_before["submit"][counted], instant), *spent)
+        spent.append(np.where(jobs["done"], seconds, np.nan)[counted_jobs])
+    return paired_ratio(np.maximum(jobs_before["submit"][counted_jobs], instant), *spent)

@@ -32,10 +32,10 @@ class Promise:
     def of(cls, method: str, decision: Decision) -> "Promise":
         """Play on from a switch, with it and without it, and return the `Promise`."""
         low, high = decision.interval
-        ratio = None
+        realised_ratio = None
         if decision.state is not None:
-            ratio = decision.realised
-        return cls(method, decision.now, decision.gain, low, high, ratio)
+            realised_ratio = decision.realised
+        return cls(method, decision.now, decision.gain, low, high, realised_ratio)
 
     def record(self) -> dict:
         """Return a dict of plain values; None if a number is not known."""
@@ -46,12 +46,12 @@ class Promise:
             "announced_high": self.high,
         }
         if self.realised is not None:
-            ratio = self.realised
+            realised_ratio = self.realised
             promise_fields |= {
-                "realised": ratio.ratio,
-                "realised_low": ratio.low,
-                "realised_high": ratio.high,
-                "verdict": ratio.verdict,
+                "realised": realised_ratio.ratio,
+                "realised_low": realised_ratio.low,
+                "realised_high": realised_ratio.high,
+                "verdict": realised_ratio.verdict,
             }
         return without_nan(promise_fields)
 
@@ -76,10 +76,12 @@ def promises_table(promises: list[Promise], goal: str) -> str:
         cells = ["not played again", ""]
         if promise.realised is not None:
             cells = [f"{promise.realised.ratio:.2f}x", promise.realised.range()]
-        spread = "one future"
+        announced_range = "one future"
         if promise.low == promise.low:
-            spread = f"{promise.low:.2f} to {promise.high:.2f}"
-        promise_rows.append([promise.method, f"{promise.at / HOUR:.1f}", f"{promise.announced:.2f}x", spread, *cells])
+            announced_range = f"{promise.low:.2f} to {promise.high:.2f}"
+        promise_rows.append(
+            [promise.method, f"{promise.at / HOUR:.1f}", f"{promise.announced:.2f}x", announced_range, *cells]
+        )
     promise_columns = list(zip(head, *promise_rows, strict=True))
     promise_grid = grid([list(promise_column) for promise_column in promise_columns])
     return f"{promise_grid}\n{_in_short(promises)}"
@@ -92,10 +94,10 @@ def _in_short(promises: list[Promise]) -> str:
         return "Decisions that are kept in a journal are not played again."
     logs = [math.log(promise.announced) for promise in played]
     announced = math.exp(np.mean(logs))
-    ratios = [promise.realised.ratio for promise in played if promise.realised.ratio > 0]
+    realised_ratios = [promise.realised.ratio for promise in played if promise.realised.ratio > 0]
     realised = float("nan")
-    if ratios:
-        realised = math.exp(np.mean(np.log(ratios)))
+    if realised_ratios:
+        realised = math.exp(np.mean(np.log(realised_ratios)))
     verdicts = [promise.realised.verdict for promise in played]
     better = verdicts.count("better")
     worse = verdicts.count("worse")

@@ -110,9 +110,9 @@ class Loops:
 
         played = simulation.result()
         if method == self.base:
-            room = room_in_words(played, self.scenario.speeds, method)
-            if room:
-                self.progress.say(room)
+            no_room_sentence = room_in_words(played, self.scenario.speeds, method)
+            if no_room_sentence:
+                self.progress.say(no_room_sentence)
         self.runs[method] = played
         self.switches += [(method, decision) for decision in decisions if decision.switched]
         return {
@@ -148,22 +148,22 @@ class Loops:
         from gpuschedlab.autosched.realised_gains import gain_of_loop, without_nan
 
         record = {"promises": [promise.record() for promise in self.promises if promise.method == method]}
-        base = self.base
-        if method == base:
+        base_method = self.base
+        if method == base_method:
             return record
-        gain = gain_of_loop(self.runs[base], self.runs[method])
+        gain = gain_of_loop(self.runs[base_method], self.runs[method])
         gain_record = without_nan({"ratio": gain.ratio, "low": gain.low, "high": gain.high})
         gain_record |= {"jobs": gain.jobs, "verdict": gain.verdict}
-        return record | {f"against {base}": gain_record}
+        return record | {f"against {base_method}": gain_record}
 
     def outcome(self) -> list[str]:
         """Return a list of lines below the table: the whole gain of each method over `base`, and each switch."""
         from gpuschedlab.autosched.realised_gains import gain_of_loop, loop_in_words, promises_table
 
-        base = self.base
-        tuned = [method for method in self.methods if method != base]
+        base_method = self.base
+        tuned = [method for method in self.methods if method != base_method]
         gains = [
-            loop_in_words(tuned_method, base, gain_of_loop(self.runs[base], self.runs[tuned_method]))
+            loop_in_words(tuned_method, base_method, gain_of_loop(self.runs[base_method], self.runs[tuned_method]))
             for tuned_method in tuned
         ]
         switches = promises_table(self.promises, self.space.policy.goals[0])

@@ -137,10 +137,10 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
     influences = []
     for setting in settings:
         asked_rows = design(np.full(row_count, setting)) / scale
-        middle = asked_rows.mean(axis=0)
-        mean = middle @ beta
+        mean_terms = asked_rows.mean(axis=0)
+        mean = mean_terms @ beta
         means.append(mean)
-        influences.append(design_rows @ (inverse @ middle) * spared + asked_rows @ beta - mean)
+        influences.append(design_rows @ (inverse @ mean_terms) * spared + asked_rows @ beta - mean)
     predicted = terms @ np.linalg.lstsq(terms, a, rcond=None)[0]
     # Steps lie where they fit best: rows near a setting say what they miss there.
     if np.isfinite(entered_terms.steps).any():
@@ -164,14 +164,14 @@ def _setting(seen: np.ndarray):
 def _halves(influences: np.ndarray, free: int) -> np.ndarray:
     """Array (q,) of half the intervals of sums of parts (n, q) of neighbours that move together."""
     row_count = len(influences)
-    reach = int(np.ceil(len(influences) ** (1 / 3)))
+    neighbour_reach = int(np.ceil(len(influences) ** (1 / 3)))
     variance = (influences**2).mean(axis=0)
     with_neighbours = variance
-    for lag in range(1, reach + 1):
-        weight = 2 * (1 - lag / (reach + 1))
+    for lag in range(1, neighbour_reach + 1):
+        weight = 2 * (1 - lag / (neighbour_reach + 1))
         products = (influences[lag:] * influences[:-lag]).sum(axis=0)
         with_neighbours = with_neighbours + weight * products / row_count
-    freedom = max(2.0, min(free, row_count / (2 * reach)))
+    freedom = max(2.0, min(free, row_count / (2 * neighbour_reach)))
     student = stats.t.ppf((1 + LEVEL) / 2, freedom)
     return student * np.sqrt(np.maximum(with_neighbours, variance) / row_count)
 
@@ -180,8 +180,8 @@ def _strength(influence: np.ndarray, effect: float, free: int) -> float:
     """Robustness value of an effect whose parts (n,) are known."""
     error = np.sqrt((influence**2).sum()) / len(influence)
     f = abs(effect) / max(error, 1e-12) / np.sqrt(max(free, 1))
-    ratio = 4 / max(f, 1e-12) ** 2
-    return float(2 / (1 + np.sqrt(1 + ratio)))  # (sqrt(f^4 + 4 f^2) - f^2) / 2, also if f is great
+    cohen_ratio = 4 / max(f, 1e-12) ** 2
+    return float(2 / (1 + np.sqrt(1 + cohen_ratio)))  # (sqrt(f^4 + 4 f^2) - f^2) / 2, also if f is great
 
 
 def _refusal(predicted_setting, x, a, settings, residual) -> str:
@@ -210,14 +210,14 @@ def _misfit(held_columns: np.ndarray, residual: np.ndarray) -> float:
     """Share of residuals (n,) that trees on a table (n, p) explain in stretches held out."""
     xgboost = need("xgboost", "effects from rows")
     folds = np.arange(len(residual)) * 4 // len(residual)
-    away = residual.copy()
-    options = {"max_depth": 3, "min_child_weight": 10, "eta": 0.1, "nthread": 1, "max_bin": 32}
+    unexplained = residual.copy()
+    tree_options = {"max_depth": 3, "min_child_weight": 10, "eta": 0.1, "nthread": 1, "max_bin": 32}
     for fold in range(4):
-        inside = folds == fold
-        learnt_from = xgboost.DMatrix(held_columns[~inside], residual[~inside], nthread=1)
-        booster = xgboost.train(options, learnt_from, 20)
-        away[inside] -= booster.inplace_predict(held_columns[inside])
-    return float(1 - (away**2).mean() / (residual**2).mean())
+        in_fold = folds == fold
+        learnt_from = xgboost.DMatrix(held_columns[~in_fold], residual[~in_fold], nthread=1)
+        booster = xgboost.train(tree_options, learnt_from, 20)
+        unexplained[in_fold] -= booster.inplace_predict(held_columns[in_fold])
+    return float(1 - (unexplained**2).mean() / (residual**2).mean())
 
 
 def calmed(seen: np.ndarray):
@@ -304,12 +304,12 @@ def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
     cut = directed.copy()
     cut.remove_edges_from([*directed.out_edges(cause)])
     candidates = {*seen} & {*directed} - nx.descendants(directed, cause) - {cause, effect}
-    free = sorted(candidates)
-    for column_count in range(len(free) + 1):
-        for chosen in itertools.combinations(free, column_count):
+    free_columns = sorted(candidates)
+    for column_count in range(len(free_columns) + 1):
+        for chosen in itertools.combinations(free_columns, column_count):
             if nx.is_d_separator(cut, {cause}, {effect}, {*chosen}):
                 return chosen
     raise EstimatorError(
-        f"identify: the effect of {cause} on {effect} is not identifiable: no set of {', '.join(free) or 'columns'} blocks every "
+        f"identify: the effect of {cause} on {effect} is not identifiable: no set of {', '.join(free_columns) or 'columns'} blocks every "
         "backdoor path; expected one that does. Log the common cause, or toss a coin."
     )

@@ -219,7 +219,9 @@ class Intervened:
                 marginals[variable] = {state: state == of_piece[variable] for state in states}
             else:
                 marginals[variable] = {state: p[()] for state, p in states.items()}
-        return {variable: {s: float(p) for s, p in shares.items()} for variable, shares in marginals.items()}
+        return {
+            variable: {s: float(p) for s, p in state_shares.items()} for variable, state_shares in marginals.items()
+        }
 
     def likely(self, observed: dict, given: dict) -> tuple[float, dict[str, dict]]:
         """Return the probability of states that are `given`, once others are observed, and the marginals given both, as a tuple.
@@ -248,17 +250,17 @@ def pieces(edges) -> list[list[tuple[str, str]]]:
 
 def _shares(cpds: dict, variable: str, state) -> dict:
     """Probability of each state of a variable that is given, as one state or as a dict; EstimatorError where that cannot be."""
-    shares = state
+    state_shares = state
     if not isinstance(state, dict):
-        shares = {state: 1.0}
-    expected = ""
-    if not set(shares) <= set(cpds.get(variable, ())):
-        expected = f"one of {list(cpds.get(variable, cpds))}"
-    elif not math.isclose(sum(shares.values()), 1.0) or min(shares.values()) < 0:
-        expected = "probabilities that add up to 1"
-    if expected:
-        raise EstimatorError(f"do_query: found {variable} = {state!r}; expected {expected}.")
-    return shares
+        state_shares = {state: 1.0}
+    expected_state = ""
+    if not set(state_shares) <= set(cpds.get(variable, ())):
+        expected_state = f"one of {list(cpds.get(variable, cpds))}"
+    elif not math.isclose(sum(state_shares.values()), 1.0) or min(state_shares.values()) < 0:
+        expected_state = "probabilities that add up to 1"
+    if expected_state:
+        raise EstimatorError(f"do_query: found {variable} = {state!r}; expected {expected_state}.")
+    return state_shares
 
 
 def _pieces(cpds: dict) -> list[set[str]]:

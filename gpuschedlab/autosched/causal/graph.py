@@ -181,17 +181,17 @@ def confidence(
     Friedman, Goldszmidt, Wyner: Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
     """
     rng = np.random.default_rng(rng)
-    shares = dict.fromkeys(graph.edges, 0.0)
+    edge_shares = dict.fromkeys(graph.edges, 0.0)
     segments = np.arange(samples.height)
     if "segment" in samples.columns:
         segments = samples["segment"].to_numpy()
     segment_rows = [np.flatnonzero(segments == segment) for segment in np.unique(segments)]
     for _ in range(times):
-        drawn = rng.integers(len(segment_rows), size=len(segment_rows))
-        drawn_rows = np.concatenate([segment_rows[i] for i in drawn])
+        drawn_segments = rng.integers(len(segment_rows), size=len(segment_rows))
+        drawn_rows = np.concatenate([segment_rows[i] for i in drawn_segments])
         edges_again = learn_graph(samples[drawn_rows], layers, **options).edges
-        shares = {edge: share + (edge in edges_again) / times for edge, share in shares.items()}
-    return shares
+        edge_shares = {edge: edge_share + (edge in edges_again) / times for edge, edge_share in edge_shares.items()}
+    return edge_shares
 
 
 def learn_graph(
@@ -241,12 +241,12 @@ def learn_graph(
     check_samples(samples, layers, 20, "learn_graph")
     scores = _normal_scores(samples, layers)
     varying_variables = [variable for variable in layers.names if scores[variable].std() > 1e-9]
-    drawn = set()
+    forced_edges = set()
     if not rule:
-        drawn.update(product(layers.context, layers.knobs))
+        forced_edges.update(product(layers.context, layers.knobs))
 
     def forbidden(group):
-        return [(a, b) for a, b in permutations(group, 2) if not layers.allows(a, b) or (a, b) in drawn]
+        return [(a, b) for a, b in permutations(group, 2) if not layers.allows(a, b) or (a, b) in forced_edges]
 
     edges: list[tuple[str, str]] = []
     if by == "notears":
@@ -327,11 +327,11 @@ def _normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarra
     for variable in layers.names:
         variable_values = samples[variable].to_numpy().astype(float)
         if layers.levels.get(variable, 0) > 2:
-            _, codes = np.unique(variable_values, return_inverse=True)
-            means = np.bincount(codes, target) / np.bincount(codes)
-            variable_values = means[codes]
-        shares = (rankdata(variable_values) - 0.5) / len(variable_values)
-        scores[variable] = norm.ppf(shares)
+            _, category_codes = np.unique(variable_values, return_inverse=True)
+            means = np.bincount(category_codes, target) / np.bincount(category_codes)
+            variable_values = means[category_codes]
+        rank_shares = (rankdata(variable_values) - 0.5) / len(variable_values)
+        scores[variable] = norm.ppf(rank_shares)
     return scores
 
 
@@ -346,6 +346,6 @@ def _fci(normal_scores: np.ndarray, variables: list[str], forbidden, alpha: floa
         knowledge.add_forbidden_by_node(nodes[cause], nodes[effect])
     noise = np.random.default_rng(0).standard_normal(normal_scores.shape)
     normal_scores = normal_scores + 1e-6 * noise  # exact copies make the tests singular
-    options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": variables}
+    fci_options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": variables}
     with contextlib.redirect_stdout(io.StringIO()):
-        return search.fci(normal_scores, "fisherz", alpha, **options)[0].graph
+        return search.fci(normal_scores, "fisherz", alpha, **fci_options)[0].graph

@@ -228,10 +228,10 @@ class CausalModel(Regressor, Parameters):
         """Return a dict of the backend's `Answer` per variable, untested."""
         variables = self.graph.layers.names
         self._check("do", interventions, variables)
-        free = [variable for variable in variables if variable not in interventions]
+        free_variables = [variable for variable in variables if variable not in interventions]
         if self.backend != "causalnex":
-            free = [variable for variable in free if not self.graph.causes(variable)]
-        self._check(f"do, given of backend {self.backend!r}", given or {}, free)
+            free_variables = [variable for variable in free_variables if not self.graph.causes(variable)]
+        self._check(f"do, given of backend {self.backend!r}", given or {}, free_variables)
         answers = self.core.do(interventions, given or {})
         return {variable: Answer(*np.atleast_2d(answer).T) for variable, answer in answers.items()}
 
@@ -260,17 +260,17 @@ class CausalModel(Regressor, Parameters):
             )
         mean_at_usual = float(self._untested({cause: usual})[goal].mean[0])
         change = mean - mean_at_usual
-        away = abs(change - adjustment.effect)
-        half = float(adjustment.halves[-1]) + max(abs(mean - adjustment.mean[-1]), away)
+        effect_distance = abs(change - adjustment.effect)
+        half_interval = float(adjustment.halves[-1]) + max(abs(mean - adjustment.mean[-1]), effect_distance)
         fault = ""
-        if away > adjustment.half + ALIKE * abs(change):
+        if effect_distance > adjustment.half + ALIKE * abs(change):
             low = adjustment.effect - adjustment.half
             high = adjustment.effect + adjustment.half
             fault = (
                 f"backend {self.backend!r} changes {goal} by {change:+.3g} from {cause} = {usual:g} on, adjustment by {low:+.3g} to "
                 f"{high:+.3g}: believe effect({cause!r}, {usual:g}, {value:g})"
             )
-        return Tested((mean - half, mean + half), fault)
+        return Tested((mean - half_interval, mean + half_interval), fault)
 
     def _blocking(self, cause: str) -> tuple[str, ...]:
         """Return a tuple of variables that block every backdoor path from a cause to the first objective.
@@ -341,11 +341,11 @@ class CausalModel(Regressor, Parameters):
             )
         change = self._change(cause, low, high, goal)
         effect = adjustment.effect
-        half = adjustment.half
+        half_interval = adjustment.half
         fault = ""
-        if abs(change - effect) > half + 1e-9 * abs(change):  # rows without noise leave no width
+        if abs(change - effect) > half_interval + 1e-9 * abs(change):  # rows without noise leave no width
             fault = f"do of backend {self.backend!r} says {change:+.3g}, outside the interval: believe neither"
-        return Effect(effect, effect - half, effect + half, change, adjustment.strength, fault)
+        return Effect(effect, effect - half_interval, effect + half_interval, change, adjustment.strength, fault)
 
     def _check(self, who: str, found=(), known=()) -> None:
         """Raise an EstimatorError if the model has not learnt, or a name that is found is not known."""

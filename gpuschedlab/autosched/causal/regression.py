@@ -40,8 +40,8 @@ class Boosted:
         self.goal = self.column[goal]
         if len(rows) == offline:
             missed = []
-            for held_out, inside in self._folds():
-                self.fitted = {(variable, False): self._regression(variable, inside) for variable in self.needed}
+            for held_out, kept_rows in self._folds():
+                self.fitted = {(variable, False): self._regression(variable, kept_rows) for variable in self.needed}
                 missed.append(rows[held_out, self.goal] - self._predicted(rows[held_out]))
             self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
         self.fitted = {}
@@ -74,13 +74,13 @@ class Boosted:
         if line:
             term = self._line(causes, training_rows, y)
             y = y - term(self.rows[training_rows])
-        options = {"max_depth": 6, "min_child_weight": min(12.0, len(y) / 25), "eta": 0.25, "subsample": 0.8}
-        options |= {"max_bin": 32, "lambda": 2.0, "seed": self.rng, "nthread": 1}
+        tree_options = {"max_depth": 6, "min_child_weight": min(12.0, len(y) / 25), "eta": 0.25, "subsample": 0.8}
+        tree_options |= {"max_bin": 32, "lambda": 2.0, "seed": self.rng, "nthread": 1}
         if line:  # what a line leaves is little: deep trees would follow the noise
-            options |= {"max_depth": 2, "eta": 0.15}
+            tree_options |= {"max_depth": 2, "eta": 0.15}
         cause_columns = self.rows[np.ix_(training_rows, causes)]
         training_matrix = xgboost.DMatrix(cause_columns, y, weight=self.weight[training_rows], nthread=1)
-        booster = xgboost.Booster(options, [training_matrix])
+        booster = xgboost.Booster(tree_options, [training_matrix])
         for tree in range(self.trees):  # `xgboost.train` does this, and more that takes time
             booster.update(training_matrix, tree)
         return booster, causes, term
@@ -118,22 +118,22 @@ class Boosted:
             self.residuals[variable] = self._held_out(variable)
         means, residuals = self.residuals[variable]
         near = min(len(residuals), max(LEAST, len(residuals) // NEAR))
-        middle = (np.searchsorted(means, mean, "left") + np.searchsorted(means, mean, "right")) // 2
-        first_near = np.clip(middle - near // 2, 0, len(residuals) - near)
-        drawn = first_near + (near * rng.random(len(mean))).astype(int)
+        nearest_mean = (np.searchsorted(means, mean, "left") + np.searchsorted(means, mean, "right")) // 2
+        first_near = np.clip(nearest_mean - near // 2, 0, len(residuals) - near)
+        drawn_residuals = first_near + (near * rng.random(len(mean))).astype(int)
         # Less their own mean, which is chance: else an effect would change by what windows differ in.
-        total = np.cumsum([0.0, *residuals])
-        own_mean = (total[first_near + near] - total[first_near]) / near
-        return residuals[drawn] - own_mean
+        residual_sums = np.cumsum([0.0, *residuals])
+        own_mean = (residual_sums[first_near + near] - residual_sums[first_near]) / near
+        return residuals[drawn_residuals] - own_mean
 
     def _held_out(self, variable: str) -> np.ndarray:
         """Array (2, n) of means and residuals of a variable in rows that were held out, in ascending order of the means."""
         y = self.rows[:, self.column[variable]]
         means = np.empty(len(self.rows))
-        for held_out, inside in self._folds():
-            means[held_out] = self._mean(self.rows[held_out], self._regression(variable, inside, line=True))
-        order = np.argsort(means, kind="stable")
-        return np.stack([means, y - means])[:, order]
+        for held_out, kept_rows in self._folds():
+            means[held_out] = self._mean(self.rows[held_out], self._regression(variable, kept_rows, line=True))
+        mean_order = np.argsort(means, kind="stable")
+        return np.stack([means, y - means])[:, mean_order]
 
     def _predicted(self, points: np.ndarray) -> np.ndarray:
         """Array (n,) of the mean of the first objective, from the values in the first columns."""
@@ -156,9 +156,9 @@ class Boosted:
         rng = np.random.default_rng(self.rng)
         near_rows = self.rows
         for variable, value in (given or {}).items():
-            away = np.abs(near_rows[:, self.column[variable]] - value)
-            nearest = np.sort(away)[: max(LEAST, len(away) // NEAR)]
-            near_rows = near_rows[away <= nearest[-1]]
+            value_distance = np.abs(near_rows[:, self.column[variable]] - value)
+            nearest = np.sort(value_distance)[: max(LEAST, len(value_distance) // NEAR)]
+            near_rows = near_rows[value_distance <= nearest[-1]]
         # Roots together: knobs that follow the load still do.
         drawn_rows = near_rows[rng.integers(len(near_rows), size=draws)]
         drawn_values = {}
@@ -203,5 +203,5 @@ class Boosted:
 def _nearest_seen(drawn_column: np.ndarray, seen_column: np.ndarray) -> np.ndarray:
     """Array (n,) of the value in the rows that is the nearest to each of some values (n,)."""
     in_rows = np.unique(seen_column)
-    middle = (in_rows[1:] + in_rows[:-1]) / 2
-    return in_rows[np.searchsorted(middle, drawn_column)]
+    value_borders = (in_rows[1:] + in_rows[:-1]) / 2
+    return in_rows[np.searchsorted(value_borders, drawn_column)]

@@ -114,11 +114,11 @@ class CausalNexNetwork:
         """Return an array (3, n) of the mean and spread of the first objective."""
         goal = self.graph.layers.objectives[0]
         states = self.states(dict(zip(self.graph.layers.given, u.T)))
-        shares = []
+        goal_shares = []
         for row in zip(*states.values()):
             _, of_variables = self._asked(dict(zip(states, row)), {})
-            shares.append(of_variables[goal])
-        return self._spread(goal, np.stack(shares))
+            goal_shares.append(of_variables[goal])
+        return self._spread(goal, np.stack(goal_shares))
 
     def do(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, tuple]:
         """Return a dict of mean, 10 % and 90 % point per variable, some set from outside; other roots as together in the samples.
@@ -138,25 +138,25 @@ class CausalNexNetwork:
         weights = root_counts * [likelihood for likelihood, _ in answers]
         spreads = {}
         for variable in self.causes:
-            share = weights @ [shares[variable] for _, shares in answers] / weights.sum()
-            spreads[variable] = self._spread(variable, share[None])[:, 0]
+            state_share = weights @ [shares[variable] for _, shares in answers] / weights.sum()
+            spreads[variable] = self._spread(variable, state_share[None])[:, 0]
         return spreads | {root: (value,) * 3 for root, value in interventions.items()}
 
     def _check_states(self, variable: str) -> None:
         """EstimatorError if causes of a variable confound it inside their states: its effect on the goal depends on their values there."""
         goal = self.graph.layers.objectives[0]
-        named = self._named(self.rows)
-        cut = [cause for cause in self.causes[variable] if len(np.unique(named[cause])) > self.size[cause]]
+        variable_columns = self._named(self.rows)
+        cut = [cause for cause in self.causes[variable] if len(np.unique(variable_columns[cause])) > self.size[cause]]
         if not cut or variable == goal:
             return
         in_states = [self.seen[cause][:, None] == np.arange(self.size[cause]) for cause in self.causes[variable]]
-        plain = np.column_stack([named[variable], *in_states]).astype(float)
-        with_values = np.column_stack([plain, *(named[cause] for cause in cut)])
-        y = named[goal]
+        plain = np.column_stack([variable_columns[variable], *in_states]).astype(float)
+        with_values = np.column_stack([plain, *(variable_columns[cause] for cause in cut)])
+        y = variable_columns[goal]
         rough = _least_squares(plain, y)
         fine = _least_squares(with_values, y)
         causes = with_values[:, 1:]
-        residual = named[variable] - causes @ _least_squares(causes, named[variable])
+        residual = variable_columns[variable] - causes @ _least_squares(causes, variable_columns[variable])
         residual_size = max(np.sqrt((residual**2).sum()), 1e-12)
         error = np.std(y - with_values @ fine) / residual_size
         if abs(rough[0] - fine[0]) > max(2 * error, OFF * abs(fine[0])):
@@ -174,23 +174,23 @@ class CausalNexNetwork:
 
         A fixed variable is set to all its states alike, which cuts it off, and then observed: one engine answers for all states.
         """
-        key = (
+        state_key = (
             tuple((fixed_variable, int(state)) for fixed_variable, state in fixed.items()),
             tuple(given_states.items()),
         )
-        if key not in self.known:
+        if state_key not in self.known:
             engine = self._engine(tuple(fixed))
-            likelihood, marginals = engine.likely(dict(key[0]), given_states)
-            shares = {}
+            likelihood, marginals = engine.likely(dict(state_key[0]), given_states)
+            state_shares = {}
             for variable, state_number in self.size.items():
-                shares[variable] = np.array([marginals[variable][state] for state in range(state_number)])
-            self.known[key] = likelihood, shares
-        return self.known[key]
+                state_shares[variable] = np.array([marginals[variable][state] for state in range(state_number)])
+            self.known[state_key] = likelihood, state_shares
+        return self.known[state_key]
 
     def _engine(self, cut_variables: tuple[str, ...]) -> Intervened:
         """Return the networks as `Intervened`, cut off from the causes of some variables; made once."""
-        key = frozenset(cut_variables)
-        if key not in self.engines:
+        cut_key = frozenset(cut_variables)
+        if cut_key not in self.engines:
             alone = {
                 variable: dict(enumerate(self.given[variable])) for variable in self.causes if not self.causes[variable]
             }
@@ -198,12 +198,12 @@ class CausalNexNetwork:
                 variable: dict.fromkeys(range(self.size[variable]), 1 / self.size[variable])
                 for variable in cut_variables
             }
-            self.engines[key] = Intervened(self.fitted, alike, alone)
-        return self.engines[key]
+            self.engines[cut_key] = Intervened(self.fitted, alike, alone)
+        return self.engines[cut_key]
 
-    def _spread(self, variable: str, share: np.ndarray) -> np.ndarray:
+    def _spread(self, variable: str, state_share: np.ndarray) -> np.ndarray:
         """Array (3, n): mean, 10 % and 90 % point of distributions (n, s) of a variable, moved apart; the mean stays within."""
-        mean, low, high = spread(share, self.means(variable))
+        mean, low, high = spread(state_share, self.means(variable))
         if variable not in self.margins:
             self.margins[variable] = 0.0
             if self.causes[variable]:
@@ -220,9 +220,9 @@ class CausalNexNetwork:
         all_rows = np.arange(len(self.rows))
         exceeded = []
         for held_out in np.array_split(all_rows, FOLDS):
-            shares = self._shares(self._counts(variable, np.delete(all_rows, held_out)))
+            state_shares = self._shares(self._counts(variable, np.delete(all_rows, held_out)))
             states = tuple(self.seen[cause][held_out] for cause in self.causes[variable])
-            _, low, high = spread(shares[states], self.means(variable))
+            _, low, high = spread(state_shares[states], self.means(variable))
             exceeded.append(np.maximum(low - y[held_out], y[held_out] - high))
         level = min(1.0, COVERED * (1 + 1 / len(all_rows)))
         return np.quantile(np.concatenate(exceeded), level)
@@ -240,12 +240,12 @@ def cuts(values: np.ndarray, most: int) -> np.ndarray:
     """
     distinct = np.unique(values)
     below = distinct[:-1]
-    middle = np.maximum((distinct[1:] + below) / 2, np.nextafter(below, np.inf))
-    if len(middle) < most:
-        return middle
+    state_borders = np.maximum((distinct[1:] + below) / 2, np.nextafter(below, np.inf))
+    if len(state_borders) < most:
+        return state_borders
     quantiles = np.quantile(values, np.arange(1, most) / most)
     place_below = np.searchsorted(distinct, quantiles) - 1
-    return middle[np.unique(place_below[place_below >= 0])]
+    return state_borders[np.unique(place_below[place_below >= 0])]
 
 
 def spread(share: np.ndarray, means: np.ndarray) -> np.ndarray:
@@ -259,8 +259,8 @@ def spread(share: np.ndarray, means: np.ndarray) -> np.ndarray:
     return np.stack([share @ means, _quantile(share, means, 0.1), _quantile(share, means, 0.9)])
 
 
-def _quantile(share: np.ndarray, means: np.ndarray, level: float) -> np.ndarray:
+def _quantile(state_share: np.ndarray, means: np.ndarray, level: float) -> np.ndarray:
     """Array (n,) of the quantiles of discrete distributions (n, s) over ascending values (s,)."""
-    total = np.cumsum(share, axis=1)
-    state = (total < level).sum(axis=1)
+    cumulated_share = np.cumsum(state_share, axis=1)
+    state = (cumulated_share < level).sum(axis=1)
     return means[np.minimum(state, len(means) - 1)]

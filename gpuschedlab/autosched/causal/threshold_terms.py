@@ -129,13 +129,13 @@ def near_weights(a: np.ndarray, predicted: np.ndarray, setting: float) -> np.nda
 
     Rows that the columns held fixed make unlikely there weigh more.
     """
-    away = np.abs(a - setting)
+    setting_distance = np.abs(a - setting)
     near_count = min(len(a), max(NEAREST, len(a) // NEAR))
-    reach = np.partition(away, near_count - 1)[near_count - 1]
-    width = max(reach * (1 + 1e-9), 1e-300)
-    near = np.maximum(1 - (away / width) ** 2, 0.0)
-    spread = max((a - predicted).std(), 1e-12)
-    likely = np.exp(-0.5 * ((setting - predicted) / spread) ** 2)
+    nearest_reach = np.partition(setting_distance, near_count - 1)[near_count - 1]
+    kernel_width = max(nearest_reach * (1 + 1e-9), 1e-300)
+    near = np.maximum(1 - (setting_distance / kernel_width) ** 2, 0.0)
+    setting_deviation = max((a - predicted).std(), 1e-12)
+    likely = np.exp(-0.5 * ((setting - predicted) / setting_deviation) ** 2)
     weights = near / np.maximum(likely, 1e-12)
     used = weights > 0
     weights = np.minimum(weights, HEAVIEST * np.median(weights[used]))

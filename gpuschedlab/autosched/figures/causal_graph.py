@@ -19,7 +19,7 @@ def causes(graph, lit=(), held=(), strengths=None, words=None) -> Drawing:
     are thin; where no strength is known, those that explain are thick.
     """
     variables = graph.layers.names
-    labels = [(words or {}).get(variable, variable) for variable in variables]
+    variable_texts = [(words or {}).get(variable, variable) for variable in variables]
     strengths_known = strengths is not None
     x, y = _places(np.array([graph.layers.tier(tier_variable) for tier_variable in variables]))
     is_fixed = np.isin(variables, list(held))
@@ -29,15 +29,18 @@ def causes(graph, lit=(), held=(), strengths=None, words=None) -> Drawing:
     variable_dots = {
         "x": x,
         "y": y,
-        "hovertext": [f"<b>{label}</b>{variable_note}" for label, variable_note in zip(labels, variable_notes)],
+        "hovertext": [
+            f"<b>{variable_text}</b>{variable_note}"
+            for variable_text, variable_note in zip(variable_texts, variable_notes)
+        ],
     }
     marker = {"size": 10, "color": INK, "symbol": symbols}
     traces = [(variable_dots, marks(marker, "%{hovertext}<extra></extra>", showlegend=False))]
     edge_lines = []
     lit = set(lit)
     arrow_heads = []
-    ends = np.array([(variables.index(a), variables.index(b)) for a, b in graph.edges], int).reshape(-1, 2)
-    for edge, (i, j) in zip(graph.edges, ends.tolist()):
+    edge_variables = np.array([(variables.index(a), variables.index(b)) for a, b in graph.edges], int).reshape(-1, 2)
+    for edge, (i, j) in zip(graph.edges, edge_variables.tolist()):
         edge_look = {"color": SLATE, "width": 0.6 if strengths_known else 1}
         if edge in lit or (strengths_known and not lit.intersection(graph.edges)):
             edge_strength, sign = strengths[edge] if strengths_known else (0.0, 0)
@@ -59,11 +62,12 @@ def causes(graph, lit=(), held=(), strengths=None, words=None) -> Drawing:
         )
     if strengths_known:
         edge_strengths = np.array([strengths[edge] for edge in graph.edges], float).reshape(-1, 2)
-        traces += _signs(labels, x, y, ends, *edge_strengths.T)
+        traces += _signs(variable_texts, x, y, edge_variables, *edge_strengths.T)
     label_look = {"showarrow": False, "font": {"size": 12}, "bgcolor": "#FFFFFF", "borderpad": 0}
-    spots = zip(x.tolist(), y.tolist(), labels)
+    spots = zip(x.tolist(), y.tolist(), variable_texts)
     variable_labels = [
-        {"x": a, "y": b, "text": f"<b>{label}</b>"} | label_look | ASIDE[int(a)] for a, b, label in spots
+        {"x": a, "y": b, "text": f"<b>{variable_text}</b>"} | label_look | ASIDE[int(a)]
+        for a, b, variable_text in spots
     ]
     hidden = {"visible": False, "showgrid": False}
     around = {"x": hidden | {"range": [-0.8, 2.42]}, "y": hidden | {"range": [-0.02, 1.06]}}

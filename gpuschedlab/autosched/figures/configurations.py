@@ -16,11 +16,11 @@ def parallel(axes, units, ticks, places: np.ndarray, rewards: np.ndarray, fates,
     x = np.arange(len(axes))
     traces = []
     rewards = np.asarray(rewards, float)
-    reach = min(max(0.02, float(np.nanmax(np.abs(rewards - 1), initial=0.0))), 0.5)
+    reward_reach = min(max(0.02, float(np.nanmax(np.abs(rewards - 1), initial=0.0))), 0.5)
     strokes = {True: {"width": 1.2, "dash": "dash"}, False: {"width": 2, "dash": "solid"}}
     for i in np.argsort(np.nan_to_num(rewards, nan=-1.0), kind="stable"):  # the best on top
         reward_known = rewards[i] == rewards[i]
-        colour = between((rewards[i] - 1 + reach) / (2 * reach)) if reward_known else FADED
+        colour = between((rewards[i] - 1 + reward_reach) / (2 * reward_reach)) if reward_known else FADED
         trial_look = stroke(f"{texts[i]}<extra></extra>", color=colour, **strokes[fates[i] == "rejected"])
         traces.append(({"x": x, "y": places[i]}, trial_look | {"showlegend": False}))
     for (trial_name, marked_trial), dash, symbol in zip(marked.items(), ("solid", "dot"), ("circle", "square-open")):
@@ -28,8 +28,8 @@ def parallel(axes, units, ticks, places: np.ndarray, rewards: np.ndarray, fates,
         trial_look |= {"line": {"color": INK, "width": 2, "dash": dash}}
         traces.append(({"x": x, "y": marked_trial, "name": trial_name}, trial_look))
     legend = {
-        f"{1 - reach:.2f} times the default": {"color": RED_TO_BLUE[0], "width": 3},
-        f"{1 + reach:.2f} times": {"color": RED_TO_BLUE[-1], "width": 3},
+        f"{1 - reward_reach:.2f} times the default": {"color": RED_TO_BLUE[0], "width": 3},
+        f"{1 + reward_reach:.2f} times": {"color": RED_TO_BLUE[-1], "width": 3},
         "rejected, predicted": {"color": FADED} | strokes[True],
     }
     traces += [
@@ -99,8 +99,8 @@ def again(names, gains: tuple, ranks: tuple[int, ...], threshold: float, chosen:
         (threshold, f"threshold {threshold:g}x", "dash"),
     )
     for border_gain, border_name, dash in borders:
-        ends = {"x": [border_gain, border_gain], "y": [-0.6, max(finalist_count, 1) - 0.4], "name": border_name}
-        traces.append((ends, stroke(color=INK, width=1.5, dash=dash)))
+        border_line = {"x": [border_gain, border_gain], "y": [-0.6, max(finalist_count, 1) - 0.4], "name": border_name}
+        traces.append((border_line, stroke(color=INK, width=1.5, dash=dash)))
     side = {"tickvals": places, "ticktext": list(names), "range": [max(finalist_count, 1) - 0.4, -0.6]}
     again_title = (
         "gain over what is in force, on each of the other futures"
@@ -116,13 +116,14 @@ def change(names, before: np.ndarray, after: np.ndarray, texts: tuple) -> Drawin
     knob_rows = list(range(len(names)))
     before = np.asarray(before)
     after = np.asarray(after)
-    moved = np.abs(after - before) > 1e-9
+    knob_moved = np.abs(after - before) > 1e-9
     moved_knob_line = stroke(color=COLOURS[1], width=4) | {"showlegend": False}
     traces = [
-        ({"x": [before[row], after[row]], "y": [row, row]}, moved_knob_line) for row in np.flatnonzero(moved).tolist()
+        ({"x": [before[row], after[row]], "y": [row, row]}, moved_knob_line)
+        for row in np.flatnonzero(knob_moved).tolist()
     ]
     hollow = {"symbol": "circle-open", "size": 12, "color": INK, "line": {"width": 2}}
-    full = {"color": [COLOURS[1] if is_moved else INK for is_moved in moved], "size": 8}
+    full = {"color": [COLOURS[1] if is_moved else INK for is_moved in knob_moved], "size": 8}
     traces += [
         ({"x": before, "y": knob_rows, "name": "before"}, marks(hollow)),
         ({"x": after, "y": knob_rows, "name": "after"}, marks(full)),
@@ -130,7 +131,7 @@ def change(names, before: np.ndarray, after: np.ndarray, texts: tuple) -> Drawin
     knob_note = {"x": 1.06, "xanchor": "left", "showarrow": False, "font": {"size": 11}}
     change_texts = [
         f"{knob_before} \N{RIGHTWARDS ARROW} <b>{knob_after}</b>" if is_moved else knob_after
-        for (knob_before, knob_after), is_moved in zip(texts, moved)
+        for (knob_before, knob_after), is_moved in zip(texts, knob_moved)
     ]
     knob_notes = [knob_note | {"y": row, "text": change_text} for row, change_text in zip(knob_rows, change_texts)]
     x = axis("place in its range", range=[-0.04, 1.9], tickvals=[0, 1], ticktext=["least", "most"])
@@ -172,11 +173,11 @@ def weighed(
     if interval is not None and np.isfinite(interval).all():
         drawn_gains += interval
         traces += _interval_traces(*interval)
-    reach = 1.35 * max(0.03, *(abs(gain - 1) for gain in drawn_gains))
-    below = 0.15 * reach
+    gain_reach = 1.35 * max(0.03, *(abs(gain - 1) for gain in drawn_gains))
+    below = 0.15 * gain_reach
     if min(drawn_gains) < 1:
-        below = reach
-    x = axis("", range=[1 - below, 1 + reach])
+        below = gain_reach
+    x = axis("", range=[1 - below, 1 + gain_reach])
     side = {
         "tickvals": [0, 1][: len(future_names)],
         "ticktext": list(future_names),
@@ -208,9 +209,9 @@ def ladder(names, announced: np.ndarray, realised: np.ndarray, so_far, chosen: i
         switch_gains = np.reshape(np.asarray(switch_gains, float), (-1, 3))
         gain_interval_line = stroke(color=colour, width=3) | {"showlegend": False}
         traces += [
-            ({"x": ends[1:], "y": [row + shift] * 2}, gain_interval_line)
-            for row, ends in zip(switch_rows, switch_gains)
-            if ends[1] == ends[1]
+            ({"x": gain_and_ends[1:], "y": [row + shift] * 2}, gain_interval_line)
+            for row, gain_and_ends in zip(switch_rows, switch_gains)
+            if gain_and_ends[1] == gain_and_ends[1]
         ]
         gain_dot_look = marks({"color": colour, "size": 11}, "<b>%{x:.3f} times</b><extra></extra>")
         traces.append(({"x": switch_gains[:, 0], "y": switch_rows + shift, "name": gain_name}, gain_dot_look))

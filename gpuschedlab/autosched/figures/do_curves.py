@@ -69,8 +69,8 @@ class DoCurves(NamedTuple):
         finite = finite[np.isfinite(finite)]
         if not len(finite):
             return 0.0, 1.0
-        room = 0.04 * max(np.ptp(finite), 0.1)
-        return float(finite.min() - room), float(finite.max() + room)
+        axis_room = 0.04 * max(np.ptp(finite), 0.1)
+        return float(finite.min() - axis_room), float(finite.max() + axis_room)
 
     def _dots(self) -> tuple[dict, dict]:
         interval_dots = marks({"color": SLATE, "size": 4, "opacity": 0.6}, "log: %{x:,.3~s}, %{y:.2f}<extra></extra>")
@@ -108,10 +108,13 @@ class DoCurves(NamedTuple):
         truth_points["error_y"] = {"type": "data", "symmetric": False, "array": np.zeros(0), "arrayminus": np.zeros(0)}
         if self.truth is None:
             return truth_points, truth_look
-        middle = np.exp(self.truth.mean)
+        true_outcome = np.exp(self.truth.mean)
         whiskers = {"type": "data", "symmetric": False, "color": COLOURS[4], "thickness": 1.5, "width": 3}
-        whiskers |= {"array": np.exp(self.truth.high) - middle, "arrayminus": middle - np.exp(self.truth.low)}
-        return truth_points | {"x": self.values, "y": middle, "error_y": whiskers}, truth_look
+        whiskers |= {
+            "array": np.exp(self.truth.high) - true_outcome,
+            "arrayminus": true_outcome - np.exp(self.truth.low),
+        }
+        return truth_points | {"x": self.values, "y": true_outcome, "error_y": whiskers}, truth_look
 
 
 def ticks_between(low: float, high: float) -> list[float]:

@@ -102,12 +102,12 @@ class EditedGraph(NamedTuple):
 
     def _edge_points(self) -> tuple[dict, dict]:
         """Return the trace whose points lie on the edges, `POINTS` on each, and its look as a pair of dicts."""
-        shares = np.linspace(0.04, 0.96, POINTS)[:, None]
+        edge_shares = np.linspace(0.04, 0.96, POINTS)[:, None]
         points = [np.empty((0, 2))]
         hints = []
         for edge_number, (cause, effect) in enumerate(self.edges):
             edge_start, edge_end = self.ends(edge_number)
-            points.append(edge_start + shares * (edge_end - edge_start))
+            points.append(edge_start + edge_shares * (edge_end - edge_start))
             answer = "cut it"
             if self.cut[edge_number]:
                 answer = "restore it"

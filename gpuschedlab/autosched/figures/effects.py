@@ -17,7 +17,7 @@ def answers(estimates: dict) -> Bars:
     effect_bars = {}
     for side, estimator_name in enumerate(("from the log", "oracle: forks")):
         mean, low, high = zip(*(estimate_and_oracle[side].effect for estimate_and_oracle in estimates.values()))
-        above, below = ([b - a for a, b in zip(*ends)] for ends in ((mean, high), (low, mean)))
+        above, below = ([b - a for a, b in zip(*effect_ends)] for effect_ends in ((mean, high), (low, mean)))
         whiskers = {"type": "data", "symmetric": False, "array": above, "arrayminus": below}
         effect_bars[estimator_name] = {"x": list(estimates), "y": mean, "error_y": whiskers}
     title = "Effect of the highest value against the lowest"

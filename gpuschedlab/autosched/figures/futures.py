@@ -17,12 +17,12 @@ def observed(now: float, time: np.ndarray, used: np.ndarray, demanded: np.ndarra
     queue = {"yaxis": "y2", "fill": "tozeroy", "fillcolor": "rgba(0, 158, 115, 0.18)"}
     gpu = "<b>%{y:,.0f} GPUs</b>"
     job = "<b>%{y:,d} jobs</b>"
-    ends = {"x": [x[0], x[-1]], "y": [gpus] * 2, "name": "all GPUs"}
+    capacity_line = {"x": [x[0], x[-1]], "y": [gpus] * 2, "name": "all GPUs"}
     requested = stroke(f"{gpu} requested at %{{x:.1f}} h", color=COLOURS[1], width=2, dash="dash")
     traces = [
         ({"x": x, "y": demanded, "name": "requested"}, requested),
         ({"x": x, "y": used, "name": "in use"}, stroke(f"{gpu} in use at %{{x:.1f}} h", color=COLOURS[0], width=2.5)),
-        (ends, stroke(color=INK, width=1, dash="dot")),
+        (capacity_line, stroke(color=INK, width=1, dash="dot")),
         (
             {"x": x, "y": waiting, "name": "waiting jobs (right)"},
             stroke(f"{job} wait at %{{x:.1f}} h", color=COLOURS[2], width=1.5) | queue,
@@ -58,7 +58,7 @@ def alike(ends: tuple[float, ...], counts: np.ndarray) -> Bars:
 
 def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, earlier: tuple = ()) -> Drawing:
     """Return a `Drawing` of likely futures of an instant in bins: a band from 10 % to 90 % point, their median, and what came."""
-    low, middle, high = np.quantile(futures, [0.1, 0.5, 0.9], axis=0)
+    low, median_future, high = np.quantile(futures, [0.1, 0.5, 0.9], axis=0)
     top = 1.05 * max(1.0, *(np.max(drawn_bins, initial=0.0) for drawn_bins in (high, past, then)))
     hover = "<b>%{y:,.0f}</b> at %{x:.1f} h"
     silent = {"showlegend": False}
@@ -78,7 +78,7 @@ def fan(now: float, step: float, what: str, futures: np.ndarray, past, then, ear
         traces.append(drawn("earlier forecasts", instant, median, forecast_look))
     upright = {"x": [now / HOUR] * 2, "y": [0, top], "name": "now"}
     traces += [
-        drawn("median", now, middle, stroke(hover, color=COLOURS[0], width=2.5)),
+        drawn("median", now, median_future, stroke(hover, color=COLOURS[0], width=2.5)),
         drawn("came", now - len(past) * step, past, stroke(hover, color=INK, width=2)),
         drawn("then came", now, then, stroke(hover, color=COLOURS[1], width=2, dash="dot")),
         (upright, stroke(color=INK, width=1.5, dash="dash") | silent),

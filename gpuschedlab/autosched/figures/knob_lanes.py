@@ -37,7 +37,7 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
     look_of_line = dict(zip(known, looks(known)))
     floor = np.arange(len(lane_names))[::-1]
     traces = []
-    notes = []
+    value_notes = []
     for i, (line_name, switches) in enumerate(lines.items()):
         time = np.array([time for time, _ in switches])
         knob_texts = [[spoken_knob(axis, policy) for axis in space.axes] for _, policy in switches]
@@ -54,7 +54,7 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
         if i:  # the first is what the others are compared with
             row = knob_texts[int(np.searchsorted(time, now, side="right")) - 1]
             column_place = (i - 1) / (len(lines) - 1)
-            notes += _values(
+            value_notes += _values(
                 floor,
                 row,
                 f'<span style="color:{COLOURS[look_of_line[line_name] % len(COLOURS)]}">■</span> <b>{line_name}</b>',
@@ -65,7 +65,7 @@ def knob_lanes(space, lines: dict, now: float, end: float, known: tuple[str, ...
         for lane_floor in floor
     ]
     title = f"Knobs in force<br>values at {now / HOUR:.0f} h"
-    live = {"title_text": title, "shapes": [*shapes, mark_at(now)], "annotations": notes}
+    live = {"title_text": title, "shapes": [*shapes, mark_at(now)], "annotations": value_notes}
     lanes = {"tickvals": floor + 0.5, "ticktext": lane_names, "range": [0, len(lane_names) + 0.9]}
     lanes |= {"tickfont": {"size": 11}, "ticks": "", "showgrid": False}
     side = time_axis(range=[0, end / HOUR], domain=[0, LANES])

@@ -114,8 +114,8 @@ def _combined(jobs: pl.DataFrame) -> list[pl.Expr]:
     Fractions of GPUs add up to whole ones.
     """
     gpus = pl.col("gpus")
-    total = gpus.sum()
-    rounded = pl.when(total > 1).then((total - 1e-9).ceil()).otherwise(total)
+    group_gpus = gpus.sum()
+    rounded = pl.when(group_gpus > 1).then((group_gpus - 1e-9).ceil()).otherwise(group_gpus)
     service = (pl.col("left") * gpus).sum()
     mean = ("submit", "executed", "progress", "contention", "waiting_since", "started")
     mean = [column_name for column_name in mean if column_name in jobs.columns]

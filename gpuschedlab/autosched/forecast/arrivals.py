@@ -118,23 +118,23 @@ class GlobalGenerator(Knobbed):
         if self.periodic:
             series = periodic_part(series, self.terms)
         windows = np.lib.stride_tricks.sliding_window_view(series[:-ahead], segment_buckets)
-        away = DISTANCES[self.metric](windows, series[-segment_buckets:])
+        window_distance = DISTANCES[self.metric](windows, series[-segment_buckets:])
         if self.hour == "same":
-            back = now - edges[segment_buckets : segment_buckets + len(away)] + self.bucket / 2
+            back = now - edges[segment_buckets : segment_buckets + len(window_distance)] + self.bucket / 2
             off = back % DAY >= self.bucket
-            away = np.where(off, np.inf, away)
+            window_distance = np.where(off, np.inf, window_distance)
             if off.all():
                 return now - self.horizon
-        return float(edges[self._nearest(away, rank) + segment_buckets])
+        return float(edges[self._nearest(window_distance, rank) + segment_buckets])
 
-    def _nearest(self, away: np.ndarray, rank: int) -> int:
+    def _nearest(self, window_distance: np.ndarray, rank: int) -> int:
         """Number of the segment of a rank by its distance (n,): each at least half a day from those before, if there are so many."""
         apart = round(APART / self.bucket)
-        window_number = np.arange(len(away))
+        window_number = np.arange(len(window_distance))
         for _ in range(rank + 1):
-            best = len(away) - 1 - int(np.argmin(away[::-1]))
-            away = np.where(np.abs(window_number - best) <= apart, np.inf, away)
-            if np.isinf(away).all():
+            best = len(window_distance) - 1 - int(np.argmin(window_distance[::-1]))
+            window_distance = np.where(np.abs(window_number - best) <= apart, np.inf, window_distance)
+            if np.isinf(window_distance).all():
                 break
         return best
 

@@ -172,16 +172,16 @@ def _past(query_time, submit, executed, group_jobs, jobs, bounds, x):
 
 
 @njit
-def _gather(queries, group, jobs, groups, bounds, x, width):
-    """Fill (q, features) of one level, for queries whose groups (q,) are coded in `group`; the first `width` are NEAR."""
+def _gather(queries, group, jobs, groups, bounds, x, near_width):
+    """Fill (q, features) of one level, for queries whose groups (q,) are coded in `group`; the first `near_width` are NEAR."""
     for query_row in range(len(group)):
         query_time = queries.at[query_row]
         submit = queries.submit[query_row]
         query_group = group[query_row]
         arrivals = groups.arrivals[groups.first[query_group] : groups.first[query_group + 1]]
-        _near(query_time, submit, queries.row[query_row], arrivals, jobs, x[query_row, :width])
+        _near(query_time, submit, queries.row[query_row], arrivals, jobs, x[query_row, :near_width])
         ended = groups.ended[groups.first_end[query_group] : groups.first_end[query_group + 1]]
-        _past(query_time, submit, queries.executed[query_row], ended, jobs, bounds, x[query_row, width:])
+        _past(query_time, submit, queries.executed[query_row], ended, jobs, bounds, x[query_row, near_width:])
 
 
 class Seen:
@@ -199,7 +199,7 @@ class Seen:
         column_names = set(repository.columns)
         if not users:
             column_names.discard("user")
-        self.levels = [keys for keys in LEVELS if column_names.issuperset(keys)]
+        self.levels = [level_keys for level_keys in LEVELS if column_names.issuperset(level_keys)]
 
     def names(self, recent: int) -> list[str]:
         """Name each feature, in order, as a list of strings."""
@@ -216,8 +216,8 @@ class Seen:
         for k in range(1, recent + 1):
             feature_names += [f"arrival {k} {feature}" for feature in ("gap", "ran", "gpus")]
             feature_names += [f"completion {k} {feature}" for feature in ("gap", "since", "log", "gpus")]
-        for keys in self.levels:
-            group = " and ".join(keys) or "all"
+        for level_keys in self.levels:
+            group = " and ".join(level_keys) or "all"
             feature_names += [f"near {group} {feature}" for feature in NEAR]
             feature_names += [f"past {group} {feature}" for feature in (*PAST, *SURVIVED)]
         return feature_names
@@ -233,8 +233,8 @@ class Seen:
         jobs = Jobs(self.submit, self.end, self.duration, self.ran)
         bounds = np.array(RANGES)
         feature_levels = [np.column_stack(self._alone(query, queries, recent))]
-        for keys in self.levels:
-            of_row, group, group_count = self._groups(query, keys)
+        for level_keys in self.levels:
+            of_row, group, group_count = self._groups(query, level_keys)
             arrivals, first_arrival = _grouped(of_row, np.arange(len(of_row)), group_count)
             ended, first_end = _grouped(of_row, self.by_end, group_count)
             level = np.full((len(at), WIDTH), np.nan)
@@ -255,13 +255,13 @@ class Seen:
         angle = submit * 2 * np.pi / DAY
         gpus = np.maximum(query["gpus"].to_numpy(), 0.1)
         feature_columns = [np.log1p(queries.executed), np.log2(gpus), np.sin(angle), np.cos(angle), (submit // DAY) % 7]
-        ends = self.end[self.by_end]
+        ends_in_order = self.end[self.by_end]
         arrivals_before = np.searchsorted(self.submit, submit, side="left")
         arrived = np.searchsorted(self.submit, query_times, side="right")
-        ended = np.searchsorted(ends, query_times, side="right")
+        ended = np.searchsorted(ends_in_order, query_times, side="right")
         for seconds in (300.0, HOUR):
             feature_columns.append(np.log1p(arrived - np.searchsorted(self.submit, query_times - seconds)))
-        feature_columns.append(np.log1p(ended - np.searchsorted(ends, query_times - HOUR)))
+        feature_columns.append(np.log1p(ended - np.searchsorted(ends_in_order, query_times - HOUR)))
         for k in range(1, recent + 1):
             arrival = np.maximum(arrivals_before - k, 0)
             feature_columns += [
@@ -297,18 +297,18 @@ class Seen:
         duration = np.maximum(self.duration[row], 0)
         return np.log1p(gap), np.log1p(since), np.log1p(duration), self.gpus[row]
 
-    def _groups(self, query: pl.DataFrame, keys: list[str]) -> tuple[np.ndarray, np.ndarray, int]:
+    def _groups(self, query: pl.DataFrame, level_keys: list[str]) -> tuple[np.ndarray, np.ndarray, int]:
         """Return a tuple: group's code of each row of the repository, of each query, and an integer above the greatest."""
-        key_columns = (pl.repeat("", pl.len()).alias("all"), pl.col(keys).cast(pl.String))
+        key_columns = (pl.repeat("", pl.len()).alias("all"), pl.col(level_keys).cast(pl.String))
         seen_and_asked = pl.concat([self.frame.select(key_columns), query.select(key_columns)])
         first_of_group = pl.col("first").first().over(seen_and_asked.columns)
-        codes = seen_and_asked.with_row_index("first").select(first_of_group)
-        code = codes.to_series().to_numpy()
-        return code[: self.frame.height], code[self.frame.height :], len(code)
+        code_column = seen_and_asked.with_row_index("first").select(first_of_group)
+        group_code = code_column.to_series().to_numpy()
+        return group_code[: self.frame.height], group_code[self.frame.height :], len(group_code)
 
 
-def _grouped(of_row: np.ndarray, order: np.ndarray, group_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows in `order`, group by group, and the index at which each group begins (count + 1,): a tuple of arrays."""
-    codes = of_row[order]
-    group_sizes = np.bincount(codes, minlength=group_count)
-    return order[np.argsort(codes, kind="stable")], np.concatenate([[0], np.cumsum(group_sizes)])
+def _grouped(of_row: np.ndarray, row_order: np.ndarray, group_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows in `row_order`, group by group, and the index at which each group begins (count + 1,): a tuple of arrays."""
+    group_codes = of_row[row_order]
+    group_sizes = np.bincount(group_codes, minlength=group_count)
+    return row_order[np.argsort(group_codes, kind="stable")], np.concatenate([[0], np.cumsum(group_sizes)])

@@ -55,11 +55,11 @@ def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> t
     owner, hours = hourly(submit, np.minimum(job_ends, job_begins + RANGES[-1]))
     owner = np.concatenate([np.arange(len(row)), owner])
     instants = np.concatenate([submit, hours])
-    order = np.argsort(instants, kind="stable")
-    if len(order) > rows:
-        order = order[np.sort(rng.choice(len(order), rows, replace=False))]
-    owner = owner[order]
-    instants = instants[order]
+    query_order = np.argsort(instants, kind="stable")
+    if len(query_order) > rows:
+        query_order = query_order[np.sort(rng.choice(len(query_order), rows, replace=False))]
+    owner = owner[query_order]
+    instants = instants[query_order]
     executed = np.maximum(instants - job_begins[owner], 0.0)
     return row[owner], executed, instants
 
@@ -107,15 +107,15 @@ def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
     """
     feature_names = seen.names(recent)
     kinds = len(RANGES) + 1
-    share = np.full((len(x), kinds), 1 / kinds)
-    for keys in seen.levels:
-        stem = f"past {' and '.join(keys) or 'all'}"
+    range_share = np.full((len(x), kinds), 1 / kinds)
+    for level_keys in seen.levels:
+        stem = f"past {' and '.join(level_keys) or 'all'}"
         number_column = feature_names.index(f"{stem} number")
         group_number = np.nan_to_num(x[:, number_column : number_column + 1])
         first_range = feature_names.index(f"{stem} range 0")
         share_of_level = np.nan_to_num(x[:, first_range : first_range + kinds])
-        share = (group_number * share_of_level + WORTH * share) / (group_number + WORTH)
-    return share
+        range_share = (group_number * share_of_level + WORTH * range_share) / (group_number + WORTH)
+    return range_share
 
 
 class _Training(NamedTuple):
@@ -184,8 +184,8 @@ class RangePredictor(Parameters, Knobbed):
         if self.weight is not None:
             weight = float(self.weight)
         elif len(queries.y) >= FEW and len(queries.early):
-            half = replace(self, trees=(self.trees + 1) // 2)  # enough to rank weights
-            weight = half._judged(queries)[1]
+            half_predictor = replace(self, trees=(self.trees + 1) // 2)  # enough to rank weights
+            weight = half_predictor._judged(queries)[1]
         fitted = replace(self)
         vars(fitted).update(durations_=Durations.of(ran, over), weight_=weight)
         return fitted._train(queries.x, queries.y)
@@ -203,11 +203,11 @@ class RangePredictor(Parameters, Knobbed):
         y = range_of(np.where(over, ran, np.inf))[owner]
         cut = int(0.8 * len(owner))
         queries = past[owner].with_columns(executed=pl.Series(executed))
-        x, share = self._look(past, queries, instants, owner)
+        x, range_share = self._look(past, queries, instants, owner)
         # Only what was known at the cut may train it.
         job_ends = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]
         early = np.flatnonzero((job_ends <= instants[cut]) | (y[:cut] == len(RANGES)))
-        return past, _Training(x, share, executed, y, early, cut)
+        return past, _Training(x, range_share, executed, y, early, cut)
 
     def _judged(self, queries: "_Training") -> tuple[float, float]:
         """Return a tuple: share of right answers on the last fifth, having learnt from the rest, and the best of `WEIGHTS`."""
@@ -230,8 +230,8 @@ class RangePredictor(Parameters, Knobbed):
         if not queries.height:
             return np.zeros(0, int)
         instants = np.broadcast_to(np.asarray(now, float), queries.height)
-        x, share = self._look(repository, queries, instants, rows)
-        return self._answer(x, share, queries["executed"].to_numpy(), self.weight_)
+        x, range_share = self._look(repository, queries, instants, rows)
+        return self._answer(x, range_share, queries["executed"].to_numpy(), self.weight_)
 
     def predict(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rng) -> np.ndarray:
         """Return an array (q,) of durations in all (s), drawn from those of the predicted range that exceed the executed time."""
@@ -241,8 +241,8 @@ class RangePredictor(Parameters, Knobbed):
         """Return an array (q,) of the duration in all (s) of each predicted range (q,), above the `executed` time (q,) in s."""
         bounds = np.array([0.0, *RANGES, np.inf])
         uniform = np.random.default_rng(rng).random(len(found))
-        drawn = self.durations_.draw(np.maximum(bounds[found], executed), bounds[found + 1], uniform)
-        return np.maximum(drawn, np.nextafter(executed, np.inf) + 1e-3)
+        drawn_durations = self.durations_.draw(np.maximum(bounds[found], executed), bounds[found + 1], uniform)
+        return np.maximum(drawn_durations, np.nextafter(executed, np.inf) + 1e-3)
 
     def _look(self, repository, queries, query_times, rows_of_queries) -> tuple[np.ndarray, np.ndarray]:
         """Return the features (q, f) of queries, and the counted shares (q, 6), as a tuple of arrays."""
@@ -250,25 +250,25 @@ class RangePredictor(Parameters, Knobbed):
         x = arrays.features(queries, query_times, self.recent, rows_of_queries)
         return x, counted(arrays, x, self.recent)
 
-    def _answer(self, x, share, executed, weight: float) -> np.ndarray:
+    def _answer(self, x, range_share, executed, weight: float) -> np.ndarray:
         """Array (q,) of the range with the greatest product of chance and share, not below the executed time."""
-        chance = np.full(share.shape, 1e-9)
+        chance = np.full(range_share.shape, 1e-9)
         chance[:, self.kinds_] = 1.0
         if self.model_ is not None:
             chance[:, self.kinds_] = np.maximum(self.model_.predict_proba(x), 1e-9)
-        value = (1 - weight) * np.log(chance) + weight * np.log(share)
+        value = (1 - weight) * np.log(chance) + weight * np.log(range_share)
         is_over = np.arange(value.shape[1]) < range_of(executed)[:, None]
         value[is_over] = -np.inf
         return np.argmax(value, axis=1)
 
     def _train(self, x, y) -> Self:
         """Learn which range (q,) features (q, f) mean; of a frozen dataclass, hence `vars`."""
-        kinds, codes = np.unique(y, return_inverse=True)
+        kinds, range_codes = np.unique(y, return_inverse=True)
         with warnings.catch_warnings():
             # Iterations are limited on purpose: a day's retraining must stay short.
             warnings.filterwarnings("ignore", "(?s)Stochastic Optimizer: Maximum iterations|lbfgs failed to converge")
             model = None
             if len(kinds) > 1:
-                model = MODELS[self.model](self.rng, self.depth, self.rate, self.trees).fit(x, codes)
+                model = MODELS[self.model](self.rng, self.depth, self.rate, self.trees).fit(x, range_codes)
         vars(self).update(kinds_=kinds, model_=model)
         return self

@@ -40,9 +40,9 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     trace = simulation.trace[:submitted_count]
     executed = pl.Series(jobs["executed"][:submitted_count])
     job_ends = pl.Series(jobs["end"][:submitted_count])
-    done = pl.Series(jobs["done"][:submitted_count])
+    job_done = pl.Series(jobs["done"][:submitted_count])
     submitted = known(trace).with_columns(executed=executed, end=job_ends, duration=trace["duration"])
-    submitted = submitted.with_columns(pl.when(done).then(pl.col("end", "duration")))
+    submitted = submitted.with_columns(pl.when(job_done).then(pl.col("end", "duration")))
     if history is None or not history.height:
         return submitted
     past = known_at(history)

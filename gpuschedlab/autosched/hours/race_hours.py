@@ -126,14 +126,14 @@ class RaceHours:
     def so_far(self, place: int) -> float:
         """How many times better than the default the line is on all jobs with its switches up to one, by the race's goal."""
         race = self.race
-        key = (race.changes, race.tuning.goal, race.policy, place)
-        if key not in self._so_far:
+        gain_key = (race.changes, race.tuning.goal, race.policy, place)
+        if gain_key not in self._so_far:
             goal = GOALS[race.tuning.goal]
             trace = race.scenario.trace
             default = figure(goal, trace, race.lines[DEFAULT].ends())
             tuned = figure(goal, trace, race.lines[TUNED].ends(place + 1))
-            self._so_far[key] = gained(goal, default, tuned)
-        return self._so_far[key]
+            self._so_far[gain_key] = gained(goal, default, tuned)
+        return self._so_far[gain_key]
 
 
 def ahead_of(record: KeptDecision) -> float:

@@ -75,15 +75,15 @@ def last_error(hours: RaceHours, place: int, what: str = "jobs") -> float | None
 def _observed(hours: RaceHours, decision_number: int) -> dict:
     hour = hours.hour(decision_number)
     load = hours.load(max(0.0, hour.now - DAY), hour.now)
-    ends = [hour.now]
+    hour_ends = [hour.now]
     hour_counts = [hour.recent]
     if hour.nearest:
-        ends.append(hour.nearest_at)
+        hour_ends.append(hour.nearest_at)
         hour_counts.append(hour.nearest)
     series = (load[load_name] for load_name in ("used", "demanded", "waiting"))
     return {
         "load": observed(hour.now, load["time"], *series, hours.gpus),
-        "alike": alike(tuple(ends), np.array(hour_counts)),
+        "alike": alike(tuple(hour_ends), np.array(hour_counts)),
     }
 
 
@@ -91,15 +91,13 @@ def _said_observed(hours: RaceHours, decision_number: int) -> str:
     hour = hours.hour(decision_number)
     load = hours.load(hour.now, hour.now)
     used, demanded, waiting = (load[load_name][0] for load_name in ("used", "demanded", "waiting"))
-    share = 100 * used / hours.gpus
+    used_percent = 100 * used / hours.gpus
     wait = "no job waits"
     if waiting == 1:
         wait = "1 job waits"
     elif waiting:
         wait = f"{waiting:,.0f} jobs wait"
-    sentence = (
-        f"{used:.0f} of {hours.gpus:.0f} GPUs are in use ({share:.0f}%), {demanded:.0f} are requested, and {wait}"
-    )
+    sentence = f"{used:.0f} of {hours.gpus:.0f} GPUs are in use ({used_percent:.0f}%), {demanded:.0f} are requested, and {wait}"
     sentence += f"; the last hour brought {counted_jobs(sum(hour.recent))}"
     if hour.nearest:
         ago = (hour.now - hour.nearest_at) / HOUR
@@ -141,7 +139,7 @@ def _said_forecast(hours: RaceHours, decision_number: int) -> str:
     span = span_of(hour)
     bins = round(span / STEP)
     sums = np.array(hour.jobs, float)[:, :bins].sum(axis=1)
-    low, middle, high = np.quantile(sums, [0.1, 0.5, 0.9])
+    low, median_jobs, high = np.quantile(sums, [0.1, 0.5, 0.9])
     truth = hours.came(hour.now, hour.now + span)
     true = "what came is not known to the end"
     if len(truth) == bins:
@@ -152,9 +150,9 @@ def _said_forecast(hours: RaceHours, decision_number: int) -> str:
         past = f"the futures that the last day's decisions were searched on were off by {100 * errors[0]:.0f}% in jobs"
     if errors[0] is not None and errors[1] is not None:
         past += f" and {100 * errors[1]:.0f}% in GPU-hours"
-    future = f"The future that is simulated has {middle:,.0f} jobs in the next {span / HOUR:g} h"
+    future = f"The future that is simulated has {median_jobs:,.0f} jobs in the next {span / HOUR:g} h"
     if len(sums) > 1:
-        future = f"{len(sums)} likely futures have {middle:,.0f} jobs in the next {span / HOUR:g} h"
+        future = f"{len(sums)} likely futures have {median_jobs:,.0f} jobs in the next {span / HOUR:g} h"
         future += f" (10 to 90 %: {low:,.0f} to {high:,.0f})"
     return f"{future}, and {true}; {past}; the jobs in the system still ask for {float(np.median(hour.owed)):,.0f} GPU-hours."
 
@@ -197,8 +195,8 @@ def _said_graph(hours: RaceHours, decision_number: int) -> str:
     if to_goal:
         (cause, _), edge_strength = to_goal[0]
         graph_clauses.append(f"{goal} depends most on {cause} ({_sized(*edge_strength)})")
-    reach = {cause for cause, _ in hour.graph.edges}
-    idle = [words_of_knob for knob_name, words_of_knob in words_of_knobs.items() if knob_name not in reach]
+    causes_in_graph = {cause for cause, _ in hour.graph.edges}
+    idle = [words_of_knob for knob_name, words_of_knob in words_of_knobs.items() if knob_name not in causes_in_graph]
     graph_clauses.append(f"no path leaves {', '.join(idle)}" if idle else "a path leaves every knob")
     return f"{'; '.join(graph_clauses)}."
 
@@ -227,8 +225,8 @@ def _decision(hours: RaceHours, decision_number: int) -> dict:
     if hour.again:
         gain = hour.gain
         interval = gain_interval(np.log(hour.again[chosen_finalist(hour)][1]))
-    moved = change(knob_names, np.array(hour.before), np.array(hour.after), tuple(change_texts))
-    return {"gain": weighed(_searched(hour), gain, hour.threshold, interval), "change": moved}
+    knob_changes = change(knob_names, np.array(hour.before), np.array(hour.after), tuple(change_texts))
+    return {"gain": weighed(_searched(hour), gain, hour.threshold, interval), "change": knob_changes}
 
 
 def _searched(hour: Hour) -> float:

@@ -31,23 +31,25 @@ def strengths(graph: CausalGraph, rows: np.ndarray) -> dict[tuple[str, str], tup
             coefficients |= {
                 (direct_cause, variable): float(x) for direct_cause, x in zip(causes, solution, strict=True)
             }
-    total = {}
+    edge_strengths = {}
     for edge_cause, edge_effect in graph.edges:
         paths = [list(pairwise(path)) for path in graph.paths(edge_cause, edge_effect)]
         effect = sum(float(np.prod([coefficients[edge] for edge in path])) for path in paths)
         sign = 0 if layers.levels.get(edge_cause, 0) > 2 else int(np.sign(round(effect, 9)))
-        total[edge_cause, edge_effect] = (round(effect, 9) + 0.0, sign)
-    return total
+        edge_strengths[edge_cause, edge_effect] = (round(effect, 9) + 0.0, sign)
+    return edge_strengths
 
 
 def _standard(variable_values: np.ndarray) -> np.ndarray:
-    spread = variable_values.std()
-    return (variable_values - variable_values.mean()) / spread if spread > CONSTANT else np.zeros_like(variable_values)
+    variable_deviation = variable_values.std()
+    if variable_deviation > CONSTANT:
+        return (variable_values - variable_values.mean()) / variable_deviation
+    return np.zeros_like(variable_values)
 
 
 def _coded(cause_values: np.ndarray, effect: np.ndarray, levels: int) -> np.ndarray:
     """Return a cause as an array in standard deviations; a category of three or more values by the mean of the effect at each."""
     if levels > 2:
-        _, codes = np.unique(cause_values, return_inverse=True)
-        cause_values = (np.bincount(codes, effect) / np.bincount(codes))[codes]
+        _, category_codes = np.unique(cause_values, return_inverse=True)
+        cause_values = (np.bincount(category_codes, effect) / np.bincount(category_codes))[category_codes]
     return _standard(cause_values)

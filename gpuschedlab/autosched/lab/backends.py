@@ -48,9 +48,11 @@ def boosted(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Curv
     draws = np.random.default_rng(0).integers(len(log_rows), size=(SAMPLES, len(log_rows)))
     means = np.array([_carried(graph, log_rows[draw], values) for draw in draws])
     constant = WIDER * stdtrit(SAMPLES - 1, (1 + LEVEL) / 2)
-    half = constant * means.std(axis=0, ddof=1)
+    curve_half = constant * means.std(axis=0, ddof=1)
     halves = constant * (means[:, None, :] - means[:, :, None]).std(axis=0, ddof=1)
-    curve = replace(curve, low=curve.mean - half, high=curve.mean + half, effects=paired_effects(curve.mean, halves))
+    curve = replace(
+        curve, low=curve.mean - curve_half, high=curve.mean + curve_half, effects=paired_effects(curve.mean, halves)
+    )
     return replace(curve, word=_shrunk(graph, log_rows, draws, means, curve.effect(0, -1), values))
 
 
@@ -76,11 +78,13 @@ def causalnex(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray) -> Cu
 
 def covering(curve: Curve, adjustment: Curve) -> Curve:
     """Return the `Curve` with intervals that are as wide as those of adjustment plus the difference of the two."""
-    half = (adjustment.high - adjustment.low) / 2 + np.abs(curve.mean - adjustment.mean)
+    curve_half = (adjustment.high - adjustment.low) / 2 + np.abs(curve.mean - adjustment.mean)
     curve_effects = curve.mean[None, :] - curve.mean[:, None]
     widths = (adjustment.effects[..., 2] - adjustment.effects[..., 1]) / 2
     halves = widths + np.abs(curve_effects - adjustment.effects[..., 0])
-    return replace(curve, low=curve.mean - half, high=curve.mean + half, effects=paired_effects(curve.mean, halves))
+    return replace(
+        curve, low=curve.mean - curve_half, high=curve.mean + curve_half, effects=paired_effects(curve.mean, halves)
+    )
 
 
 MODELS: Mapping[str, Answer] = {
@@ -170,21 +174,21 @@ def _shrunk(
     held_numbers = [variables.index(held_variable) for held_variable in fixed]
     knob = variables.index("knob")
     outcome = variables.index("outcome")
-    ends = knob_entries[[0, -1]]
+    knob_ends = knob_entries[[0, -1]]
 
     def adjustment(sample: np.ndarray) -> float:
-        means_of_ends = regressed(sample[:, held_numbers], sample[:, knob], sample[:, outcome], ends).mean
+        means_of_ends = regressed(sample[:, held_numbers], sample[:, knob], sample[:, outcome], knob_ends).mean
         return float(means_of_ends[1] - means_of_ends[0])
 
     differences = [
         means[draw_number, -1] - means[draw_number, 0] - adjustment(log_rows[draw])
         for draw_number, draw in enumerate(draws)
     ]
-    reach = stdtrit(len(draws) - 1, (1 + LEVEL) / 2) * np.std(differences, ddof=1)
+    chance_reach = stdtrit(len(draws) - 1, (1 + LEVEL) / 2) * np.std(differences, ddof=1)
     effect = adjustment(log_rows)
-    if abs(boosted_effect.mean - effect) <= reach + SOFTER:
+    if abs(boosted_effect.mean - effect) <= chance_reach + SOFTER:
         return ""
     return (
         f"does not fit: its own do says {boosted_effect.mean:+.2f}, adjustment by this graph {effect:+.2f} on the same rows, and they "
-        f"differ by more than {reach:.2f}"
+        f"differ by more than {chance_reach:.2f}"
     )

@@ -31,9 +31,9 @@ LOAD = tuple(edge for edge in FULL if edge[0] == "load")
 
 def lab_graph(edges=FULL) -> CausalGraph:
     """Return the `CausalGraph` of the lab with some edges, in an order that does not depend on that in which they were drawn."""
-    drawn = set(edges)
-    true_edges = [edge for edge in FULL if edge in drawn]
-    return CausalGraph(BY_HAND, (*true_edges, *sorted(drawn - {*FULL})))
+    drawn_edges = set(edges)
+    true_edges = [edge for edge in FULL if edge in drawn_edges]
+    return CausalGraph(BY_HAND, (*true_edges, *sorted(drawn_edges - {*FULL})))
 
 
 def cut(graph: CausalGraph, *edges: tuple[str, str]) -> CausalGraph:
@@ -59,8 +59,8 @@ def _with_edge(graph: CausalGraph, edge: tuple[str, str]) -> CausalGraph:
     """Return the `CausalGraph` with one edge more."""
     cause, effect = edge
     variables = graph.layers.names
-    unknown = [variable for variable in edge if variable not in variables]
-    if unknown or cause == effect:
+    unknown_variables = [variable for variable in edge if variable not in variables]
+    if unknown_variables or cause == effect:
         raise EstimatorError(f"lab: found an edge {cause} -> {effect}; expected two of {', '.join(variables)}.")
     if not graph.layers.allows(cause, effect):
         raise EstimatorError(

@@ -60,10 +60,10 @@ class PathModel:
             )
         draws = np.array([sample.do(entries) for sample in self._samples])
         constant = WIDER * stdtrit(len(draws) - 1, (1 + LEVEL) / 2)
-        half = constant * draws.std(axis=0, ddof=1)
+        curve_half = constant * draws.std(axis=0, ddof=1)
         differences = draws[:, None, :] - draws[:, :, None]
         halves = constant * differences.std(axis=0, ddof=1)
-        return Curve(entries, mean, mean - half, mean + half, paired_effects(mean, halves))
+        return Curve(entries, mean, mean - curve_half, mean + curve_half, paired_effects(mean, halves))
 
     def effect(self, first: float, second: float) -> Span:
         """Return the `Span` of the effect of setting the knob to a second value instead of a first one."""
@@ -104,8 +104,8 @@ class _Equation:
         self.causes = causes
         cause_values = rows[:, causes]
         self.middle = cause_values.mean(axis=0)
-        spread = cause_values.std(axis=0)
-        self.scale = np.where(spread > 1e-12, spread, 1.0)
+        cause_spread = cause_values.std(axis=0)
+        self.scale = np.where(cause_spread > 1e-12, cause_spread, 1.0)
         self.knots = [knots_of(column) for column in ((cause_values - self.middle) / self.scale).T]
         terms = self._terms(rows)
         target = rows[:, column]

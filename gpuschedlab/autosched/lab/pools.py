@@ -41,10 +41,10 @@ class Pools:
 
     def interval(self, number: int, load: float) -> Scenario:
         """Return the `Scenario` of an interval at a load; its pool is made if need be."""
-        key = self._key(number)
-        for _ in _generated(key):
+        pool_key = self._key(number)
+        for _ in _generated(pool_key):
             pass
-        pool = _pool(key, self.world.restart)
+        pool = _pool(pool_key, self.world.restart)
         interval_of_pool = number % self.size
         jobs = self.world.jobs
         return pool.whole.part(interval_of_pool * jobs, jobs, pool.own_load[interval_of_pool] / load)
@@ -67,25 +67,25 @@ _traces: dict = {}
 """Pools that were generated, by all that they depend on."""
 
 
-def _generated(key: tuple) -> Iterator[None]:
+def _generated(pool_key: tuple) -> Iterator[None]:
     """Generate the trace of a pool in pieces, unless it is kept; yield None after each."""
-    if key in _traces:
+    if pool_key in _traces:
         return
-    preset, jobs, nodes, pool_days, *seed = key
+    preset, jobs, nodes, pool_days, *seed = pool_key
     amount = Amount(days=pool_days, jobs=pool_days * jobs, load=1.0, cluster_gpus=8.0 * nodes)
     trace = yield from generate_in_pieces(preset, amount, rng=np.random.default_rng(seed))
     while len(_traces) >= KEPT:
         del _traces[next(iter(_traces))]
-    _traces[key] = trace
+    _traces[pool_key] = trace
     yield
 
 
 @lru_cache(maxsize=KEPT)
-def _pool(key: tuple, restart: float) -> Pool:
+def _pool(pool_key: tuple, restart: float) -> Pool:
     """`Pool` of a key; it is checked and prepared here."""
-    _, jobs, nodes, *_ = key
+    _, jobs, nodes, *_ = pool_key
     cluster = IntervalWorld(nodes=nodes).cluster
-    pool_scenario = Scenario(_traces[key], cluster, delays=Delays(restart=restart))
+    pool_scenario = Scenario(_traces[pool_key], cluster, delays=Delays(restart=restart))
     prepared = pool_scenario.prepared
     submit = prepared.job["submit"].reshape(-1, jobs)
     work = prepared.job["gpus"] * prepared.body["work"]

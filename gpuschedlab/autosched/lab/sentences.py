@@ -142,10 +142,10 @@ NAMES = {"knob": "knob", "load": "load", "preempted": "preempted", "waiting": "w
 
 def setting_words(world: IntervalWorld, values, first: int, second: int) -> str:
     """Return the question in words: the knob at one value instead of another, in its unit."""
-    ends = [value_words(world.value(values[knob_place])) for knob_place in (first, second)]
+    setting_ends = [value_words(world.value(values[knob_place])) for knob_place in (first, second)]
     unit = world.info.knob.unit
-    setting = f"{world.info.words} at {ends[1]} {unit}".rstrip()
-    return f"{setting} instead of {ends[0]}"
+    setting = f"{world.info.words} at {setting_ends[1]} {unit}".rstrip()
+    return f"{setting} instead of {setting_ends[0]}"
 
 
 def value_words(value: float) -> str:

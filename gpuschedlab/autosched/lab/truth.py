@@ -109,19 +109,19 @@ class Truth:
                 paired_effects(mean, np.full((value_count, value_count), np.nan)),
             )
         mean = interval_outcomes.mean(axis=0)
-        half = np.maximum(half_width(interval_outcomes), LEAST)
+        curve_half = np.maximum(half_width(interval_outcomes), LEAST)
         differences = interval_outcomes[:, None, :] - interval_outcomes[:, :, None]
         return Curve(
             self.values,
             mean,
-            mean - half,
-            mean + half,
+            mean - curve_half,
+            mean + curve_half,
             paired_effects(mean, np.maximum(half_width(differences), LEAST)),
         )
 
     def _load(self, interval_number: int) -> float:
         """Load of an interval."""
-        share = (self._first + interval_number * GOLDEN) % 1.0
+        load_share = (self._first + interval_number * GOLDEN) % 1.0
         lowest = np.log(self.world.lowest_load)
         highest = np.log(self.world.highest_load)
-        return float(np.exp(lowest + (highest - lowest) * share))
+        return float(np.exp(lowest + (highest - lowest) * load_share))

@@ -204,11 +204,11 @@ class IntervalWorld(Knobbed):
         setting = value
         if self.info.kind == "floats":
             setting = (value, *getattr(self.policy, self.knob)[1:])
-        wanted = self.policy.knobs | {self.knob: setting}
-        allowed = type(self.policy).project(wanted)
+        wanted_knobs = self.policy.knobs | {self.knob: setting}
+        allowed_knobs = type(self.policy).project(wanted_knobs)
         changes = {
             knob_name: allowed_value
-            for knob_name, allowed_value in allowed.items()
+            for knob_name, allowed_value in allowed_knobs.items()
             if allowed_value != self.policy.knobs[knob_name]
         }
         return self.policy.with_knobs(**changes)
@@ -217,12 +217,12 @@ class IntervalWorld(Knobbed):
         """Draw the value of the knob that an operator sets at a load."""
         low, high = self.ends
         shift = rng.standard_normal()
-        share = rng.random()
+        knob_share = rng.random()
         if self.by_load:
-            middle = math.sqrt(self.lowest_load * self.highest_load)
-            score = self.strictness * math.log(load / middle) + self.noise * shift
-            share = 1.0 / (1.0 + math.exp(-STEEPNESS * score))
-        return self.value(low + (high - low) * share)
+            middle_load = math.sqrt(self.lowest_load * self.highest_load)
+            score = self.strictness * math.log(load / middle_load) + self.noise * shift
+            knob_share = 1.0 / (1.0 + math.exp(-STEEPNESS * score))
+        return self.value(low + (high - low) * knob_share)
 
 
 def knobs_offered(policy: Policy) -> dict[str, KnobInfo]:

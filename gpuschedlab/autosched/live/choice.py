@@ -74,17 +74,17 @@ class Choice(NamedTuple):
         ]
 
     def _change(self, knob_name: str, value_before, value_after) -> str:
-        label = knob_name
+        knob_label = knob_name
         unit = ""
         for info in knobs_of(self.policy).values():
             knob_place = knob_name.removeprefix(f"{info.name}_")
             if knob_name == info.name:
-                label = info.words
+                knob_label = info.words
                 unit = info.knob.unit
             elif knob_place != knob_name:  # a place in a knob of many numbers
-                label = info.words_at(int(knob_place) - 1)
+                knob_label = info.words_at(int(knob_place) - 1)
                 unit = info.knob.unit
-        return f"{label} {spoken(value_before)} to {spoken(value_after)} {unit}".strip()
+        return f"{knob_label} {spoken(value_before)} to {spoken(value_after)} {unit}".strip()
 
     @property
     def sentence(self) -> str:

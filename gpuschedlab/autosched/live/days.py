@@ -103,23 +103,23 @@ class LiveDays(Knobbed):
 
     def _night_runs(self, seed: int) -> pl.DataFrame:
         rng = np.random.default_rng([seed, 77])
-        half = DAY / 2
+        half_day = DAY / 2
         phase_jobs = []
         for phase in range(round(4 * self.days)):
             kind = NIGHTS[self.preset][phase % 2]
-            phase_jobs.append(self._phase(kind, phase * half, half, rng))
+            phase_jobs.append(self._phase(kind, phase * half_day, half_day, rng))
         jobs = pl.concat(phase_jobs).sort("submit", maintain_order=True)
         job_ids = pl.Series("job_id", [f"{NIGHT_RUNS[:5]}-{job_number}" for job_number in range(jobs.height)])
         return jobs.insert_column(0, job_ids)
 
     def _phase(self, kind: Kind, phase_start: float, length: float, rng) -> pl.DataFrame:
         """Frame of the jobs of one kind that come within a phase, until they bring its load."""
-        wanted = self.load * kind.load * self.cluster.total_gpus * length
+        wanted_gpu_time = self.load * kind.load * self.cluster.total_gpus * length
         mean = kind.median * np.exp(kind.sigma**2 / 2) * np.dot(kind.gpus, kind.shares)
-        most_jobs = 50 + 3 * int(wanted / mean)
+        most_jobs = 50 + 3 * int(wanted_gpu_time / mean)
         gpus = rng.choice(kind.gpus, most_jobs, p=kind.shares)
         duration = np.maximum(rng.lognormal(np.log(kind.median), kind.sigma, most_jobs), 1.0).round()
-        job_count = int(np.searchsorted(np.cumsum(gpus * duration), wanted)) + 1
+        job_count = int(np.searchsorted(np.cumsum(gpus * duration), wanted_gpu_time)) + 1
         submit = phase_start + np.sort(length * rng.random(job_count))
         return pl.DataFrame({"submit": submit, "gpus": gpus[:job_count], "duration": duration[:job_count]})
 
@@ -137,7 +137,7 @@ def drifted(submit: np.ndarray, drift: float) -> np.ndarray:
     day = np.floor(submit / DAY)
     part_of_day = submit / DAY - day
     by_day = (1 + drift) / 2
-    moved = np.where(
+    moved_part = np.where(
         part_of_day < by_day, part_of_day / (1 + drift), 0.5 + (part_of_day - by_day) / max(1 - drift, 1e-9)
     )
-    return (day + moved) * DAY
+    return (day + moved_part) * DAY

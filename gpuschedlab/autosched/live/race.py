@@ -255,32 +255,32 @@ class Race:
 
         Its field `seen` says whether it shows any.
         """
-        key = ("twin", self.policy, self.tuning.believed)
-        if key not in self._constants:
+        twin_key = ("twin", self.policy, self.tuning.believed)
+        if twin_key not in self._constants:
             past = self._scenario.past
             shown_by_log = twin(past.run(self.policy), past.replace(delays=Delays(restart=self.tuning.believed)))
-            self._constants[key] = shown_by_log.mechanisms["restart"]
-        return self._constants[key]
+            self._constants[twin_key] = shown_by_log.mechanisms["restart"]
+        return self._constants[twin_key]
 
     def _best_constant(self):
         """Search for the best constant on the history, as the tuner believes it to be."""
         policy = self._goal_policy()
-        key = (policy, self.tuning.belief, self.tuning.believed)
-        if key not in self._constants:
+        constant_key = (policy, self.tuning.belief, self.tuning.believed)
+        if constant_key not in self._constants:
             past = self.believed(self._scenario.past)
-            self._constants[key] = best_fixed(
+            self._constants[constant_key] = best_fixed(
                 past, Space(past.fitted(policy)), rounds=ROUNDS, searches=1, rng=self.seed
             )
-        return self._constants[key]
+        return self._constants[constant_key]
 
     @property
     def pair(self) -> tuple:
         """Best pair of policies of the history, as the tuner believes it to be: by day, and by night."""
-        key = ("pair", self._goal_policy(), self.tuning.belief, self.tuning.believed)
-        if key not in self._constants:
+        pair_key = ("pair", self._goal_policy(), self.tuning.belief, self.tuning.believed)
+        if pair_key not in self._constants:
             past = Past(self.believed(self._scenario.past), GOALS[self.tuning.goal])
-            self._constants[key] = past.best_pair(constants(self.policy))
-        return self._constants[key]
+            self._constants[pair_key] = past.best_pair(constants(self.policy))
+        return self._constants[pair_key]
 
     def _add_clock(self):
         """Begin the line of a pair, as if it had been there from the beginning, where day and night differ."""
@@ -345,10 +345,10 @@ class Race:
         """
         if not choice.switched:
             return np.nan
-        key = (choice.at, choice.goal)
-        if key not in self._came_of:
-            self._came_of[key] = self._played_on(choice)
-        return self._came_of[key]
+        choice_key = (choice.at, choice.goal)
+        if choice_key not in self._came_of:
+            self._came_of[choice_key] = self._played_on(choice)
+        return self._came_of[choice_key]
 
     def _played_on(self, choice: Choice) -> float:
         """Gain of a switch by the goal that it was made for."""

@@ -32,13 +32,13 @@ def constants(policy) -> list:
     space = Space(policy)
     begin_point = space.encode(policy)
     number_axes = [i for i, axis in enumerate(space.axes) if not axis.levels][:1]
-    choices = [i for i, axis in enumerate(space.axes) if axis.levels][:1]
+    choice_axes = [i for i, axis in enumerate(space.axes) if axis.levels][:1]
     policies = [policy]
-    for level in np.linspace(0, 1, space.axes[choices[0]].levels) if choices else [None]:
+    for level in np.linspace(0, 1, space.axes[choice_axes[0]].levels) if choice_axes else [None]:
         for value in np.linspace(0, 1, STEPS):
             point = begin_point.copy()
             point[number_axes] = value
-            point[choices] = level
+            point[choice_axes] = level
             policies.append(space.project(point)[0])
     return [*dict.fromkeys(policies), EASY]
 
@@ -99,13 +99,13 @@ class Past:
     def best_pair(self, policies) -> tuple:
         """Best pair: from each of the best constants, the night and then the day is changed, as long as that gains."""
         ranked = self.ranked(policies)
-        ends = []
+        best_pairs = []
         for policy in ranked[:BEGINNINGS]:
             policy_pair = (policy, policy)
             while (better := self._improved(policy_pair, policies)) != policy_pair:
                 policy_pair = better
-            ends.append(policy_pair)
-        return max(ends, key=self._worth)
+            best_pairs.append(policy_pair)
+        return max(best_pairs, key=self._worth)
 
     def _worth(self, policy_pair: tuple) -> float:
         first_figure, *_ = self._known.values()

@@ -90,10 +90,10 @@ def _cells(row: dict) -> dict:
     interval = SHORT
     if not np.isnan(row["low"]):
         interval = f"{row['low']:.3g} to {row['high']:.3g}"
-    note = ""
+    estimate_note = ""
     if not row.get("say", True):
-        note = "the log cannot say"
-    return {"value": row["value"], "mean": row["mean"], "95 % interval": interval, "note": note}
+        estimate_note = "the log cannot say"
+    return {"value": row["value"], "mean": row["mean"], "95 % interval": interval, "note": estimate_note}
 
 
 class Question(NamedTuple):
@@ -171,8 +171,8 @@ def _held_fixed(frame: pl.DataFrame, question: Question) -> tuple[str, ...]:
         if column_name not in frame.columns or column_name == knob
     ]
     if wrong_columns:
-        expected = f"expected some of {', '.join(frame.columns)}, and not the knob"
-        raise EstimatorError(f"{WHO} column {wrong_columns[0]!r}; {expected}.")
+        expected_columns = f"expected some of {', '.join(frame.columns)}, and not the knob"
+        raise EstimatorError(f"{WHO} column {wrong_columns[0]!r}; {expected_columns}.")
     if outcome in adjust:
         raise EstimatorError(
             f"{WHO} the outcome {outcome!r} among the columns that are held fixed; expected what was seen before."

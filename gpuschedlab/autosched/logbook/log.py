@@ -118,8 +118,8 @@ class Log:
         first_share, last_share = _span_of_forks(holding)
         delays = {}  # by interval, those of each value
         while True:
-            shares = np.linspace(first_share, last_share, instants)
-            fork_intervals = (len(logged_values) * shares).astype(int)
+            fork_shares = np.linspace(first_share, last_share, instants)
+            fork_intervals = (len(logged_values) * fork_shares).astype(int)
             intervals = set(fork_intervals.tolist()) - delays.keys()
             beginning = scenario.simulation(rule.at(logged_values[0]))
             for i, _, simulation in played(beginning, rule, every, until, logged_values):
@@ -135,10 +135,10 @@ class Log:
 
 def _span_of_forks(holding: Holding) -> tuple[float, float]:
     """Return the first and last share of a log at which it is forked, as a tuple: a fork needs time after it."""
-    counted = holding.which
-    if counted == "system":
-        counted = HOUR
-    seconds_after = holding.hold + counted
+    counted_seconds = holding.which
+    if counted_seconds == "system":
+        counted_seconds = HOUR
+    seconds_after = holding.hold + counted_seconds
     if 10 * seconds_after < holding.until:
         return 0.0, 1 - seconds_after / holding.until
     return 0.1, 0.75
@@ -204,10 +204,10 @@ def _interval(snapshot_before, snapshot_after) -> dict[str, float]:
     for job_column in ("progress", "executed", "overhead"):
         seconds = snapshot_after.jobs[job_column] - snapshot_before.jobs[job_column]
         gained[job_column] = (snapshot_after.jobs["gpus"] * seconds).sum()
-    done = gained["progress"]
+    work_done = gained["progress"]
     executed = gained["executed"]
     overhead = gained["overhead"]
-    return {"speed": done / max(executed - overhead, 1e-9), "done": done / HOUR}
+    return {"speed": work_done / max(executed - overhead, 1e-9), "done": work_done / HOUR}
 
 
 def _own_jobs(jobs, interval_start: float, interval_seconds: float, read: float) -> dict[str, float]:
@@ -249,11 +249,11 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
     frame = _frame_of(path)
     if not frame.height:
         raise EstimatorError(f"{path}: found no rows; expected an interval a row.")
-    expected = (*NEEDED, knob)
-    missing_columns = [column_name for column_name in expected if column_name not in frame.columns]
+    needed_columns = (*NEEDED, knob)
+    missing_columns = [column_name for column_name in needed_columns if column_name not in frame.columns]
     if missing_columns:
         log_problem = f"{path}: found no column {', '.join(missing_columns)}"
-        raise EstimatorError(f"{log_problem}; expected {', '.join(expected)}. Rename yours.")
+        raise EstimatorError(f"{log_problem}; expected {', '.join(needed_columns)}. Rename yours.")
     number_columns = frame.select("time", "seen", "open_jobs")
     wrong_columns = [
         number_column
@@ -314,9 +314,9 @@ def _refused(marked: pl.Expr, step: float, closed: float) -> dict[str, pl.Expr]:
 
 def restricted_mean(spent: np.ndarray, ended: np.ndarray, limit: float) -> float:
     """Kaplan-Meier mean of min(JCT, limit) (s), from times `spent` (n,) after which jobs had `ended` (n,) or were still there."""
-    order = np.lexsort((~ended, spent))
-    ended = ended[order] & (spent[order] <= limit)
-    spent = np.minimum(spent[order], limit)
+    time_order = np.lexsort((~ended, spent))
+    ended = ended[time_order] & (spent[time_order] <= limit)
+    spent = np.minimum(spent[time_order], limit)
     alive = np.cumprod(1 - ended / np.arange(len(spent), 0, -1))
     steps = np.diff(spent, prepend=0.0, append=limit)
     return float((steps * np.append(1.0, alive)).sum())

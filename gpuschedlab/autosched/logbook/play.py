@@ -62,12 +62,12 @@ class Rule(Knobbed):
         """Value for an interval: the rank among `values` is a logistic function of the logarithm of the load, with noise."""
         rng = np.random.default_rng([self.seed, interval])
         tossed = rng.random() < self.coin
-        drawn = rng.integers(len(self.values))
+        drawn_place = rng.integers(len(self.values))
         shift = rng.standard_normal()
         score = self.reaction * np.log(max(load, 0.01)) + self.noise * shift
         rank = int(len(self.values) / (1 + np.exp(-score)))
         if tossed:
-            return self.values[drawn]
+            return self.values[drawn_place]
         return self.values[min(rank, len(self.values) - 1)]
 
     def at(self, value: float):
@@ -81,10 +81,10 @@ class Rule(Knobbed):
 def context_of(snapshot, every: float) -> dict[str, float]:
     """Return an operator's view of an instant as a dict: `load`, jobs that `came` in `every` seconds, `count` in the system."""
     jobs = snapshot.jobs
-    inside = jobs["submitted"] & ~jobs["done"]
+    jobs_inside = jobs["submitted"] & ~jobs["done"]
     recent = jobs["submitted"] & (jobs["submit"] > snapshot.now - every)
-    load = jobs["gpus"][inside].sum() / max(snapshot.capacity, 1e-9)
-    return {"load": float(load), "came": float(np.count_nonzero(recent)), "count": float(np.count_nonzero(inside))}
+    load = jobs["gpus"][jobs_inside].sum() / max(snapshot.capacity, 1e-9)
+    return {"load": float(load), "came": float(np.count_nonzero(recent)), "count": float(np.count_nonzero(jobs_inside))}
 
 
 def played(simulation, rule: Rule, every: float, until: float, given=None) -> Iterator[tuple]:

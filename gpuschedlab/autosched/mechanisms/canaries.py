@@ -52,8 +52,8 @@ def ask(scenario: Scenario, *, begin=0.0, every=3600.0, seconds=600.0, gpus: int
     slow = slowdowns(jobs, scenario.speeds)
     gpu_time = gpus * seconds * np.exp(-slow)
     hours = float(gpu_time.sum() / 3600)
-    spread = max(np.sqrt((slow**2).sum()), 1e-9)
-    return Canaries(jobs, hours, factor=float(np.exp(1.96 * NOISE / spread)))
+    slow_spread = max(np.sqrt((slow**2).sum()), 1e-9)
+    return Canaries(jobs, hours, factor=float(np.exp(1.96 * NOISE / slow_spread)))
 
 
 def power_of_canaries(log: pl.DataFrame, slow: np.ndarray, asked: Canaries) -> tuple[float, float, float, int]:
@@ -72,5 +72,5 @@ def power_of_canaries(log: pl.DataFrame, slow: np.ndarray, asked: Canaries) -> t
     y = np.log(canary_attempts["work"] / seconds).to_numpy()
     power = float(x @ y / (x @ x))
     deviation = max(NOISE, float(np.std(y - power * x, ddof=1)))
-    half = 1.96 * deviation / np.sqrt(x @ x)
-    return power, max(power - half, 0.0), power + half, canary_attempts.height
+    power_half = 1.96 * deviation / np.sqrt(x @ x)
+    return power, max(power - power_half, 0.0), power + power_half, canary_attempts.height

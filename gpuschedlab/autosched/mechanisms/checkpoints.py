@@ -66,9 +66,9 @@ def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: f
         fits = np.array([_fit(log, pace._replace(period=period), predicted) for period in periods])
         chances += fits[:, None]
     weight = prior[:, None] * np.exp(chances - chances.max())
-    share = np.cumsum(weight.sum(axis=1))
-    share /= share[-1]
-    value, low, high = periods[np.searchsorted(share, (0.5, 0.025, 0.975))].tolist()
+    posterior_share = np.cumsum(weight.sum(axis=1))
+    posterior_share /= posterior_share[-1]
+    value, low, high = periods[np.searchsorted(posterior_share, (0.5, 0.025, 0.975))].tolist()
     if low <= pace.period <= high:
         value = pace.period
     best = restarts(log, pace._replace(period=value))
@@ -100,9 +100,9 @@ def _fit(log: pl.DataFrame, pace: Pace, predicted: np.ndarray) -> float:
     plain = comparable & (jobs["pieces"] == 1).to_numpy()
     if plain.sum() < MANY:
         return 0.0
-    ratio = np.log(np.where(predicted > 0, predicted, 1.0) / work_of(log, pace))
-    middle = np.median(ratio[plain])
-    spread = np.median(np.abs(ratio[plain] - middle)) / norm.ppf(0.75)
-    scale = max(spread, LEAST_ERROR)
-    density = student.logpdf(ratio[comparable & failed], FREEDOM, middle, scale)
+    prediction_ratio = np.log(np.where(predicted > 0, predicted, 1.0) / work_of(log, pace))
+    usual_ratio = np.median(prediction_ratio[plain])
+    ratio_spread = np.median(np.abs(prediction_ratio[plain] - usual_ratio)) / norm.ppf(0.75)
+    scale = max(ratio_spread, LEAST_ERROR)
+    density = student.logpdf(prediction_ratio[comparable & failed], FREEDOM, usual_ratio, scale)
     return float(density.sum())

@@ -80,8 +80,8 @@ def costs_of(jobs: Residuals, scenario: Scenario, placed: np.ndarray) -> Costs:
     """Return the `Costs` in a log; `placed` (n,) is the logarithm of the speed of each attempt's placement."""
     log = jobs.log
     start_cost = first_start_of(log)
-    unknown = Checkpoint(period_of(scenario.delays), 0.0, np.inf, 0, False, 0)
-    costs = Costs(start_cost, None, unknown, NO_NODES)
+    unknown_checkpoint = Checkpoint(period_of(scenario.delays), 0.0, np.inf, 0, False, 0)
+    costs = Costs(start_cost, None, unknown_checkpoint, NO_NODES)
     predicted = log.filter(attempt=0)["predicted"].to_numpy()
     types = names_by_type(log, scenario.cluster)
     for _ in range(AGAIN):

@@ -51,10 +51,10 @@ def of_restarts(delay: Delay | None) -> list[Misfit]:
     if delay is None or not delay.scatters:
         return []
     sentence = f"restarts scatter: deviation of the logarithm of their delay {delay.sigma:.2f}"
-    ends = np.array([delay.at(job_size)[1:] for job_size in delay.sizes])
-    half = np.exp(delay.sigma / 2)
-    low = float(ends[:, 0].min() / half)
-    high = float(ends[:, 1].max() * half)
+    delay_ends = np.array([delay.at(job_size)[1:] for job_size in delay.sizes])
+    half_deviation = np.exp(delay.sigma / 2)
+    low = float(delay_ends[:, 0].min() / half_deviation)
+    high = float(delay_ends[:, 1].max() * half_deviation)
     return [Misfit("restart", "restart", sentence, low, high)]
 
 
@@ -68,8 +68,8 @@ def of_failures(nodes: NodeFailures, unit: float) -> list[Misfit]:
     failure_count = float(nodes.count.sum())
     if failure_count < FEWEST or len(nodes.names) < 2:
         return []
-    share = nodes.busy / nodes.busy.sum()
-    chance = binom.sf(nodes.count - 1, failure_count, share) * len(nodes.names)
+    busy_share = nodes.busy / nodes.busy.sum()
+    chance = binom.sf(nodes.count - 1, failure_count, busy_share) * len(nodes.names)
     worst = int(np.argmin(chance))
     if chance[worst] > DOUBTFUL:
         return []
@@ -120,14 +120,14 @@ def of_predictions(jobs: pl.DataFrame) -> list[Misfit]:
     beginnings = {"user": "users predict with different honesty", "model": "predictions differ by model"}
     for group_column, beginning in beginnings.items():
         groups = jobs.drop_nulls(group_column).filter(pl.len().over(group_column) >= FEWEST)
-        ratio = pl.col("ratio")
-        middle = ratio.median().over(group_column)
-        away = groups.select((ratio - middle).abs()).to_series()
-        codes = groups[group_column].to_numpy()
-        by_mean = _part(groups["ratio"].to_numpy(), codes)
-        by_spread = _part(away.to_numpy(), codes)
+        prediction_ratio = pl.col("ratio")
+        group_median = prediction_ratio.median().over(group_column)
+        ratio_error = groups.select((prediction_ratio - group_median).abs()).to_series()
+        group_codes = groups[group_column].to_numpy()
+        by_mean = _part(groups["ratio"].to_numpy(), group_codes)
+        by_spread = _part(ratio_error.to_numpy(), group_codes)
         if max(by_mean, by_spread) > PART:
-            median = ratio.median().exp()
+            median = prediction_ratio.median().exp()
             error_by_group = groups.group_by(group_column, maintain_order=True).agg(median=median, error=_error())
             low = error_by_group["median"].quantile(0.1)
             high = error_by_group["median"].quantile(0.9)
@@ -146,10 +146,10 @@ def _error() -> pl.Expr:
 
 def _part(prediction_ranks: np.ndarray, groups: np.ndarray) -> float:
     """Part of the variance of ranks (n,) that groups explain beyond chance; 0 if it may be chance."""
-    group_names, codes = np.unique(groups, return_inverse=True)
+    group_names, group_codes = np.unique(groups, return_inverse=True)
     if len(group_names) < 2:
         return 0.0
-    ranks_by_group = [prediction_ranks[codes == code] for code in range(len(group_names))]
+    ranks_by_group = [prediction_ranks[group_codes == code] for code in range(len(group_names))]
     test = kruskal(*ranks_by_group)
     if test.pvalue > LEVEL:
         return 0.0

@@ -115,10 +115,10 @@ def _allowed_on(trace: pl.DataFrame, split: set[str]) -> pl.DataFrame:
         if gpu_types is None:
             lists.append(None)
             continue
-        choices = []
+        type_choices = []
         for gpu_type in gpu_types:
-            choices.append(gpu_type)
+            type_choices.append(gpu_type)
             if gpu_type in split:
-                choices.append(gpu_type + SLOWER)
-        lists.append(choices)
+                type_choices.append(gpu_type + SLOWER)
+        lists.append(type_choices)
     return trace.with_columns(gpu_types=pl.Series(lists, dtype=pl.List(pl.String)))

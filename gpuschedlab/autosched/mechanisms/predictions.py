@@ -47,8 +47,8 @@ def predictions_of(log: pl.DataFrame, paces: list[Pace], costs: Costs) -> Predic
     low = min(error[1] for error in errors)
     high = max(error[2] for error in errors)
     mechanism = Mechanism("prediction", value, low, high, "", sure_jobs, sure_jobs / jobs.height, True)
-    ratio = np.log(np.where(comparable, predicted, 1.0) / work)
-    jobs = jobs.with_columns(ratio=ratio)
+    prediction_ratio = np.log(np.where(comparable, predicted, 1.0) / work)
+    jobs = jobs.with_columns(ratio=prediction_ratio)
     return Predictions(mechanism, jobs.filter(pl.Series(is_sure)))
 
 
@@ -61,7 +61,7 @@ def _unsure_seconds(starts: np.ndarray, log: pl.DataFrame, costs: Costs) -> np.n
         return unsure
     gpus = log.filter(attempt=0)["gpus"].to_numpy()
     job_sizes, size_of_job = np.unique(gpus, return_inverse=True)
-    ends = np.array([costs.delay.at(job_size) for job_size in job_sizes])
-    width = ends[:, 2] - ends[:, 1]
-    half = width / 2 + costs.delay.sigma * ends[:, 0]
-    return unsure + (starts - 1) * half[size_of_job]
+    delay_ends = np.array([costs.delay.at(job_size) for job_size in job_sizes])
+    delay_width = delay_ends[:, 2] - delay_ends[:, 1]
+    half_delay = delay_width / 2 + costs.delay.sigma * delay_ends[:, 0]
+    return unsure + (starts - 1) * half_delay[size_of_job]

@@ -39,14 +39,14 @@ def failures(log: pl.DataFrame, node_gpus: float) -> tuple[float, float, float, 
     A node is busy while any job holds some of it. Without lists of nodes, the GPUs that were held are taken for full nodes.
     """
     until = log["submit"].max()
-    inside = log.filter(pl.col("start") < until)
-    failed = inside.filter(pl.col("why") == "node", pl.col("end") < until)
+    attempts_inside = log.filter(pl.col("start") < until)
+    failed = attempts_inside.filter(pl.col("why") == "node", pl.col("end") < until)
     failure_count = failed["end"].n_unique()
     if "at" in log.columns and not log["at"].null_count():
         busy = float(failures_by_node(log).busy.sum())
     else:
-        seconds = inside["end"].clip(upper_bound=until) - inside["start"]
-        busy = float((seconds * inside["gpus"]).sum()) / node_gpus
+        seconds = attempts_inside["end"].clip(upper_bound=until) - attempts_inside["start"]
+        busy = float((seconds * attempts_inside["gpus"]).sum()) / node_gpus
     low, high = poisson_ends(failure_count)
     seconds = max(busy, 1e-9)
     return failure_count / seconds, float(low) / seconds, float(high) / seconds, failure_count, busy
@@ -116,6 +116,6 @@ def prediction_error(predicted: np.ndarray, work: np.ndarray) -> tuple[float, fl
     """
     job_count = len(work)
     variance = np.log(predicted / work).var(ddof=1)
-    ends = variance * (job_count - 1) / chi2.ppf((0.975, 0.025), job_count - 1)
-    errors = np.sqrt(np.expm1([variance, *ends]))
+    variance_ends = variance * (job_count - 1) / chi2.ppf((0.975, 0.025), job_count - 1)
+    errors = np.sqrt(np.expm1([variance, *variance_ends]))
     return tuple(errors.tolist())

@@ -49,16 +49,16 @@ class Mechanism(NamedTuple):
     def words(self) -> str:
         """Text of the value and its interval, or that it was not seen, and why."""
         mechanism_name = self.name.replace("_", " ")
-        note = ""
+        mechanism_note = ""
         if self.note:
-            note = f" ({self.note})"
+            mechanism_note = f" ({self.note})"
         if not self.seen:
-            return f"{mechanism_name} not seen{note}"
+            return f"{mechanism_name} not seen{mechanism_note}"
         unit = ""
         if self.unit:
             unit = f" {self.unit}"
-        ends = f"{_number(self.low)} to {_number(self.high)}"
-        return f"{mechanism_name} {_number(self.value)}{unit} ({ends}){note}"
+        interval_text = f"{_number(self.low)} to {_number(self.high)}"
+        return f"{mechanism_name} {_number(self.value)}{unit} ({interval_text}){mechanism_note}"
 
     @property
     def refutes(self) -> bool:
@@ -83,14 +83,14 @@ def restart_of(log: pl.DataFrame, costs: Costs, scenario: Scenario) -> Mechanism
         return Mechanism("restart", *unseen, False, "too few restarted jobs completed", believed)
     restarts_seen = int(delay.counts.sum())
     median_size = np.repeat(delay.sizes, delay.counts)[restarts_seen // 2]
-    notes = []
+    restart_notes = []
     if restarts_seen < MANY:
-        notes.append(f"rough: {restarts_seen} restarts")
+        restart_notes.append(f"rough: {restarts_seen} restarts")
     if delay.sigma and not delay.scatters:
-        notes.append(f"seems to vary: deviation of the logarithm {delay.sigma:.2f}")
+        restart_notes.append(f"seems to vary: deviation of the logarithm {delay.sigma:.2f}")
     if delay.by_size > 0.5:
-        ends = (f"{delay.at(gpus)[0]:.0f} s on {gpus:g}" for gpus in delay.sizes[[0, -1]])
-        notes.append(f"by size: {', '.join(ends)} GPUs")
+        delays_by_size = (f"{delay.at(gpus)[0]:.0f} s on {gpus:g}" for gpus in delay.sizes[[0, -1]])
+        restart_notes.append(f"by size: {', '.join(delays_by_size)} GPUs")
     job_sizes = log.filter(attempt=0)["gpus"]
     overlap = float(job_sizes.is_in(delay.sizes).mean())
     value, low, high = delay.at(median_size)
@@ -101,7 +101,7 @@ def restart_of(log: pl.DataFrame, costs: Costs, scenario: Scenario) -> Mechanism
         high = max(high - start_cost.low, 0.0)
     if low < INSTANT:
         low = 0.0
-    return Mechanism("restart", value, low, high, "s", restarts_seen, overlap, True, "; ".join(notes), believed)
+    return Mechanism("restart", value, low, high, "s", restarts_seen, overlap, True, "; ".join(restart_notes), believed)
 
 
 def placement_of(
@@ -113,23 +113,25 @@ def placement_of(
     low = 0.0
     high = np.inf
     spread_jobs = 0
-    note = ""
+    placement_note = ""
     if scenario.speeds is None:
-        note = "no speeds by placement"
+        placement_note = "no speeds by placement"
     elif not log["model"].is_in(scenario.speeds.models).any():
-        note = "no column model that the speeds know"
+        placement_note = "no column model that the speeds know"
     elif canaries is not None:
         power, low, high, spread_jobs = power_of_canaries(log, slow, canaries)
     else:
         power, low, high, spread_jobs = power_range(jobs, slow, pace, POWERS)
     is_seen = bool(0 < high <= FACTOR * low)
-    if not is_seen and not note:
-        note = f"{spread_jobs} jobs began on more nodes than they needed; their work leaves {low:.2g} to {high:.2g}"
+    if not is_seen and not placement_note:
+        placement_note = (
+            f"{spread_jobs} jobs began on more nodes than they needed; their work leaves {low:.2g} to {high:.2g}"
+        )
     gpu_time = lengths(log) * log["gpus"].to_numpy()
     overlap = float(gpu_time[slow < SLOW].sum() / gpu_time.sum())
     if not is_seen:
         power = 1.0
-    return Mechanism("placement", power, low, high, "", spread_jobs, overlap, is_seen, note, 1.0)
+    return Mechanism("placement", power, low, high, "", spread_jobs, overlap, is_seen, placement_note, 1.0)
 
 
 def failure_of(log: pl.DataFrame, cluster) -> Mechanism:
@@ -138,63 +140,65 @@ def failure_of(log: pl.DataFrame, cluster) -> Mechanism:
     submit = log["submit"]
     window = max(float(submit.max() - submit.min()), 1.0) * cluster.total_nodes
     is_seen = failure_count >= FEWEST
-    note = ""
+    failure_note = ""
     if not is_seen:
-        note = f"{failure_count} failures"
+        failure_note = f"{failure_count} failures"
     failure_rates = (rate * DAY for rate in rates)
     return Mechanism(
-        "failure", *failure_rates, "a day of a busy node", failure_count, min(1.0, busy / window), is_seen, note
+        "failure", *failure_rates, "a day of a busy node", failure_count, min(1.0, busy / window), is_seen, failure_note
     )
 
 
 def repair_of(log: pl.DataFrame) -> Mechanism:
     """Return the `Mechanism` "repair": seconds until a node that failed is back."""
-    value, *ends, repair_count = repairs(log)
+    value, *repair_ends, repair_count = repairs(log)
     is_seen = repair_count >= FEWEST
-    note = ""
+    repair_note = ""
     if not is_seen:
         value = MTTR
-        note = f"{repair_count} waiting jobs took a node that had failed"
+        repair_note = f"{repair_count} waiting jobs took a node that had failed"
     if not log["at"].count():
-        note = "no lists of nodes"
-    return Mechanism("repair", value, *ends, "s", repair_count, 1.0, is_seen, note)
+        repair_note = "no lists of nodes"
+    return Mechanism("repair", value, *repair_ends, "s", repair_count, 1.0, is_seen, repair_note)
 
 
 def first_start_mechanism(start: FirstStart, scenario: Scenario) -> Mechanism:
     """Return the `Mechanism` "first_start": the cost of every start."""
     believed = scenario.delays.switch
     value = start.value
-    note = ""
+    start_note = ""
     if not start.seen:
         value = believed
-        note = "few jobs"
+        start_note = "few jobs"
         if np.isfinite(start.earliest):
-            note = f"a job completed {start.earliest:.0f} s after its start"
-    return Mechanism("first_start", value, start.low, start.high, "s", start.rows, 1.0, start.seen, note, believed)
+            start_note = f"a job completed {start.earliest:.0f} s after its start"
+    return Mechanism(
+        "first_start", value, start.low, start.high, "s", start.rows, 1.0, start.seen, start_note, believed
+    )
 
 
 def checkpoint_mechanism(checkpoint: Checkpoint, believed: float, misfits: list[Misfit]) -> Mechanism:
     """Return the `Mechanism` "checkpoint": seconds between checkpoints, to which a failure throws a job back."""
-    note = ""
+    checkpoint_note = ""
     if not checkpoint.seen:
-        note = f"{checkpoint.rows} jobs completed after a failure"
+        checkpoint_note = f"{checkpoint.rows} jobs completed after a failure"
     is_seen = checkpoint.seen and not misfits
     if misfits:
-        note = misfits[0].words
+        checkpoint_note = misfits[0].words
     checkpoint_range = checkpoint.value, checkpoint.low, checkpoint.high
-    return Mechanism("checkpoint", *checkpoint_range, "s", checkpoint.rows, 1.0, is_seen, note, believed)
+    return Mechanism("checkpoint", *checkpoint_range, "s", checkpoint.rows, 1.0, is_seen, checkpoint_note, believed)
 
 
 def slow_nodes_mechanism(nodes: SlowNodes, overlap: float, known: bool) -> Mechanism:
     """Return the `Mechanism` "slow_nodes": speed of slow nodes over that of the others."""
     if not nodes.seen:
         return Mechanism("slow_nodes", 1.0, 0.0, np.inf, "", nodes.rows, 0.0, False, "nodes are alike", 1.0)
-    note = f"nodes {', '.join(nodes.names)}"
+    slow_nodes_note = f"nodes {', '.join(nodes.names)}"
     if not known:
-        note += "; not played: which nodes of the cluster these are is not known"
+        slow_nodes_note += "; not played: which nodes of the cluster these are is not known"
     unit = "of the speed of the others"
     speed_range = nodes.speed, nodes.low, nodes.high
-    return Mechanism("slow_nodes", *speed_range, unit, nodes.rows, overlap, True, note, 1.0)
+    return Mechanism("slow_nodes", *speed_range, unit, nodes.rows, overlap, True, slow_nodes_note, 1.0)
 
 
 def widened(mechanism: Mechanism, misfits: list[Misfit]) -> Mechanism:
@@ -204,5 +208,5 @@ def widened(mechanism: Mechanism, misfits: list[Misfit]) -> Mechanism:
     for misfit in misfits:
         low = np.nanmin([low, misfit.low])
         high = np.nanmax([high, misfit.high])
-    notes = [mechanism.note, *(misfit.words for misfit in misfits)]
-    return mechanism._replace(low=float(low), high=float(high), note="; ".join(filter(None, notes)))
+    misfit_notes = [mechanism.note, *(misfit.words for misfit in misfits)]
+    return mechanism._replace(low=float(low), high=float(high), note="; ".join(filter(None, misfit_notes)))

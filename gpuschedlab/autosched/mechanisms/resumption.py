@@ -58,9 +58,9 @@ class Delay(NamedTuple):
     def at(self, gpus: float) -> tuple[float, float, float]:
         """Return the delay (s) of a job's restart, and both ends of its 95 % interval, as a tuple."""
         seconds = self.scale * float(gpus) ** self.exponent
-        order = np.argsort(seconds)
-        share = np.cumsum(self.weight[order])
-        value, low, high = np.interp([0.5, 0.025, 0.975], share / share[-1], seconds[order])
+        delay_order = np.argsort(seconds)
+        posterior_share = np.cumsum(self.weight[delay_order])
+        value, low, high = np.interp([0.5, 0.025, 0.975], posterior_share / posterior_share[-1], seconds[delay_order])
         low = low / WIDER
         high = high * WIDER
         if self.varied is not None:
@@ -110,11 +110,11 @@ def delay_of(log: pl.DataFrame, pace: Pace | None = None) -> Delay | None:
     weight_of_varied = np.exp(varied[3] - top)
     delay = Delay(constant[0], constant[1], weight / weight.sum(), job_sizes, size_counts)
     sigma = np.average(varied[2], weights=weight_of_varied + NOTHING)
-    share = weight.sum() / (weight.sum() + weight_of_varied.sum())
-    if share > VARY[0] or sigma < VARY[1]:
+    constant_share = weight.sum() / (weight.sum() + weight_of_varied.sum())
+    if constant_share > VARY[0] or sigma < VARY[1]:
         return delay
     log_normal = Delay(varied[0], varied[1], weight_of_varied / weight_of_varied.sum(), job_sizes, size_counts)
-    return delay._replace(sigma=float(sigma), varied=log_normal, constant=float(share))
+    return delay._replace(sigma=float(sigma), varied=log_normal, constant=float(constant_share))
 
 
 class Hazard(NamedTuple):
@@ -138,8 +138,8 @@ def _constant_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float
         prior = np.log(greatest_scale * np.mean(powers) * prior_of_exponent)
         for place_on_grid in PLACES:
             scale = greatest_scale * (1 - place_on_grid**2)
-            width = np.log(2 * place_on_grid / len(PLACES))
-            chance = prior + width + log_likelihood(hazard, scale * powers)
+            cell_width = np.log(2 * place_on_grid / len(PLACES))
+            chance = prior + cell_width + log_likelihood(hazard, scale * powers)
             cells.append((scale, exponent, 0.0, chance))
     return cells
 
@@ -166,17 +166,17 @@ def _varied_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float, 
 
 def log_likelihood(attempts: Hazard, delay, sigma: float = 0.0, points: int = 9) -> float:
     """Of attempts (n,): hazard 0 until the delay, then that of k log(1 + (work / before)^shape), k at its best; others are censored."""
-    spent, work_before, done, shape = attempts
-    spread = np.ones(1)
+    spent, work_before, completed, shape = attempts
+    delay_factors = np.ones(1)
     if sigma:
         levels = (np.arange(points) + 0.5) / points
-        spread = np.exp(sigma * norm.ppf(levels))
-    work = np.maximum(spent[:, None] - delay[:, None] * spread, 0.0)
-    mean = np.maximum(spent - delay * spread.mean(), 0.0)
+        delay_factors = np.exp(sigma * norm.ppf(levels))
+    work = np.maximum(spent[:, None] - delay[:, None] * delay_factors, 0.0)
+    mean = np.maximum(spent - delay * delay_factors.mean(), 0.0)
     passed = np.log1p((mean / work_before) ** shape).sum()  # 0: no attempt is longer than the delay
-    k = done.sum() / max(passed, NOTHING)
+    k = completed.sum() / max(passed, NOTHING)
     power = (work / work_before[:, None]) ** shape
     alive = np.exp(-k * np.log1p(power))
     hazard = k * shape * power / np.maximum(work, 1e-9) / (1 + power)
-    likelihood = np.where(done[:, None], hazard * alive, alive).mean(axis=1)
+    likelihood = np.where(completed[:, None], hazard * alive, alive).mean(axis=1)
     return float(np.log(likelihood + NOTHING).sum())

@@ -51,8 +51,8 @@ def slowdowns(log: pl.DataFrame, speeds: Speeds | None) -> np.ndarray:
     models = np.arange(len(speeds.models))
     rates = speeds.rates(models, progress, zero, *cells.T)
     anywhere = np.array([ANY])
-    base = speeds.rates(models, progress, zero[:1], anywhere, anywhere)
-    logarithm[placed_attempts] = np.log(rates / base)[model[placed_attempts], cell_of_attempt]
+    fewest_nodes_rates = speeds.rates(models, progress, zero[:1], anywhere, anywhere)
+    logarithm[placed_attempts] = np.log(rates / fewest_nodes_rates)[model[placed_attempts], cell_of_attempt]
     is_relative = speeds.relative[np.maximum(model, 0)]
     return np.where(np.isfinite(logarithm) & is_relative, logarithm, 0.0)
 

@@ -342,6 +342,6 @@ def _open_paces(pace: Pace, slow: np.ndarray, costs: Costs, placement: Mechanism
         value, low, high = costs.delay.at(float(np.median(costs.delay.sizes)))
         paces += [Pace(pace.delay * range_end / value, plain, pace.period) for range_end in (low, high)]
     if costs.nodes.seen:
-        ends = np.log([costs.nodes.low, costs.nodes.high]) / np.log(costs.nodes.speed)
-        paces += [pace._replace(slow=pace.slow * range_end + placement.value * slow) for range_end in ends]
+        slow_node_powers = np.log([costs.nodes.low, costs.nodes.high]) / np.log(costs.nodes.speed)
+        paces += [pace._replace(slow=pace.slow * range_end + placement.value * slow) for range_end in slow_node_powers]
     return paces

@@ -59,8 +59,8 @@ class Residuals:
 
     def centred(self, column: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Return a column as an array (J,) less its mean within a stratum, and less what the load says of it."""
-        total = np.bincount(self.stratum, weight * column)
-        mean = total / np.bincount(self.stratum, weight)
+        stratum_sums = np.bincount(self.stratum, weight * column)
+        mean = stratum_sums / np.bincount(self.stratum, weight)
         residual = column - mean[self.stratum]
         root = np.sqrt(weight)
         slopes = np.linalg.lstsq(self.load * root[:, None], residual * root, rcond=None)[0]
@@ -100,12 +100,12 @@ def within(y: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Return an array (n,): the rest of y (n,) less the shrunken mean of the others of its group."""
     residual = y - y.mean()
     group_sizes = np.bincount(group)
-    total = np.bincount(group, residual)
-    mean = total / group_sizes
+    group_sums = np.bincount(group, residual)
+    mean = group_sums / group_sizes
     within = ((residual - mean[group]) ** 2).sum() / max(1, (group_sizes - 1).sum())
     between = max(residual.var() - within, 1e-9)
     alike = group_sizes[group] - 1
-    shrunken = between * (total[group] - residual) / (between * alike + within)
+    shrunken = between * (group_sums[group] - residual) / (between * alike + within)
     return residual - np.where(alike > 0, shrunken, 0.0)
 
 
@@ -128,13 +128,13 @@ def power_range(jobs: Residuals, slow: np.ndarray, pace: Pace, powers: np.ndarra
         residual = jobs.at(pace._replace(slow=pace.slow + power * slow))
         tests.append(abs(jobs.statistic(centred_slowness, residual, weight)))
     best = int(np.argmin(tests))
-    inside = np.flatnonzero(np.array(tests) < CRITICAL)
-    if not len(inside):
-        inside = np.array([best])
-    low = powers[inside[0]]
-    high = powers[inside[-1]]
-    if inside[0] == 0:
+    accepted_powers = np.flatnonzero(np.array(tests) < CRITICAL)
+    if not len(accepted_powers):
+        accepted_powers = np.array([best])
+    low = powers[accepted_powers[0]]
+    high = powers[accepted_powers[-1]]
+    if accepted_powers[0] == 0:
         low = 0.0
-    if inside[-1] == len(powers) - 1:
+    if accepted_powers[-1] == len(powers) - 1:
         high = np.inf
     return float(powers[best]), float(low), float(high), slowed_jobs

@@ -62,12 +62,12 @@ def effects_of(jobs: Residuals, residual: np.ndarray) -> NodeEffects:
     groups = node_rows.group_by("node", "alike", maintain_order=True).agg(
         pl.col("product", "weight").sum(), jobs=pl.len()
     )
-    total = pl.col("weight").sum()
+    node_weight = pl.col("weight").sum()
     squares = (pl.col("product") ** 2).sum()
     nodes = groups.group_by("node", maintain_order=True)
     nodes = nodes.agg(
-        effect=pl.col("product").sum() / total,
-        deviation=squares.sqrt() / total,
+        effect=pl.col("product").sum() / node_weight,
+        deviation=squares.sqrt() / node_weight,
         jobs=pl.col("jobs").sum(),
     )
     nodes = nodes.filter(pl.col("jobs") >= FEWEST, pl.col("deviation") > 0).sort("node")
@@ -80,10 +80,10 @@ def excess(effects: NodeEffects, group: np.ndarray) -> float:
     means = []
     variance = 0.0
     for node_group in (group, ~group):
-        total = precision[node_group].sum()
+        group_precision = precision[node_group].sum()
         weighted = precision[node_group] * effects.effect[node_group]
-        means.append(weighted.sum() / total)
-        variance += 1 / total
+        means.append(weighted.sum() / group_precision)
+        variance += 1 / group_precision
     return float((means[0] - means[1]) / math.sqrt(variance))
 
 
@@ -119,19 +119,19 @@ def split_of(effects: NodeEffects) -> tuple[tuple[str, ...], float]:
     node_count = len(effects.names)
     if node_count < 2:
         return (), 1.0
-    order = np.argsort(effects.effect)
-    precision = 1 / effects.deviation[order] ** 2
-    total = np.cumsum(precision)
-    mean = np.cumsum(precision * effects.effect[order]) / total
-    behind = total[-1] - total[:-1]
-    sums = mean * total
+    effect_order = np.argsort(effects.effect)
+    precision = 1 / effects.deviation[effect_order] ** 2
+    precision_sums = np.cumsum(precision)
+    mean = np.cumsum(precision * effects.effect[effect_order]) / precision_sums
+    behind = precision_sums[-1] - precision_sums[:-1]
+    sums = mean * precision_sums
     mean_behind = (sums[-1] - sums[:-1]) / behind
     difference = mean_behind - mean[:-1]
-    squares = difference**2 * total[:-1] * behind / total[-1]
+    squares = difference**2 * precision_sums[:-1] * behind / precision_sums[-1]
     best = int(np.argmax(squares))
     constant = math.pi / (2 * (math.pi - 2))
     chance = float(chi2.sf(constant * squares[best], node_count / (math.pi - 2)))
-    slower = order[best + 1 :]
+    slower = effect_order[best + 1 :]
     return tuple(effects.names[node] for node in slower), chance
 
 
