@@ -23,17 +23,21 @@ class Sampler:
     def __init__(self, levels, rng=0, start=None):
         self.k = len(levels)
         self.rng = np.random.default_rng(rng)
-        self.values = {i: np.arange(n) / max(1, n - 1) for i, n in enumerate(levels) if n}
+        self.values = {
+            axis_number: np.arange(level_count) / max(1, level_count - 1)
+            for axis_number, level_count in enumerate(levels)
+            if level_count
+        }
         if start is None:
             self.start = np.full(self.k, 0.5)
         else:
             self.start = np.array(start, float)
         if self.start.shape != (self.k,) or not self.k:
-            problem = f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions"
-            raise EstimatorError(f"{problem}; expected one coordinate for each, and at least one.")
+            start_problem = f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions"
+            raise EstimatorError(f"{start_problem}; expected one coordinate for each, and at least one.")
 
     def ask(self) -> np.ndarray:
-        """Coordinates (k,) to try next."""
+        """Return an array (k,) of the coordinates to try next."""
         raise NotImplementedError
 
     def tell(self, u, reward: float) -> None:
@@ -56,12 +60,12 @@ class LatinHypercube(Sampler):
         self.left = []
 
     def ask(self) -> np.ndarray:
-        """Coordinates (k,) to try next."""
+        """Return an array (k,) of the coordinates to try next."""
         if not self.left:
             cells = np.stack([self.rng.permutation(self.size) for _ in range(self.k)], axis=1)
             points = (cells + self.rng.random(cells.shape)) / self.size
-            for i, values in self.values.items():
-                points[:, i] = values.take((points[:, i] * len(values)).astype(int), mode="clip")
+            for i, axis_levels in self.values.items():
+                points[:, i] = axis_levels.take((points[:, i] * len(axis_levels)).astype(int), mode="clip")
             self.left = list(points)
         return self.left.pop(0)
 
@@ -129,10 +133,10 @@ class BlueFin(Sampler):
         self.decay = decay
         self.centre = self.start.copy()
         self.square = np.zeros(self.k)
-        self.logits = {i: np.zeros(len(values)) for i, values in self.values.items()}
-        for i, values in self.values.items():
-            favoured = np.abs(values - self.start[i]).argmin()
-            self.logits[i][favoured] = math.log(2.0 * max(1, len(values) - 1))
+        self.logits = {i: np.zeros(len(axis_levels)) for i, axis_levels in self.values.items()}
+        for i, axis_levels in self.values.items():
+            favoured = np.abs(axis_levels - self.start[i]).argmin()
+            self.logits[i][favoured] = math.log(2.0 * max(1, len(axis_levels) - 1))
         self.mean = 0.0
         self.rewards = 0
         self.moves = 0
@@ -142,13 +146,13 @@ class BlueFin(Sampler):
         self.tried = []  # direction of the point asked last; what was tried since the last move
 
     def ask(self) -> np.ndarray:
-        """Coordinates (k,) to try next."""
+        """Return an array (k,) of the coordinates to try next."""
         if not self.plan:
             self._move()
             side = self.rng.standard_normal(self.k)
             side[list(self.values)] = 0.0
             side /= max(np.linalg.norm(side), 1e-12)
-            self.plan = [(self._point(s), s) for s in (side, -side)[: self.feedback]]
+            self.plan = [(self._point(signed_side), signed_side) for signed_side in (side, -side)[: self.feedback]]
         point, self.side = self.plan.pop(0)
         return point
 
@@ -161,7 +165,7 @@ class BlueFin(Sampler):
             self.mean += (reward - self.mean) / min(self.rewards, 20)
 
     def _point(self, side: np.ndarray) -> np.ndarray:
-        """Coordinates (k,) on one side of the centre, categories drawn by their weights."""
+        """Array (k,) of coordinates on one side of the centre, categories drawn by their weights."""
         point = np.clip(self.centre + self.radius * side, 0.0, 1.0)
         for i, logits in self.logits.items():
             point[i] = self.rng.choice(self.values[i], p=softmax(logits))

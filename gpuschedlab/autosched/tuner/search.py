@@ -66,7 +66,7 @@ class Tuner(Knobbed):
 
     @classmethod
     def thesis(cls, **options) -> Self:
-        """Algorithm 3 as printed; the documentation of AutoSched has a table of how each line is read.
+        """Return a `Tuner` of algorithm 3 as printed; the documentation of AutoSched has a table of how each line is read.
 
         The paper leaves some things open; they are knobs: `epsilon` stays at 0.93; `scope` is "options", the text's narrowed
         sampled options. The model is the one that is given.
@@ -75,9 +75,9 @@ class Tuner(Knobbed):
         return cls(**printed | {"batch": 1} | options)
 
     def tune(self, *given, **options) -> Tuning:
-        """Run the whole search; arguments as for `steps`."""
-        *_, last = self.steps(*given, **options)
-        return last
+        """Run the whole search, and return its `Tuning`; arguments as for `steps`."""
+        *_, whole_tuning = self.steps(*given, **options)
+        return whole_tuning
 
     def steps(
         self, probe: Probe, space: Space, current, *, hints=(), model=None, rng=0, wide: bool = True
@@ -101,11 +101,11 @@ class Tuner(Knobbed):
             Whether it is a wide search, or a check.
         """
         search = Search(self, probe, space, model, np.random.default_rng(rng))
-        begin = time.perf_counter()
+        begin_seconds = time.perf_counter()
         iterations = self.check
         if wide:
             iterations = self.iterations
         for _ in search.rounds(current, list(hints), iterations):
-            search.found.seconds += time.perf_counter() - begin
+            search.found.seconds += time.perf_counter() - begin_seconds
             yield search.found
-            begin = time.perf_counter()
+            begin_seconds = time.perf_counter()

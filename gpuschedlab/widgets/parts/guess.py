@@ -17,9 +17,9 @@ WAITING = "This shows the answer to a question above. Answer it there, or press 
 
 
 @cache
-def _part(name: str) -> str:
-    """Return a file of this folder."""
-    return (HERE / name).read_text(encoding="utf-8")
+def _part(file_name: str) -> str:
+    """Return the text of a file of this folder."""
+    return (HERE / file_name).read_text(encoding="utf-8")
 
 
 class Guess:
@@ -82,7 +82,7 @@ class Guess:
         )
 
     def _elsewhere(self) -> str:
-        """Return the style of outputs that wait for this guess in other cells."""
+        """Return the style, as CSS text, of outputs that wait for this guess in other cells."""
         closed = f'body:has([data-guess="{self.identity}"]:not([open]))'
         mark = f'[data-waits="{self.identity}"]'
         return (
@@ -98,8 +98,8 @@ class Guess:
     def _buttons(self) -> str:
         if not self.choices:
             return ""
-        look = 'type="button" aria-pressed="false" data-lm-suppress-shortcuts="true"'
-        buttons = "".join(f"<button {look}>{escape(choice)}</button>" for choice in self.choices)
+        button_attributes = 'type="button" aria-pressed="false" data-lm-suppress-shortcuts="true"'
+        buttons = "".join(f"<button {button_attributes}>{escape(choice)}</button>" for choice in self.choices)
         return f'<p class="gpuschedlab-asks" role="group" aria-label="Answers">{buttons}</p>'
 
     def _ipython_display_(self):
@@ -108,7 +108,7 @@ class Guess:
         _show_after(question, self.question, self.answers)
 
     def later(self, *answers) -> "Later":
-        """Hide more outputs until this question is answered: the value of another cell."""
+        """Hide more outputs until this question is answered: return `Later`, the value of another cell."""
         return Later(self.identity, answers)
 
 
@@ -128,7 +128,7 @@ class Later:
         self.answers = answers
 
     def html(self) -> str:
-        """Return a line that stands in the place of the outputs while they are hidden."""
+        """Return the HTML of a line that stands in the place of the outputs while they are hidden."""
         return f'<p class="gpuschedlab-waits" data-waits="{self.identity}">{WAITING}</p>'
 
     def _ipython_display_(self):
@@ -143,11 +143,11 @@ def folded(html: str) -> str:
     return f'<style>{_part("guess.css")}</style><details class="gpuschedlab-asked">{summary}{html}</details>'
 
 
-def _show_after(html: str, text: str, answers: tuple):
+def _show_after(html: str, plain_text: str, answers: tuple):
     """Display HTML, with its plain text, and then each of some answers."""
     module = need("IPython.display", "guesses")
     if html:
-        module.display({"text/html": html, "text/plain": text}, raw=True)
+        module.display({"text/html": html, "text/plain": plain_text}, raw=True)
     for answer in answers:
         if isinstance(answer, str):
             # As HTML too: Voila sometimes leaves Markdown out, whose renderer is loaded late.
