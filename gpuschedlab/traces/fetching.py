@@ -33,7 +33,7 @@ with Path(__file__).with_name("datasets.toml").open("rb") as table:
 
 
 def catalog() -> dict[str, str]:
-    """Return the published traces that `fetch` knows: name -> its content, size and licence.
+    """Return a dict of the published traces that `fetch` knows: name -> its content, size and licence, a sentence.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def fetch(
 
 
 def _checksum(name: str, file: str, known: str | None, given, note: Path) -> str | None:
-    """Return the checksum to hold a file to; None takes any file."""
+    """Return the checksum to hold a file to, a text; None takes any file."""
     if isinstance(given, Mapping):
         given = given.get(file, "known")
     if given not in ("known", None):
@@ -215,7 +215,7 @@ class Resuming:
 
 
 def _extent(answer, have: int) -> tuple[int, int | None]:
-    """Return the byte that an answer begins at, and the size of the whole file (None: unknown)."""
+    """Return a tuple: the number of the byte that an answer begins at, and the size of the whole file (None: unknown)."""
     length = answer.headers.get("Content-Length")
     span = re.match(r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range") or "")
     if answer.status == 206 and span and int(span[1]) == have:

@@ -40,7 +40,7 @@ class Column:
     unlimited: bool = False  # whether infinity is a value
 
     def bad(self, name: str) -> pl.Expr:
-        """Return the expression that is true if a value of this column is wrong (nulls apart)."""
+        """Return an expression (`pl.Expr`) that is true if a value of this column is wrong (nulls apart)."""
         value = pl.col(name)
         if self.choices:
             return value.is_in(self.choices).not_()
@@ -58,7 +58,7 @@ TYPES |= {"numbers": pl.List(pl.Float64), "texts": pl.List(pl.String)}
 
 
 def _columns() -> dict[str, Column]:
-    """Columns as the table beside this file has them; a greatest value may be one that has a name here."""
+    """Return a dict of each `Column` as the table beside this file has it; a greatest value may be one that has a name here."""
     found = {}
     bounds = {"MOST_GPUS": MOST_GPUS, "LONGEST": LONGEST, "LATEST": LATEST}
     for row in csv.DictReader(files("gpuschedlab.traces").joinpath("columns.csv").read_text("utf-8").splitlines()):
@@ -104,7 +104,7 @@ EVEN = Rule(
 def sift(
     frame: pl.DataFrame, rules: list[Rule], *, source: str, on_bad: OnBad = "raise", first_row: int = 1
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Part the rows that break a rule from those that do not."""
+    """Part the rows that break a rule from those that do not, and return a tuple of frames: the good rows, and the bad ones."""
     if on_bad not in ("raise", "drop"):
         raise TraceError(f"{source}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
     numbers = []
@@ -126,7 +126,7 @@ def sift(
 
 
 def refuse(source: str, row: int, problem: str, others: int) -> NoReturn:
-    """Raise a TraceError that names the first bad row, and how many others there are."""
+    """Raise a TraceError that names the first bad row, and how many others there are. The function never returns."""
     more = f"; and {others:,} more row{'s' * (others > 1)}" if others else ""
     raise TraceError(
         f"{source}, row {row}, {problem}{more}. Mend the source, or pass on_bad='drop' to have these rows returned apart."
@@ -157,7 +157,7 @@ def require_columns(
 
 
 def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "raise", first_row: int = 1) -> Read:
-    """Check a trace at the door, and bring it into its canonical form.
+    """Check a trace at the door, and return its frame in canonical form; with on_bad="drop" a tuple with the bad rows.
 
     The canonical form has the columns of `SCHEMA` first, in their types, then any others untouched; rows are sorted by (submit, job_id).
     It shares no memory with arrays from which the frame was made. A canonical frame that has not changed since is not validated again.
@@ -223,20 +223,20 @@ def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "rai
 
 
 def canonical_order(columns: list[str]) -> list[str]:
-    """Order columns as the canonical form has them: those of `SCHEMA` first, each once."""
+    """Return a list of columns in the order of the canonical form: those of `SCHEMA` first, each once."""
     canonical = [name for name in SCHEMA if name in columns]
     return canonical + [name for name in dict.fromkeys(columns) if name not in SCHEMA]
 
 
 def with_jobs(trace: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Return a trace at the beginning of work that needs a job."""
+    """Return a trace, the same frame, at the beginning of work that needs a job; raise TraceError if it has none."""
     if trace.is_empty():
         raise TraceError(f"{source}: found 0 rows; expected at least one job. Check that it is the trace you mean.")
     return trace
 
 
 def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
-    """Convert to canonical types; a value that cannot be converted breaks one of the rules returned."""
+    """Convert to canonical types, and return a tuple: the frame, and a list of `Rule`, broken by values that cannot be converted."""
     changes = []
     rules = []
     for name, column in SCHEMA.items():
@@ -253,7 +253,10 @@ def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
 
 
 def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
-    """Fill one column if nothing was given; a value that could not be converted stays null, for the rule to see."""
+    """Return an expression (`pl.Expr`): one column, filled if nothing was given.
+
+    A value that could not be converted stays null, for the rule to see.
+    """
     if name not in frame.columns:
         return value
     raw = f"{name}\0raw"

@@ -71,7 +71,7 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
 
 
 def _gpu_shares(gpus: np.ndarray) -> dict[str, float]:
-    """Return the shares (%) of jobs by GPU count: powers of two, and the counts between."""
+    """Return a dict of the shares (%) of jobs by GPU count: powers of two, and the counts between."""
     within = {"below_1": gpus < 1} if (gpus < 1).any() else {}
     for low, high in pairwise((0, 1, 2, 4, 8, 16, 32)):
         within[f"{high}" if high < 3 else f"{low + 1}_to_{high}"] = (gpus > max(low, 0.999)) & (gpus <= high)
@@ -149,7 +149,7 @@ def scale_load(
 
 
 def slice_trace(trace: pl.DataFrame, start: float = 0.0, end: float = np.inf) -> pl.DataFrame:
-    """Cut out the jobs that were submitted from `start` on and before `end` (s); `start` becomes time zero.
+    """Return a frame of the jobs that were submitted from `start` on and before `end` (s); `start` becomes time zero.
 
     Raises
     ------
@@ -174,7 +174,9 @@ def slice_trace(trace: pl.DataFrame, start: float = 0.0, end: float = np.inf) ->
 
 
 def split(trace: pl.DataFrame, at: float) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Part a trace at an instant (s): the jobs before, to learn from, and those after; each starts at its own zero.
+    """Part a trace at an instant (s), and return a tuple of frames: the jobs before, to learn from, and those after.
+
+    Each starts at its own zero.
 
     Raises
     ------
@@ -191,7 +193,7 @@ def split(trace: pl.DataFrame, at: float) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def in_order(history: pl.DataFrame) -> pl.DataFrame:
-    """Check a trace whose times may be negative, and sort it by submission."""
+    """Check a trace whose times may be negative, and return its frame sorted by submission."""
     if not isinstance(history, pl.DataFrame) or not history.schema.get("submit", pl.String).is_numeric():
         return validate(history, source="history")  # which says what is wrong
     since = history.with_columns(pl.col("submit") - pl.col("submit").min(), clocked=pl.col("submit"))

@@ -27,7 +27,7 @@ def autocorrelation(values: np.ndarray, lag: int) -> float:
 
 
 def demand(submit: np.ndarray, gpus: np.ndarray, duration: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the GPUs in demand at the given times (s), if no job ever waited.
+    """Return an array of the GPUs in demand at the given times (s), if no job ever waited.
 
     Examples
     --------
@@ -42,7 +42,10 @@ def demand(submit: np.ndarray, gpus: np.ndarray, duration: np.ndarray, at: np.nd
 
 
 def batches(submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Divide jobs into submission batches: same GPU count (and virtual cluster), each within BATCH_GAP of the last."""
+    """Return a tuple of arrays: each job's submission batch, and the batches' sizes.
+
+    Jobs of a batch have the same GPU count (and virtual cluster), each within BATCH_GAP of the last.
+    """
     # Batches are numbered by their first jobs; the second array is the jobs of each.
     kind = np.unique(gpus, return_inverse=True)[1]
     if vc is not None:
@@ -58,7 +61,7 @@ def batches(submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None) 
 
 
 def scores_within(values: np.ndarray, kind: np.ndarray) -> np.ndarray:
-    """Return normal scores within each kind; ties fall by chance, since an order in time would be a memory."""
+    """Return an array of normal scores within each kind. Ties fall by chance, since an order in time would be a memory."""
     scores = np.empty(len(values))
     chance = np.random.default_rng(0).random(len(values))
     for k in np.unique(kind):
@@ -69,19 +72,19 @@ def scores_within(values: np.ndarray, kind: np.ndarray) -> np.ndarray:
 
 
 def rounded(values: np.ndarray, digits: int = 4) -> tuple[float, ...]:
-    """Round to so many significant digits."""
+    """Return a tuple of the values, rounded to so many significant digits."""
     return tuple(float(f"{v:.{digits}g}") for v in np.asarray(values, dtype=float))
 
 
 def normal_scores(values: np.ndarray) -> np.ndarray:
-    """Return the standard normal quantiles of the values' ranks (ties by position)."""
+    """Return an array of the standard normal quantiles of the values' ranks (ties by position)."""
     from scipy.special import ndtri
 
     return ndtri((ranks(values) + 0.5) / len(values))
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
-    """Place of each value among all, from 0 (ties by position)."""
+    """Return an array: the place of each value among all, from 0 (ties by position)."""
     found = np.empty(len(values), dtype=np.int64)
     found[np.argsort(values, kind="stable")] = np.arange(len(values))
     return found

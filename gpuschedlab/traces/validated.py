@@ -43,7 +43,7 @@ def _keep(frame: pl.DataFrame, validated: Validated) -> None:
 
 
 def remember(frame: pl.DataFrame, columns: list[str]) -> Validated:
-    """Know a frame that is valid and owns its memory (`owned`); `columns` are its own in canonical order."""
+    """Return a `Validated` that knows a frame that is valid and owns its memory (`owned`); `columns` are its own in canonical order."""
     canonical = None
     if columns != frame.columns:
         form = frame.select(columns)

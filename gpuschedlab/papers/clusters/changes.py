@@ -29,7 +29,7 @@ class SiteChange(Knobbed):
 
     @property
     def played(self) -> Policy:
-        """The rule as it is played."""
+        """The rule as it is played, a `Policy`."""
         return self.rule
 
 
@@ -51,7 +51,7 @@ class QuotaChange(SiteChange):
 
     @property
     def played(self) -> Kueue:
-        """The rule with these quotas."""
+        """The rule with these quotas, a `Kueue`."""
         if len(self.rule.queues) < 2:
             return self.rule
         first, *between, last = self.rule.queues
@@ -81,7 +81,9 @@ RULES = {Fifo: SiteChange, Slurm: PriorityChange, Kueue: QuotaChange}
 
 
 def changes_of(site: Site, changes: Mapping[str, object]) -> dict[str, object]:
-    """Changes of a site by the names in `CHANGES`, from values, or from the words of a command line; those that are read stay as they are.
+    """Return a dict of a site's changes by the names in `CHANGES`, read from values or from the words of a command line.
+
+    Changes that are read already stay as they are.
 
     Knobs of the site's own rule and quotas become a `policy`, and limits (limit.user, ...) become `within`.
 
@@ -125,7 +127,7 @@ def _policy_of(site: Site, policy: Policy | str) -> Policy:
 
 
 def limits_in(limits: tuple[Limit, ...], words: Mapping[str, str]) -> tuple[Limit, ...]:
-    """Limits with others by words: limit.user[.QOS], limit.qos.NAME, limit.account.NAME, limit.array.
+    """Return a tuple of `Limit`: these, with others by words: limit.user[.QOS], limit.qos.NAME, limit.account.NAME, limit.array.
 
     They are of GPUs; limit.user.jobs is of jobs, limit.user.gpus:a100 of GPUs of a type, limit.qos.NAME.wall and .size of what a job
     may ask for.
@@ -156,7 +158,10 @@ def _most(what: str, value: str, where: str) -> float:
 
 
 def _replaced(limits: tuple[Limit, ...], new: Limit, what: str) -> tuple[Limit, ...]:
-    """Return limits with another in the place of those of its owners; if these stand among others, the old one stays for the others."""
+    """Return a tuple of limits with another in the place of those of its owners.
+
+    If these stand among others, the old one stays for the others.
+    """
     old: list[Limit] = []
     for limit in limits:
         together = new.of == "accounts"
@@ -188,7 +193,9 @@ def ruled_by(site: Site, word: str) -> Policy:
 
 
 def ruled(site: Site, rule: Policy, words: Mapping[str, str]) -> Policy:
-    """A rule with knobs and quotas of queues that words change: depth, weight_age, quota.QUEUE[.TYPE] (GPUs; also borrow, lend).
+    """Return a `Policy`: a rule with knobs and quotas of queues that words change.
+
+    The words are depth, weight_age, quota.QUEUE[.TYPE] (GPUs; also borrow, lend), and others like them.
 
     Of Slurm's rule also tier.PARTITION, factor.PARTITION, and knobs of its plan: plan.every, plan.window, plan.tested, ...
     """
@@ -226,7 +233,7 @@ def _with_dotted(rule: Slurm, key: str, value: str) -> Slurm:
 
 
 def _with_word(rule: Policy, quota: str, name: str, kind: str, value: str) -> Policy:
-    """A rule with another quota of a queue, of all types that it has or of one."""
+    """Return the `Policy` with another quota of a queue, of all types that it has or of one."""
     queues = getattr(rule, "queues", ())
     names = [queue.name for queue in queues]
     if name not in names:

@@ -115,7 +115,7 @@ def replay(args) -> None:
 
 
 def _as_values(calibration, groups: dict[str, pl.DataFrame], changed, why) -> dict[str, object]:
-    """Return all that is printed as plain values; `changed` is None without a what-if."""
+    """Return a dict of all that is printed, as plain values; `changed` is None without a what-if."""
     tables = {"rules": calibration.table, **groups}
     if changed:
         tables["what if"] = changed.table
@@ -132,7 +132,7 @@ def _as_values(calibration, groups: dict[str, pl.DataFrame], changed, why) -> di
 
 
 def _launch_of(calibration) -> str:
-    """Say how long a launch takes beyond the site's delay, and how near the second half of the log is with it."""
+    """Say in a sentence how long a launch takes beyond the site's delay, and how near the second half of the log is with it."""
     launch = calibration.launch
     later = f"fitted on the first half: mae {calibration.later['mae']:.1f} s on the second"
     if launch:
@@ -180,7 +180,7 @@ def laid_out(table: pl.DataFrame) -> str:
 
 
 def changes_in(words: list[str], site: Site) -> dict[str, object]:
-    """Changes of `whatif` from KEY=VALUE."""
+    """Return a dict of the changes of `whatif`, from KEY=VALUE."""
     from gpuschedlab.papers.clusters.changes import changes_of
 
     return changes_of(site, dict(word.partition("=")[::2] for word in words))

@@ -19,7 +19,10 @@ A100 = {"1g": (1, 1), "2g": (2, 2), "3g": (4, 3), "4g": (4, 4), "7g": (8, 7)}
 
 
 def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
-    """What does not fit before anything is simulated: the cluster, the log, or what the site has and no run keeps to."""
+    """Yield sentences on all that does not fit before anything is simulated.
+
+    They are of the cluster, the log, and what the site has and no run keeps to.
+    """
     trace = scenario.trace
     has = site.description
     if (most := site.log.report.peak) > scenario.cluster.total_gpus:
@@ -63,7 +66,7 @@ def limitless(trace: pl.DataFrame) -> int:
 
 
 def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
-    """Say whether the slices in use when the log uses most of them fit on so many GPUs; nothing if they may."""
+    """Yield a sentence if the slices of the log's busiest instant do not fit on so many GPUs; nothing if they may."""
     if "shape" not in trace.columns:
         return
     profile = pl.col("shape").str.extract(r"^(\dg)")
@@ -84,6 +87,9 @@ def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
 
 
 def gpus_for(profiles: np.ndarray, count: np.ndarray) -> int:
-    """Return the GPUs that so many slices of each profile (cells, parts of computing) need at least; of those of one GPU exactly."""
+    """Return the number of GPUs that so many slices of each profile need at least; it is exact for slices of one GPU.
+
+    A profile is a row: cells, parts of computing.
+    """
     needed = count @ profiles / (CELLS, COMPUTE)
     return int(np.ceil(needed.max() - 1e-9))

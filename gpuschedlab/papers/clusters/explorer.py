@@ -65,7 +65,7 @@ class SiteExplorer(KnobExplorer):
         return waits
 
     def _jobs(self, waits) -> pl.DataFrame:
-        """The jobs that count, as the sentence compares them."""
+        """Return a frame of the jobs that count, as the sentence compares them."""
         gpus = self.calibration.scenario.trace.select("job_id", "gpus")
         end = pl.col("submit") + pl.col("wait") + pl.col("ran")
         named = {"duration": "ran", "queueing": "wait", "end": end}

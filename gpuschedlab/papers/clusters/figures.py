@@ -9,7 +9,7 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def waits_by_day(submit: np.ndarray, starts: Mapping[str, np.ndarray]) -> Lines:
-    """Mean wait of the jobs submitted on each day of a log, a line for each set of starts.
+    """Return the `Lines` of the mean wait of the jobs submitted on each day of a log, a line for each set of starts.
 
     Parameters
     ----------

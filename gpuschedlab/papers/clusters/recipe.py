@@ -119,7 +119,7 @@ class Site(Recipe):
 
     @cached_property
     def log(self) -> Intake:
-        """Jobs that came in from the log, and the report on them."""
+        """`Intake` of the log: the jobs that came in, and the report on them."""
         if not self.file.endswith(".toml"):
             return taken_of(self.file)[0]
         options = dict(self.description.log)
@@ -136,7 +136,7 @@ class Site(Recipe):
 
     @cached_property
     def explanation(self) -> Explanation:
-        """Why the log's jobs waited, by its recorded starts and node lists."""
+        """`Explanation` of why the log's jobs waited, by its recorded starts and node lists."""
         names = ()
         if not self.cluster:
             names = tuple(name for name, *_ in self.description.nodes)
@@ -227,11 +227,11 @@ class Site(Recipe):
 
     @property
     def trace(self) -> pl.DataFrame:
-        """Jobs of the log; a job that requested no time has the default, or else the limit, of its first partition."""
+        """Frame of the log's jobs; one that requested no time has the default, or else the limit, of its first partition."""
         return self.with_bounds(self.log.trace)
 
     def with_bounds(self, trace: pl.DataFrame) -> pl.DataFrame:
-        """Return jobs with the owners for whose limits they count, and the time that their partition gives those that asked for none."""
+        """Return a frame of jobs with the owners for whose limits they count, and their partition's time if they asked for none."""
         bounds = enumerate(self.description.limits)
         trace = trace.with_columns(limit.owners(trace).alias(f"limit{k}") for k, limit in bounds)
         limits = {p.name: p.default_time or p.max_time for p in self.description.partitions}
@@ -253,13 +253,13 @@ class Site(Recipe):
         return bool(timed_out.any())
 
     def windows(self, cluster: Cluster) -> tuple[Window, ...]:
-        """Windows of the nodes of a cluster, those for some users alone left out; of named nodes only on the site's own cluster."""
+        """Return a tuple of `Window`: the cluster's, none for some users alone, and of named nodes only on the site's own cluster."""
         numbers = self.node_numbers(cluster)
         windows = [from_zero(window, self.zero, self.file) for window in self.description.windows]
         return windows_on(cluster, windows, numbers)
 
     def node_numbers(self, cluster: Cluster) -> dict[str, int]:
-        """Place in a cluster of each node that the site's files name; empty if the command names another cluster."""
+        """Return a dict: place in a cluster of each node that the site's files name; empty if the command names another cluster."""
         if self.cluster:
             return {}
         first = cluster.groups[0].nodes - self.more
@@ -272,7 +272,7 @@ class Site(Recipe):
         return numbers
 
     def untyped(self, cluster: Cluster) -> pl.Series:
-        """GPU types (lists) of the jobs that ask for none that any node has; if there are any, no job is held to types."""
+        """Return a Series of lists: GPU types of jobs that ask for none that any node has. If any do, no job is held to types."""
         trace = with_lists(self.log.trace, cluster, "requested")
         if "gpu_types" not in trace.columns:
             return pl.Series([], dtype=pl.List(pl.String))
@@ -292,7 +292,7 @@ class Site(Recipe):
 
     @property
     def nodes(self) -> Cluster:
-        """The site's own nodes: those that are named, or else those that the jobs of its log ran on."""
+        """`Cluster` of the site's own nodes: those that are named, or else those that the jobs of its log ran on."""
         if self.cluster:
             return Cluster.parse(self.cluster)
         cluster = self.description.cluster or self.log.cluster
@@ -307,7 +307,7 @@ class Site(Recipe):
 
     @property
     def quotas(self) -> tuple[Queue, ...]:
-        """Queues, if each has a quota of a GPU type that is there: another could start no job."""
+        """Tuple of queues, if each has a quota of a GPU type that is there, else (): another queue could start no job."""
         queues = self.description.queues
         types = set(self.nodes.gpu_types)
         if all(types & dict(queue.nominal).keys() for queue in queues):
@@ -315,7 +315,7 @@ class Site(Recipe):
         return ()
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs with their limits, types and partitions, cluster with its windows, delays and requested times.
+        """Return the `Scenario`: jobs with limits, types and partitions, cluster with windows, delays and requested times.
 
         A job is submitted when it is eligible, as `replay` plays it; those that wait for others in the log are not released anew.
         """
@@ -330,7 +330,7 @@ class Site(Recipe):
 
     @property
     def with_windows(self) -> Cluster:
-        """The site's nodes, with those that are added and with its windows."""
+        """`Cluster` of the site's nodes, with those that are added and with its windows."""
         cluster = self.nodes
         if cluster.groups[0].nodes + self.more < 1:
             nodes = cluster.groups[0].nodes
@@ -373,7 +373,7 @@ class Site(Recipe):
 
     @property
     def own(self) -> Policy:
-        """Its rule, within its limits."""
+        """The site's rule within its limits, a `Policy`."""
         return self.within(self.rule)
 
     def within(self, policy: Policy) -> Policy:
@@ -384,7 +384,7 @@ class Site(Recipe):
 
     @property
     def rule(self) -> Policy:
-        """Quotas if it has queues; else its own backfill, in order of its priorities if it weighs them."""
+        """`Policy` of the site: quotas if it has queues; else its own backfill, in order of its priorities if it weighs them."""
         if self.quotas:
             return Kueue(self.quotas, placement="pack")
         weighed = self.description.scheduler.weights.counts or self.description.partitions

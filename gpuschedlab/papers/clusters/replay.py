@@ -56,19 +56,19 @@ class Calibration:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Names of the rules."""
+        """Tuple of the names of the rules."""
         columns = self.starts.columns
         first = columns.index("quarter") + 1
         return tuple(columns[first:])
 
     def errors(self, rule: str) -> dict[str, float]:
-        """`start_errors` of a rule over the whole log."""
+        """Return a dict of the `start_errors` of a rule over the whole log."""
         starts = self.starts.select("submit", "started", rule)
         return start_errors(*starts.get_columns())
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """One row per rule, nearest first: its `start_errors`, and how much larger its mean error is than that of the site's own rule.
+        """Frame of one row per rule, nearest first: its `start_errors`, and how much larger its mean error is than the own rule's.
 
         The latter is `more`, with the interval of this paired difference, `more_low` and `more_high` (nan: too short to tell).
         """
@@ -87,20 +87,23 @@ class Calibration:
 
     @cached_property
     def later(self) -> dict[str, float]:
-        """`start_errors` of the site's own rule with the fitted launch delay, over the second half of the log, which fitted nothing."""
+        """Dict of `start_errors` of the site's own rule with the fitted launch delay, over the log's second half.
+
+        That half fitted nothing.
+        """
         half = self.starts.height // 2
         starts = self.starts.select("submit", "started", launched=self.launched)
         return start_errors(*starts[half:].get_columns())
 
     def by(self, group: str, rule: str | None = None) -> pl.DataFrame:
-        """`start_errors` of a rule (default: the site's own) by one of `GROUPS`: partition (`vc`), size, hour, ..."""
+        """Return a frame of `start_errors` of a rule (default: the site's own) by one of `GROUPS`: partition (`vc`), size, hour, ..."""
         if group not in GROUPS:
             raise TraceError(f"replay: found the group {group!r}; expected one of {', '.join(GROUPS)}.")
         return start_errors_by(self.starts, group, rule or self.own)
 
     @property
     def verdict(self) -> str:
-        """Say which rule is nearest, if that is not the site's own, how near the own is, and which rules are as near."""
+        """String of sentences: which rule is nearest, if it is not the site's own, how near the own is, and which are as near."""
         own = self.errors(self.own)
         table = self.table
         nearest = self.own
@@ -124,7 +127,7 @@ class Calibration:
         )
 
     def summary(self) -> dict:
-        """The site's own rule and its errors, by name."""
+        """Return a dict of the site's own rule and its errors, by name."""
         return {"rule": self.own, "launch": self.launch} | self.errors(self.own)
 
     def __repr__(self) -> str:
@@ -150,7 +153,10 @@ class Calibration:
 
 
 def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
-    """Return the rules that a log is replayed by, each with the run times that it knows (None: those that the site knew)."""
+    """Return a dict by name of the rules that a log is replayed by, each a policy and its run times, an `Estimator`.
+
+    The estimator is None if the rule knows the run times that the site knew.
+    """
     policies = site.policies
     own = own_rule(site)
     limited = site.within(policies["EASY"])
@@ -168,7 +174,7 @@ def own_rule(site: Site) -> str:
 
 
 def replay(site: Site) -> Calibration:
-    """Simulate a site's log by its own rule and by others, and return the comparison with the recorded starts.
+    """Simulate a site's log by its own rule and by others, and return the `Calibration`: a comparison with the recorded starts.
 
     The simulation knows requested times, never `started`. The first half of the log fits the delay of a launch.
 
@@ -212,7 +218,10 @@ def replay(site: Site) -> Calibration:
 
 
 def grouped(trace: pl.DataFrame) -> pl.DataFrame:
-    """Return jobs with the values by which they are grouped: size class, partition, account, hour, weekday, and fourth of the log."""
+    """Return a frame of jobs with the values by which they are grouped.
+
+    These are size class, partition, account, hour, weekday, and fourth of the log.
+    """
     gpus = pl.col("gpus")
     columns = trace.columns
     *classes, largest = SIZES

@@ -8,7 +8,10 @@ from gpuschedlab.papers.clusters.recipe import Site
 
 
 def standing(site: Site) -> pl.DataFrame:
-    """Users at the last recorded end: decayed usage (GPU-s) by recorded starts, level fair share, factor, and points of priority."""
+    """Return a frame of users at the last recorded end: decayed usage (GPU-s), level fair share, factor, points of priority.
+
+    Usage is by recorded starts.
+    """
     trace = site.trace
     has = site.description
     if lacking := [name for name in ("account", "user", "started") if name not in trace.columns]:
@@ -42,7 +45,7 @@ def standing(site: Site) -> pl.DataFrame:
 
 
 def decayed(start: np.ndarray, end: np.ndarray, now: float, half_life: float) -> np.ndarray:
-    """Seconds that a GPU held from `start` to `end` counts for now, if half is forgotten after a half-life (s)."""
+    """Return an array (s): how much a GPU held from `start` to `end` counts for now, if half is forgotten after a half-life (s)."""
     if np.isinf(half_life):
         return end - start
     return half_life / np.log(2) * (0.5 ** ((now - end) / half_life) - 0.5 ** ((now - start) / half_life))

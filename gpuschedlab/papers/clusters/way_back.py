@@ -32,7 +32,7 @@ class WayBack:
 
 
 def _tables(site: Site) -> dict:
-    """Tables of a site's TOML; empty for a log alone."""
+    """Return a dict of the tables of a site's TOML; empty for a log alone."""
     if not site.file.endswith(".toml"):
         return {}
     return tomllib.loads(Path(site.file).read_text(encoding="utf-8"))
@@ -44,7 +44,7 @@ def names_conf(site: Site) -> bool:
 
 
 def conf_of(site: Site) -> Path:
-    """Return the slurm.conf that a site's TOML names.
+    """Return the path of the slurm.conf that a site's TOML names.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def conf_of(site: Site) -> Path:
 
 
 def way_back(site: Site, changes: Mapping[str, object]) -> WayBack:
-    """Return the lines of slurm.conf and the commands of sacctmgr for changes of a site, as `whatif` takes them.
+    """Return a `WayBack`: lines of slurm.conf and commands of sacctmgr for changes of a site, as `whatif` takes them.
 
     Only values that differ from the site's are written, and its other words stay as they are. A key of a table [scheduler] of the
     site's TOML goes before that of slurm.conf: a note says so.

@@ -80,12 +80,12 @@ class WhatIf:
 
     @property
     def missing(self) -> str:
-        """Why intervals are no verdicts; "" if they are."""
+        """Phrase that says why intervals are no verdicts, a string; "" if they are."""
         return self.missed.reason
 
     @property
     def sentence(self) -> str:
-        """Return what can be said of the mean wait although the model misses something, or "" if it misses nothing.
+        """Sentence on the mean wait that holds although the model misses something; "" if it misses nothing.
 
         Examples
         --------
@@ -114,7 +114,7 @@ class WhatIf:
     __repr__ = __str__
 
     def lines(self, verdict: str = "{}") -> list[str]:
-        """A line for each figure, its verdict in such a form, and what the intervals and the GPU-hours are of."""
+        """Return a list of lines: one for each figure, its verdict in such a form, and what the intervals and GPU-hours are of."""
         lines = []
         for f, before, after, difference, low, high, _, said in self.table.iter_rows():
             change = f"{figure(before)} to {figure(after)}, {figure(difference, '+')}"
@@ -137,7 +137,7 @@ class WhatIf:
         return lines
 
     def summary(self) -> dict[str, float]:
-        """Differences by figure."""
+        """Return a dict of the differences by figure."""
         return dict(self.table.select("figure", "difference").iter_rows())
 
     def shown(self) -> Table:
@@ -168,14 +168,14 @@ def _unit_of(seconds: float) -> str:
 
 
 def figure(value: float, sign: str = "") -> str:
-    """A number of four places, or whole from 10,000 on."""
+    """Return a number as a text, of four places, or whole from 10,000 on."""
     return format(value, f"{sign},.4g" if abs(value) < 10_000 else f"{sign},.0f")
 
 
 def whatif(
     site: Site, changes: Mapping[str, object], weeks: int | None = None, calibration: Calibration | None = None
 ) -> WhatIf:
-    """Simulate a site as it is and with something changed, over its log, and compare the same jobs.
+    """Simulate a site as it is and with something changed, over its log, and return a `WhatIf`: the same jobs compared.
 
     A site is played as its files say: `site.completed` has what its log shows as well. Jobs of the first three days do not count, on
     both sides alike, unless the log is shorter than eight days. Intervals are those of `metrics.intervals.difference_interval`: where a
@@ -239,7 +239,10 @@ def never_started(before: pl.DataFrame, after: pl.DataFrame) -> int:
 
 
 def misses(site: Site, trace: pl.DataFrame, replayed: pl.DataFrame) -> Missed:
-    """Return what the model of a site misses of the waiting of the jobs that count, whose waits by the site's own rule are `replayed`."""
+    """Return what the model of a site misses of the waiting of the jobs that count, as `Missed`.
+
+    `replayed` has their waits by the site's own rule.
+    """
     if "started" not in trace.columns or trace["started"].null_count() == trace.height:
         return Missed("recorded starts")
     why = site.explanation
@@ -265,7 +268,10 @@ def stopped(trace: pl.DataFrame, limits: np.ndarray) -> float:
 
 
 def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None) -> tuple[pl.DataFrame, ...]:
-    """For each side the jobs that count, in order of submission: `job_id`, `submit`, `wait`, `ran` (s), and `undone` (GPU-s)."""
+    """Return a tuple of frames, one per side: the jobs that count, in order of submission.
+
+    Columns: `job_id`, `submit`, `wait`, `ran` (s), and `undone` (GPU-s).
+    """
     submit = sides[0][0].trace["submit"]
     first = float(submit.min())
     last = float(submit.max())
@@ -276,7 +282,7 @@ def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None)
 
 
 def waits(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Columns of `played`: a job waits while it does not run: before its start, launching, suspended."""
+    """Return a frame of the columns of `played`. A job waits while it does not run: before its start, launching, suspended."""
     ran = pl.col("duration")
     if "timed_out" in jobs.columns:  # stopped at its limit
         ran = pl.when("timed_out").then("executed").otherwise(ran)
@@ -286,7 +292,7 @@ def waits(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def figures(wait: np.ndarray, ran: np.ndarray) -> dict[str, np.ndarray]:
-    """Figures of each job, of which means are compared."""
+    """Return a dict of arrays: figures of each job, of which means are compared."""
     slowdown = np.maximum(1.0, (wait + ran) / np.maximum(ran, BOUND))
     return dict(zip(FIGURES, (wait, slowdown, (wait > 3600).astype(float)), strict=True))
 
@@ -294,7 +300,7 @@ def figures(wait: np.ndarray, ran: np.ndarray) -> dict[str, np.ndarray]:
 def compared(
     before: pl.DataFrame, after: pl.DataFrame, calibration: Calibration | None = None, missed: Missed | None = None
 ) -> WhatIf:
-    """Return paired differences of the same jobs, in order of submission, with intervals.
+    """Return a `WhatIf`: paired differences of the same jobs, in order of submission, with intervals.
 
     If the model misses something, there are no intervals, and a side only of the mean wait, if what is missed cannot turn it. So has
     a log whose interval has no side, or that is too short for one: that side is of these jobs.
@@ -329,7 +335,9 @@ def compared(
 
 
 def in_this_log(difference: float, before: float, missed: Missed) -> str:
-    """Verdict on a change of the mean wait (s) of the jobs of a log, whose interval has no side, or which is too short for one.
+    """Return a verdict, a string, on a change of the mean wait (s) of a log's jobs.
+
+    Its interval has no side, or the log is too short for one.
 
     The log is a fact, and what the model misses bounds what it says of these jobs; of other weeks it says nothing. "" where the model
     may miss as much.
@@ -342,7 +350,7 @@ def in_this_log(difference: float, before: float, missed: Missed) -> str:
 
 
 def biases(calibration: Calibration) -> dict[str, float]:
-    """Return by how much the replay misses each figure: simulated - recorded."""
+    """Return a dict: by how much the replay misses each figure, simulated - recorded."""
     durations = calibration.scenario.trace.select("job_id", "duration")
     jobs = calibration.starts.join(durations, on="job_id", maintain_order="left").drop_nulls(calibration.own)
     duration = jobs["duration"].to_numpy()

@@ -57,11 +57,11 @@ class Chronus(Round):
     set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
 
     def begin(self) -> "_Leases":
-        """State from round to round."""
+        """Return the state from round to round, a `_Leases`."""
         return _Leases()
 
     def allocate(self, view: View) -> Allocation:
-        """Admit, renew leases when they end, and fill."""
+        """Return the `Allocation`: admit, renew leases when they end, and fill."""
         n = len(view)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))

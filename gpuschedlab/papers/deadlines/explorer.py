@@ -52,7 +52,7 @@ class UniSchedExplorer(RunExplorer):
         return replace(page, figures=page.figures | {"leases": leases, "trade": trade}, words=self._losses(recipe))
 
     def _losses(self, recipe) -> str:
-        """Loss by the policy's leases."""
+        """Return a sentence on the loss by the policy's leases."""
         jobs = self.run.jobs
         slo = jobs["kind"] != "best_effort"
         profiled = f"; profiling took {jobs['profiled'].mean():.0f} s per job" if recipe.unisched.profile else ""

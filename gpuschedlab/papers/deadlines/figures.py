@@ -42,7 +42,7 @@ def _board(name: str, lease: float, stretches: tuple, dates: tuple) -> Lanes:
 
 
 def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = None) -> Lanes:
-    """Reduce a run to the stretches and deadlines of its first jobs, a colour per kind of job and a mark per deadline.
+    """Return a run as `Lanes`: the stretches and deadlines of its first jobs, a colour per kind of job and a mark per deadline.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = No
 
 
 def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str, ...] | None = None) -> Lanes:
-    """Plan of jobs that are all there now: who has the first lease, and which leases are planned for the others.
+    """Return the plan of jobs that are all there now as `Lanes`: who has the first lease, and which are planned for the others.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str
 
 
 def trade_off(runs, chosen: str | None = None) -> Points:
-    """Weighted violations and completion times of best effort, of runs by name; the `chosen` one is marked."""
+    """Return `Points`: weighted violations and completion times of best effort, of runs by name; the `chosen` one is marked."""
     values = {}
     for name, run in as_runs(runs).items():
         wait = run.jobs.filter(kind="best_effort")["jct"].mean()
@@ -127,7 +127,9 @@ def trade_off(runs, chosen: str | None = None) -> Points:
 
 
 def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = None) -> Lines:
-    """Extrapolate a learning curve from its beginning: by the likeliest families, by the mixture of all, and when it gets there.
+    """Extrapolate a learning curve from its beginning, and return the `Lines`: by the likeliest families, and by the mixture of all.
+
+    They also show when it gets to the target.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class Genie(Round):
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60
 
     def allocate(self, view: View) -> Allocation:
-        """Choose GPUs for each waiting job, and start those that fit, in order."""
+        """Return the `Allocation`: choose GPUs for each waiting job, and start those that fit, in order."""
         n = len(view)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))

@@ -54,7 +54,7 @@ def placed(
     split: np.ndarray | None = None,
     **answer,
 ) -> Allocation:
-    """Give jobs nodes by level and order: jobs that run stay if they can, larger ones displace smaller ones.
+    """Return an `Allocation` that gives jobs nodes by level and order: jobs that run stay if they can, larger ones displace smaller.
 
     A job has GPUs of a type on which it has a speed, on the fewest nodes, the fullest ones that have room. One that is counted
     in and finds none displaces jobs of a lower level, then smaller ones of its own, which are placed again after it.
@@ -88,7 +88,7 @@ def placed(
 
 
 def proved(answer: Allocation, objective: float, bound: float, status: str, gap: float) -> Allocation:
-    """The answer with its proof as it stands: "heuristic" where it was changed since, to less than the gap allows.
+    """Return the `Allocation` with its proof as it stands: "heuristic" if it was changed since, to less than the gap allows.
 
     The objective is that of the answer in force; bound and status are the program's own, the gap the one that was asked for.
 

@@ -9,7 +9,7 @@ from gpuschedlab.optim import Program
 def start_program(
     reward: np.ndarray, load: np.ndarray, keep_reward: np.ndarray, keep_load: np.ndarray, free: np.ndarray
 ) -> Program:
-    r"""Largest expected reward: maximise :math:`\sum_{ik} r_{ik} s_{ik} + \sum_j r_j y_j`.
+    r"""Return the `Program` of the largest expected reward: maximise :math:`\sum_{ik} r_{ik} s_{ik} + \sum_j r_j y_j`.
 
     Subject to at most one start a job, and :math:`\sum_{ik} c_{ikt} s_{ik} + \sum_j c_{jt} y_j \le` what is free in each slot
     t; all variables are 0 or 1.

@@ -60,7 +60,7 @@ class ThreeSigma(Round):
     set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
 
     def fit(self, history: pl.DataFrame) -> "ThreeSigma":
-        """The same policy, with the spread of the errors that `History` makes on the last third of a history."""
+        """Return the same `ThreeSigma`, with the spread of the errors that `History` makes on the last third of a history."""
         history = history.sort("submit")
         cut = 2 * history.height // 3
         later = history[cut:]
@@ -71,7 +71,7 @@ class ThreeSigma(Round):
         return replace(self, sigma=float(np.clip(error.std(), 0, 5)))
 
     def allocate(self, view: View) -> Allocation:
-        """Solve for start times; those of now start."""
+        """Solve for start times, and return the `Allocation` of those of now."""
         n = len(view)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))

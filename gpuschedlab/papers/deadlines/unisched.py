@@ -74,11 +74,11 @@ class UniSched(Round):
     set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
 
     def begin(self) -> "_Plan":
-        """State from round to round."""
+        """Return the state from round to round, a `_Plan`."""
         return _Plan()
 
     def allocate(self, view: View) -> Allocation:
-        """Solve the program of this cycle, and place the jobs that it chose."""
+        """Solve the program of this cycle, and return the `Allocation` of the jobs that it chose."""
         if len(view) == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
         kept = view.memory

@@ -95,7 +95,7 @@ def with_deadlines(
 
 
 def with_start_delays(trace: pl.DataFrame, seconds: float = 30.0) -> pl.DataFrame:
-    """Have each start of a job cost `seconds` (1 + log2 GPUs), as in the Chronus artifact: the column `switch` (s).
+    """Return a frame in which each start of a job costs `seconds` (1 + log2 GPUs), as in the Chronus artifact: the column `switch` (s).
 
     Examples
     --------

@@ -30,7 +30,7 @@ class Polytope:
     able: np.ndarray
 
     def slacks(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Throughput above the floor (n,), time left of each job (n,), GPUs left of each type (T,)."""
+        """Return a tuple of arrays: throughput above the floor (n,), time left of each job (n,), GPUs left of each type (T,)."""
         above = (self.throughput * X).sum(axis=1) - self.floor
         rest = 1.0 - X.sum(axis=1)
         free = self.capacity - self.gpus @ X
@@ -49,7 +49,10 @@ class Polytope:
         return -float(np.sum(logs) + of_shares)
 
     def newton(self, X: np.ndarray) -> tuple[np.ndarray, float]:
-        """Newton step (n, T) of the barrier, and the decrement squared: the fall of the barrier that it promises, twice."""
+        """Return a tuple: Newton step (n, T) of the barrier, and the decrement squared.
+
+        The latter is twice the fall of the barrier that the step promises.
+        """
         above, rest, free = self.slacks(X)
         T = X.shape[1]
         safe = np.where(self.able, X, 1.0)

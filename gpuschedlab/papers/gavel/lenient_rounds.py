@@ -47,7 +47,7 @@ class LenientRounds(Wrapped):
     ends_with_jobs: Annotated[bool, Knob(help="whether a round ends when the last of its jobs ends")] = True
 
     def allocate(self, view: View) -> Allocation:
-        """Ask the policy, and name the kind of each start."""
+        """Ask the policy, name the kind of each start, and return its `Allocation`."""
         answer = self.policy.allocate(view)
         if len(view) == 0:
             return answer

@@ -66,13 +66,13 @@ class Gavel(Round):
     set_aside: ClassVar = (*Round.set_aside, "solver")
 
     def begin(self) -> "_Carried":
-        """The solver and its options."""
+        """Return the solver and its options, a `_Carried`."""
         # The middle of the optimal face, as an interior point gives it: tied jobs share, where a vertex starves some.
         options = {"method": "ipm", "crossover": False} if self.solver == "highs" else {}
         return _Carried(Session(self.solver, **options))
 
     def allocate(self, view) -> Allocation:
-        """Solve the program, unless it is that of the round before, and serve the pairs by priority."""
+        """Solve the program, unless it is that of the round before, and return the `Allocation` that serves the pairs by priority."""
         kept = view.memory
         kept.catch_up(view, self.interval)
         if len(view.index) == 0:
@@ -183,7 +183,10 @@ class _Carried:
     at: float = 0.0
 
     def of_jobs(self, index) -> tuple[np.ndarray, np.ndarray]:
-        """Shares, and seconds on each type before the program (n, T) of these jobs, ascending; 0 if no program has seen them."""
+        """Return a tuple of arrays (n, T): shares, and seconds on each type before the program, of these jobs, ascending.
+
+        They are 0 if no program has seen them.
+        """
         planned = self.inputs.seen["index"]
         if np.array_equal(planned, index):
             return self.shares, self.before

@@ -8,7 +8,7 @@ from gpuschedlab.optim import Program, solve
 
 
 def _checked(throughput, gpus, capacity) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Throughputs (n, T), 0 if a job cannot run; GPUs (n,), capacity (T,); whether a job can run (n, T)."""
+    """Return a tuple of arrays: throughputs (n, T), 0 if a job cannot run; GPUs (n,), capacity (T,); whether a job can run (n, T)."""
     throughput = np.atleast_2d(np.asarray(throughput, float))
     n, T = throughput.shape
     gpus = np.asarray(gpus, float)
@@ -113,7 +113,7 @@ def gavel_max_min(
 
 
 def _level_program(scaled, gpus, capacity, able, rising, floors, name: str) -> Program:
-    """Raise the least level of the jobs that still rise; the others keep at least their floors (n,)."""
+    """Return the `Program` that raises the least level of the jobs that still rise; the others keep at least their floors (n,)."""
     n, T = scaled.shape
     data, rows = _columns(gpus, T, (-scaled, (n + T + np.arange(n))[:, None]))
     last = n + T + np.flatnonzero(rising)  # the level is in the rows of those that rise
@@ -233,7 +233,7 @@ def gavel_finish_time(
     isolated = work / np.where(can, alone, 1.0)
 
     def shares(rho: float) -> np.ndarray | None:
-        """X by which no job is worse than rho, if there is one; None otherwise."""
+        """Return an array X by which no job is worse than rho, if there is one; None otherwise."""
         spare = np.where(can, rho * isolated - age, 1.0)
         if (spare <= 0).any():
             return None

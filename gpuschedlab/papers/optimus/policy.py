@@ -47,7 +47,7 @@ class Optimus(Round):
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
 
     def allocate(self, view: View) -> Allocation:
-        """Estimate the remaining times, and give out the GPUs."""
+        """Estimate the remaining times, give out the GPUs, and return the `Allocation`."""
         n = len(view.index)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))

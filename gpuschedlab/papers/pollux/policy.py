@@ -57,11 +57,11 @@ class Pollux(Round):
     set_aside: ClassVar = (*Round.set_aside, "population", "generations", "patience", "seed")
 
     def begin(self) -> "_Carried":
-        """State from round to round."""
+        """Return the state from round to round, a `_Carried`."""
         return _Carried(np.array([2 * self.seed + 1], np.uint64))
 
     def allocate(self, view: View) -> Allocation:
-        """Search from where the round before left off."""
+        """Search from where the round before left off, and return the best `Allocation`."""
         if len(view.index) == 0 or not view.up.any():
             return Allocation(np.zeros(len(view.index), np.int64), np.zeros(len(view.index)))
         cells = _Cells.of(view)
@@ -108,7 +108,7 @@ class _Cells:
 
     @classmethod
     def of(cls, view) -> "_Cells":
-        """Split the nodes of a cluster into cells of their greatest common size."""
+        """Return the nodes of a cluster as `_Cells` of their greatest common size."""
         gpus = view.cluster.node_gpus.astype(np.int64)
         width = int(np.gcd.reduce(gpus))
         node = np.repeat(np.arange(len(gpus)), gpus // width)
@@ -157,7 +157,7 @@ class _Cells:
         return chosen
 
     def answer(self, view, rows, objective: float) -> Allocation:
-        """The answer that rows (n, N) of GPUs stand for."""
+        """Return the `Allocation` that rows (n, N) of GPUs stand for."""
         count = len(view.cluster.node_gpus)
         table = np.stack([np.bincount(self.node, row, count) for row in rows])
         share = np.where(view.elastic, 1.0, view.gpus / np.ceil(view.gpus))  # a part of a GPU was counted as one
@@ -180,7 +180,7 @@ class _Carried:
     most: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def _now(self, index) -> tuple[np.ndarray, np.ndarray]:
-        """Positions of jobs that are there still: in the last round, and now."""
+        """Return a tuple of arrays: positions of jobs that are there still, in the last round, and now."""
         _, then, now = np.intersect1d(self.index, index, return_indices=True)
         return then, now
 

@@ -43,11 +43,11 @@ class Pop(Wrapped):
     parts: Annotated[int, Knob(1, 64, help="into which jobs and GPUs are split")] = 8
 
     def begin(self) -> "_Parts":
-        """The parts, and the state of the policy for each."""
+        """Return the parts, and the state of the policy for each, as `_Parts`."""
         return _Parts()
 
     def allocate(self, view: View) -> Allocation:
-        """Decide part by part."""
+        """Decide part by part, and return the `Allocation` of all."""
         kept = view.memory
         if kept.deal(view, self.parts):
             kept.carried = [self.policy.begin() for _ in range(kept.count)]
@@ -142,7 +142,7 @@ def _hold(view, part, count: int, wants) -> bool:
 
 
 def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
-    """The same answer with nodes for all jobs, of those that are up in the view."""
+    """Return the same `Allocation` with nodes for all jobs, of those that are up in the view."""
     # Jobs that keep their GPUs stay where they are, the others follow, largest first. Where one finds no place, all are placed
     # anew, each where it was if that is still free; who then finds none gets nothing, and the status counts them. `rule` is one of
     # `gpuschedlab.cluster.RULES`.

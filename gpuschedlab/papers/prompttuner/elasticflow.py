@@ -78,11 +78,11 @@ class ElasticFlow(Round):
         return self.slot
 
     def begin(self) -> _Admitted:
-        """Which jobs were admitted."""
+        """Return the jobs that were admitted, an `_Admitted` that is empty."""
         return _Admitted()
 
     def allocate(self, view: View) -> Allocation:
-        """Plan, admit newcomers, and give out the rest, type by type."""
+        """Plan, admit newcomers, give out the rest, type by type, and return the `Allocation`."""
         demand = demand_of(view, self.most)
         n = len(view)
         T = len(view.capacity)

@@ -13,7 +13,9 @@ HOVER = "prompt %{customdata[0]}, cluster %{customdata[1]}<extra></extra>"
 
 
 def ready_times(title: str, until: np.ndarray, gpus: np.ndarray, latest: float, due: float, end: float) -> Drawing:
-    """GPUs of a pool from now on: a bar per entry, as high as its GPUs, busy or warming, then free; strokes at the last start and deadline.
+    """Return a `Drawing` of the GPUs of a pool from now on: a bar per entry, as high as its GPUs, busy or warming, then free.
+
+    Strokes are at the last start and the deadline.
 
     until : (n,) s, ascending, when they are ready; gpus : (n,); latest : when a job must start, s or nan; due : its deadline; end : of
     the axis, s.
@@ -35,7 +37,7 @@ def ready_times(title: str, until: np.ndarray, gpus: np.ndarray, latest: float, 
 
 
 def prompt_map(bank, scored: np.ndarray, chosen: int) -> Drawing:
-    """Prompts of a bank in the plane on which their features differ most, coloured by cluster.
+    """Return a `Drawing` of a bank's prompts in the plane on which their features differ most, coloured by cluster.
 
     The scored prompts are lit, the medoids among them diamonds, the chosen one a star.
 
@@ -86,7 +88,9 @@ def prompt_map(bank, scored: np.ndarray, chosen: int) -> Drawing:
 
 
 def pools(run, title: str = "GPUs by model", points: int = 300, end: float | None = None) -> Drawing:
-    """Means of a run's pools over some bins until `end` (s), by default the last change: colour by model, pattern by state.
+    """Return a `Drawing` of the means of a run's pools over some bins until `end` (s), by default the last change.
+
+    Models have colours, states have patterns.
 
     Jobs that ended late are ticks below the axis.
     """

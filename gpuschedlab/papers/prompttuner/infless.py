@@ -59,11 +59,11 @@ class Infless(Round):
     on_event = False
 
     def begin(self) -> WarmPools:
-        """The instances, which are carried from round to round."""
+        """Return the instances, which are carried from round to round, as `WarmPools`."""
         return WarmPools()
 
     def allocate(self, view: View) -> Allocation:
-        """Settle the instances, and start the jobs that can start."""
+        """Settle the instances, start the jobs that can start, and return the `Allocation`."""
         demand = demand_of(view, self.most)
         pools = view.memory
         pools.settle(view, demand, self.keep_alive)

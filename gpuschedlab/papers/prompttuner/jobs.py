@@ -88,14 +88,14 @@ class PromptJobs(Knobbed):
     )
 
     def __call__(self, seed: int | np.random.Generator = 0) -> pl.DataFrame:
-        """Make the trace of a seed: `prompt` is "bank" or "user", `iterations` those from the user's prompt."""
+        """Return the trace of a seed, a frame: `prompt` is "bank" or "user", `iterations` those from the user's prompt."""
         tasks = {llm: task_table(llm, self.length * np.dot(SIZES, self.shares), self.luck) for llm in LLMS}
         return self.of_tasks(tasks, BANK, seed)
 
     def of_tasks(
         self, tasks: Mapping[str, pl.DataFrame], search: Mapping[str, float], seed: int | np.random.Generator = 0
     ) -> pl.DataFrame:
-        """Make the trace of a seed from tasks of each LLM, as of `task_table`, and the seconds of a search of its bank."""
+        """Return the trace of a seed, a frame, from tasks of each LLM, as of `task_table`, and the seconds of a search of its bank."""
         rng = np.random.default_rng(seed)
         counts = zip(LLMS, LOADS[self.load], strict=True)
         parts = [self._jobs_of(llm, count, tasks[llm], search[llm], rng) for llm, count in counts]
@@ -104,7 +104,7 @@ class PromptJobs(Knobbed):
         return validate(jobs.with_columns(pl.Series("job_id", names, pl.String)), source="prompt jobs")
 
     def _jobs_of(self, llm: str, count: int, tasks: pl.DataFrame, search: float, rng) -> pl.DataFrame:
-        """Requests of one LLM."""
+        """Return a frame of the requests of one LLM."""
         count = max(1, round(count * self.scale * self.minutes / MINUTES))
         submit = _arrivals(count, self.minutes, self.peak, rng)
         gpus = rng.choice(SIZES, count, p=self.shares).astype(float)
@@ -142,12 +142,12 @@ def _add_up_to_one(shares: tuple) -> bool:
 
 
 def worth_a_search(seconds: float | np.ndarray, deadline: float | np.ndarray, budget: float = BUDGET) -> np.ndarray:
-    """Whether the prompt bank is searched: iff that takes at most a share of the time to the deadline (4.5.2)."""
+    """Return an array: whether the prompt bank is searched, iff that takes at most a share of the time to the deadline (4.5.2)."""
     return np.asarray(seconds) <= budget * np.asarray(deadline, float) + 1e-9
 
 
 def task_table(llm: str, work: float = LENGTH * np.dot(SIZES, SHARES), luck: float = 0.25) -> pl.DataFrame:
-    """The 120 tasks of an LLM: `task`, `iterations` from a user's prompt, their `gpu_time` (GPU-s), and `luck`.
+    """Return a frame of the 120 tasks of an LLM: `task`, `iterations` from a user's prompt, their `gpu_time` (GPU-s), and `luck`.
 
     Their middle is `work` times the LLM's warm-up time. `luck` is the logarithm of the bank's saving on this task over that
     on the median task, of the deviation that is given.
@@ -164,14 +164,14 @@ def task_table(llm: str, work: float = LENGTH * np.dot(SIZES, SHARES), luck: flo
 
 
 def _matched(wanted: np.ndarray, tasks: np.ndarray, rng, among: int = 5) -> np.ndarray:
-    """A task for each job, at random among those of the nearest GPU-time."""
+    """Return an array (jobs,): a task for each job, at random among those of the nearest GPU-time."""
     apart = np.abs(np.log(wanted)[:, None] - np.log(tasks)[None, :])
     near = np.argsort(apart, axis=1, kind="stable")[:, :among]
     return near[np.arange(len(wanted)), rng.integers(among, size=len(wanted))]
 
 
 def _arrivals(count: int, minutes: int, peak: float, rng) -> np.ndarray:
-    """Instants (s), ascending: counts of the minutes with one peak in 20, exponential gaps within each."""
+    """Return an array of instants (s), ascending: counts of the minutes with one peak in 20, exponential gaps within each."""
     weight = rng.gamma(2.0, 0.5, minutes)
     for begin in range(0, minutes, MINUTES):
         end = min(begin + MINUTES, minutes)

@@ -55,6 +55,6 @@ def _reserved(pools: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _at(times: np.ndarray, instants: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Value of a step function at some instants, 0 before its first."""
+    """Return an array: the value of a step function at some instants, 0 before its first."""
     at = np.searchsorted(instants, times, side="right") - 1
     return np.where(at >= 0, values[np.maximum(at, 0)], 0.0) if len(values) else np.zeros(len(times))

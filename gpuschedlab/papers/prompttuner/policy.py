@@ -66,11 +66,11 @@ class PromptTuner(Round):
     on_event = False
 
     def begin(self) -> WarmPools:
-        """The pools, which are carried from round to round."""
+        """Return the pools, which are carried from round to round, as `WarmPools`."""
         return WarmPools()
 
     def allocate(self, view: View) -> Allocation:
-        """Settle the pools, run both algorithms, and serve late jobs with the rest."""
+        """Settle the pools, run both algorithms, serve late jobs with the rest, and return the `Allocation`."""
         demand = demand_of(view, self.most)
         turn = self.decided(view, demand)
         return view.memory.answer(view, demand, turn.delay, self.window, turn.next_change())
@@ -116,7 +116,7 @@ class Turn:
         self.least = self.demand.seconds.min(axis=1) if len(self.view) else np.zeros(0)
 
     def key(self, i: int) -> tuple[int, int]:
-        """Pool of a job."""
+        """Return the pool of a job as a tuple of int: its model, and its GPU type."""
         return int(self.view.model[i]), int(self.demand.gpu_type[i])
 
     def left(self, i: int) -> float:
@@ -133,7 +133,7 @@ class Turn:
         self.pending.remove(i)
 
     def start_if_in_time(self, i: int) -> int:
-        """One pending job in algorithm 1; the level at which it starts, -1: it does not."""
+        """Try one pending job in algorithm 1, and return the level at which it starts, an int; -1 if it does not."""
         pool = self.pools.pools.get(self.key(i))
         level = self.demand.least(i, self.left(i), pool.ready) if pool is not None and pool.ready else -1
         if level >= 0:
@@ -141,7 +141,7 @@ class Turn:
         return level
 
     def ready_times(self, key) -> list[tuple[float, float, bool]]:
-        """E of a pool: (instant, GPUs, whether a job has them until then), ascending.
+        """Return the list E of a pool: tuples (instant, GPUs, whether a job has them until then), ascending.
 
         Idle GPUs are ready now, warming ones when they are warm, busy ones at the expected end, if they are reused.
         """
@@ -182,7 +182,7 @@ class Turn:
         self.ready[key] = sorted(kept + self._returned(instant + seconds, gpus))
 
     def _returned(self, end: float, gpus: float) -> list[tuple[float, float, bool]]:
-        """GPUs that a job's end adds to the ready times of its pool."""
+        """Return a list of the GPUs that a job's end adds to the ready times of its pool; empty if they are not reused."""
         return [(end, gpus, True)] if self.reused else []
 
     def delay_schedulable(self, i: int) -> bool:
@@ -224,7 +224,7 @@ class Turn:
             self._start(i, level)
 
     def wait_or_warm_up(self, i: int) -> str:
-        """One pending job in algorithm 2: it is "late", "waits", "warms" GPUs up, or gets "none"."""
+        """Take one pending job through algorithm 2, and return a word: it is "late", "waits", "warms" GPUs up, or gets "none"."""
         if self.hopeless(i):
             return "late"
         if self.delay_schedulable(i):
@@ -241,7 +241,10 @@ class Turn:
         return bool(self.least[i] > self.left(i) + EPS)
 
     def serve(self, i: int) -> str:
-        """One late job: it "starts" or "waits" on GPUs that no other waits for, "warms" new ones if none will be there, or gets "none"."""
+        """Serve one late job, and return a word: it "starts", "waits", "warms" GPUs up, or gets "none".
+
+        It starts or waits on GPUs that no other waits for, and warms new ones up if none will be there.
+        """
         level = self.demand.fewest(i)
         if level < 0:
             return "none"

@@ -77,12 +77,12 @@ class PromptLab(Recipe):
 
     @property
     def policies(self) -> dict[str, Policy]:
-        """PromptTuner with these knobs, and the others with and without knowledge of warm-up times."""
+        """Dict of policies by name: PromptTuner with these knobs, and the others with and without knowledge of warm-up times."""
         others = (Infless(aware=False), Infless(aware=True), ElasticFlow(aware=True), ElasticFlow(aware=False))
         return dict(zip(POLICIES, (self.tuner, *others), strict=True))
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs and cluster."""
+        """Return the `Scenario` of jobs and cluster."""
         jobs = self.jobs
         if self.grown:
             jobs = replace(jobs, scale=jobs.scale * self.gpus / 32)
@@ -94,7 +94,7 @@ class PromptLab(Recipe):
 
 
 def servers(recipe) -> Cluster:
-    """Servers of a recipe's GPUs."""
+    """Return the `Cluster` of the servers of a recipe's GPUs."""
     if recipe.gpus < NODE or recipe.gpus % NODE:
         who = type(recipe).__name__
         raise ClusterError(f"{who}.gpus: found {recipe.gpus!r}; expected a positive multiple of {NODE}.")

@@ -67,11 +67,11 @@ class _Noted(Turn):
         return self.view.model_name(i) or NO_MODEL
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The pending jobs, and the decision for each so far."""
+        """Return a list of tuples: the pending jobs, and the decision for each so far."""
         return [(*self.cells[i], self.decided.get(i, "")) for i in self.shown]
 
     def times(self, i: int, cold: float = 0.0) -> str:
-        """T(A) of the first few A."""
+        """Return T(A) of the first few A as a text."""
         seconds = self.demand.seconds[i]
         gpus = self.demand.gpus[i]
         able = np.flatnonzero(np.isfinite(seconds))[:4]
@@ -140,7 +140,10 @@ def busiest_round(scenario, policy: PromptTuner, most: int = 8):
 
 
 def decided_again(view, policy: PromptTuner, due: dict[int, float]) -> _Noted:
-    """Decide a round once more, step by step, with other deadlines (instants) of some jobs; the view stays as it is."""
+    """Decide a round once more, step by step, and return it as `_Noted`; the view stays as it is.
+
+    Some jobs have other deadlines (instants), `due`.
+    """
     again = view.take(np.arange(len(view)), memory=copy.deepcopy(view.memory))
     demand = demand_of(again, policy.most)
     moved = demand.due.copy()
@@ -149,7 +152,7 @@ def decided_again(view, policy: PromptTuner, due: dict[int, float]) -> _Noted:
 
 
 def cases_of(view, policy: PromptTuner, job: str | None = None, count: int = 13) -> tuple[list[Case], int, str]:
-    """The round for several deadlines of one pending job: cases, the place of its own deadline, and its name.
+    """Return a tuple: the round for several deadlines of one pending job, a list of `Case`; the place of its own; and its name.
 
     `job`: its name; by default the first that cannot wait for GPUs of its pool, or else the first.
     """

@@ -52,18 +52,18 @@ class Demand(NamedTuple):
     cold: np.ndarray
 
     def least(self, i: int, within: float, room: float) -> int:
-        """Level with the fewest GPUs, of at most `room`, on which job i takes at most `within` s; -1: none."""
+        """Return the index of the level of fewest GPUs, at most `room`, on which job i takes at most `within` s; -1 if none does."""
         good = (self.seconds[i] <= within + EPS) & (self.gpus[i] <= room + EPS)
         at = int(np.argmax(good))
         return at if good[at] else -1
 
     def fewest(self, i: int) -> int:
-        """Level with the fewest GPUs on which job i can run; -1: none."""
+        """Return the index of the level with the fewest GPUs on which job i can run; -1 if there is none."""
         return self.least(i, np.finfo(float).max, np.inf)
 
 
 def demand_of(view: View, most: int) -> Demand:
-    """Needs of the jobs of a view, as far as the estimator knows it, each on the type of GPU that suits it best.
+    """Return the `Demand` of a view's jobs, as far as the estimator knows it, each on the type of GPU that suits it best.
 
     The type is the one that can hold the job on which it is fastest; of equals the one with the most GPUs.
     """

@@ -74,11 +74,11 @@ class Shockwave(Round):
     set_aside: ClassVar = (*Round.set_aside, "gap")
 
     def begin(self) -> Plan:
-        """State that is carried from round to round."""
+        """Return the state that is carried from round to round, a `Plan`."""
         return Plan()
 
     def allocate(self, view) -> Allocation:
-        """Serve the plan; make it anew if jobs have changed, or when its time is over."""
+        """Return the `Allocation` that serves the plan. It is made anew if jobs have changed, or when its time is over."""
         n = len(view.index)
         T = len(view.capacity)
         if n == 0:

@@ -30,7 +30,7 @@ class Jobs:
 
     @classmethod
     def of(cls, view, most, templates: dict) -> "Jobs":
-        """From a view, the most GPUs that each job ever held, and the templates of `_choices`."""
+        """Return `Jobs` of a view, the most GPUs that each job ever held, and the templates of `_choices`."""
         types, nodes, gpus, goodput = _choices(view, templates)
         held = (view.gpu_type[:, None] == types) & (np.ceil(view.running_gpus)[:, None] == gpus) & ~np.isnan(goodput)
         current = np.where(held.any(axis=1), held.argmax(axis=1), -1)
@@ -45,7 +45,7 @@ class Jobs:
 
 
 def _choices(view, templates: dict) -> tuple[np.ndarray, ...]:
-    """Regular configurations, and for jobs that run on none of these the GPUs that they ask for; with goodputs.
+    """Return a tuple of arrays: regular configurations, with goodputs. Jobs that run on none of these have the GPUs that they ask for.
 
     `templates`: kept from round to round, the configurations by the models that are there.
     """

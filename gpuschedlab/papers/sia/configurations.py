@@ -44,7 +44,7 @@ def _configurations(node_type: tuple[int, ...], node_gpus: tuple[int, ...]):
 
 
 def _of_type(sizes: np.ndarray) -> list[tuple[int, int]]:
-    """(GPUs, nodes) of the configurations of one type, whose nodes have these sizes."""
+    """Return a list of tuples (GPUs, nodes): the configurations of one type, whose nodes have these sizes."""
     largest = int(sizes.max())
     found = {(2**k, 1) for k in range(largest.bit_length())}
     for size, count in zip(*np.unique(sizes, return_counts=True), strict=True):
@@ -57,7 +57,9 @@ def _of_type(sizes: np.ndarray) -> list[tuple[int, int]]:
 def sia_rigid(
     asked: np.ndarray, node_type: np.ndarray, node_gpus: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Configurations of jobs that run on the GPUs that they ask for only: any number, on the fewest nodes of each type.
+    """Return the configurations of jobs that run on the GPUs that they ask for only: any number, on the fewest nodes of each type.
+
+    They are a tuple of arrays.
 
     Parameters
     ----------

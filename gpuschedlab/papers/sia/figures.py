@@ -20,7 +20,7 @@ def worth(
     penalty: float = 1.1,
     **moving,
 ) -> Drawing:
-    """Solve one round of Sia (equation 3.4): the worth of each configuration as a map, with a frame around the chosen ones.
+    """Solve one round of Sia (equation 3.4), and return a `Drawing`: a map of each configuration's worth, the chosen ones framed.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def worth(
 
 
 def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here: int = 1, ran_there: int = 1) -> Lines:
-    """Estimate a job's throughput on a type from a profile of one GPU, and from where it has run (equation 3.1).
+    """Return the `Lines` of a job's estimated throughput on a type, by a profile of one GPU and where it has run (equation 3.1).
 
     If it has run on several GPUs of this type, that is known up to there; if only on another type, its throughput
     there is scaled by the ratio on one GPU; if on neither, scaling is held to be perfect.

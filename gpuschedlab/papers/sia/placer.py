@@ -29,7 +29,7 @@ def node_sizes(cluster, up: np.ndarray) -> np.ndarray:
 
 
 def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.ndarray, np.ndarray]:
-    """Name the nodes of the jobs on types where the order of sizes alone does not make sure that all fit.
+    """Return a tuple of arrays that name the nodes of jobs on types on which the order of sizes alone does not make sure that all fit.
 
     Rules: (a) a job that fits into a node is not split; (b) beyond, the largest empty nodes, and the rest on one node; (c) if that leaves
     a job without a place, others are evicted: all are placed anew, largest first, each where it was if that is still free.

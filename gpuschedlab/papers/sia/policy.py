@@ -105,12 +105,12 @@ class Sia(Round):
         return not self.evictions
 
     def begin(self) -> "_Carried":
-        """State from round to round."""
+        """Return the state from round to round, a `_Carried`."""
         limit = {"work": self.work, "time_limit": self.time_limit}
         return _Carried(Session(self.solver, gap=self.gap, **limit), Service(self.timeshare))
 
     def allocate(self, view) -> Allocation:
-        """Solve the round, unless it is provably the one before."""
+        """Solve the round, unless it is provably the one before, and return the `Allocation`."""
         kept = view.memory
         if view.now + self.interval < kept.until and kept.inputs.hold(view):
             return kept.answer

@@ -6,7 +6,7 @@ from gpuschedlab.errors import PolicyError
 
 
 def reserved_now(view, reservations: tuple) -> dict[str, np.ndarray]:
-    """GPUs (T,) of each reservation (`Sia.reservations`) that is in force, by name; of nodes that are down none are kept."""
+    """Return a dict of the GPUs (T,) of each reservation (`Sia.reservations`) in force, by name; none of nodes that are down."""
     names = list(view.cluster.gpu_types)
     found = {}
     for k, (gpu_type, gpus, start, end) in enumerate(reservations):

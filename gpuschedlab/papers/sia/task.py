@@ -20,7 +20,7 @@ class Goodput(Recipe):
     jobs: Jobs = 60
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs that come at random on four slow and two fast nodes of four GPUs."""
+        """Return the `Scenario` of jobs that come at random on four slow and two fast nodes of four GPUs."""
         draw = np.random.default_rng(seed)
         cluster = Cluster.parse("4x4:slow,2x4:fast")
         trace = pl.DataFrame(
@@ -38,7 +38,10 @@ class Goodput(Recipe):
 
 @cache
 def _goodput() -> Speeds:
-    """Progress a second by model, type, nodes and GPUs: a power of the GPUs, less a tenth for each further node."""
+    """Return the `Speeds`: progress a second by model, type, nodes and GPUs.
+
+    It is a power of the GPUs, less a tenth for each further node.
+    """
     fast = {"wide": 2.5, "narrow": 1.6, "picky": 6.0}
     power = {"wide": 0.9, "narrow": 0.35, "picky": 0.6}
     rows = [

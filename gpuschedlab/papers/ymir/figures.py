@@ -11,7 +11,7 @@ WORDS = {"merged": "trained jointly", "transfer": "one after the other"}
 
 
 def pair_map(gains: pl.DataFrame, mode: str) -> Drawing:
-    """Arrange the factors of one mode as a map of the row's task with the column's: colour true, number expected.
+    """Return a `Drawing` of the factors of one mode: a map of the row's task with the column's, colour true, number expected.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def pair_map(gains: pl.DataFrame, mode: str) -> Drawing:
 
 
 def believed(gains: pl.DataFrame) -> Drawing:
-    """True over expected factors, a point for each pair, and the line on which expectations would be right."""
+    """Return a `Drawing` of true over expected factors: a point for each pair, and the line on which expectations would be right."""
     traces = []
     true, expected = (gains[side].to_numpy() for side in ("true", "expected"))
     for (mode, words), symbol in zip(WORDS.items(), ("circle", "diamond")):

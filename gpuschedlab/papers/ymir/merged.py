@@ -43,7 +43,9 @@ class Merges:
         self.partner.pop(other, None)
 
     def follow(self, view, watch: float, restart: bool) -> dict[int, tuple]:
-        """Dissolve pairs that are over or, after `watch` measurements, do not help; GPUs (type, number) that jobs take over, by position.
+        """Dissolve pairs that are over or that do not help, and return a dict of GPUs (type, number) that jobs take over, by position.
+
+        Whether a pair helps is judged after `watch` measurements.
 
         `restart`: a job that is split begins anew.
         """
@@ -105,7 +107,7 @@ class Merges:
             self.source |= {row: row, other: other}
 
     def groups(self, view) -> list[tuple[int, int, int]]:
-        """Pairs of the view as (position of the first, of the second, mode)."""
+        """Return a list of the pairs of the view, each a tuple (position of the first, of the second, mode)."""
         place = {int(row): i for i, row in enumerate(view.index)}
         pairs = [(row, *rest) for row, rest in self.partner.items() if rest[2]]
         return [(place[row], place[other], mode) for row, other, mode, _ in pairs]

@@ -4,7 +4,7 @@ import polars as pl
 
 
 def merged_shares(run) -> dict[str, float]:
-    """Share of jobs that were trained jointly (`spatial`), and that took another's result or gave theirs (`temporal`)."""
+    """Return a dict of shares of jobs: trained jointly (`spatial`), and that took another's result or gave theirs (`temporal`)."""
     count = max(run.jobs.height, 1)
     guests = run.allocations.filter(pl.col("guest"))["job"].n_unique()
     after = run.jobs.with_row_index("row").filter(pl.col("source").is_not_null(), pl.col("source") != pl.col("row"))

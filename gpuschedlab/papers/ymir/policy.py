@@ -64,11 +64,11 @@ class Ymir(Round):
     set_aside: ClassVar = (*Round.set_aside, "literal", "gap")
 
     def begin(self) -> Merges:
-        """State from round to round."""
+        """Return the state from round to round, a `Merges`."""
         return Merges()
 
     def allocate(self, view: View) -> Allocation:
-        """Follow the pairs; solve the program at rounds, and hand GPUs over in between."""
+        """Follow the pairs; solve the program at rounds, hand GPUs over in between, and return the `Allocation`."""
         n = len(view)
         kept = view.memory
         if n == 0:
@@ -94,7 +94,7 @@ class Ymir(Round):
         return _answer(view, kept, gpu_type, gpus * scale, profiling, **proved)
 
     def solved(self, view: View, units: Units, made: Merging) -> Solution:
-        """Optimum of the program of a round."""
+        """Return the `Solution` of the program of a round, its optimum."""
         # Presolve takes 15 times as long as all the rest; of a small program's rest, the search for a first point takes four fifths.
         return solve(made.program(), gap=self.gap, presolve="off", mip_heuristic_run_feasibility_jump=False)
 
@@ -136,7 +136,7 @@ def _between(view, kept, taken):
 
 
 def _answer(view, kept, gpu_type, gpus, profiling, **proved) -> Allocation:
-    """The answer, with partners, sources and kinds of start."""
+    """Return the `Allocation`, with partners, sources and kinds of start."""
     n = len(view)
     partner = np.full(n, -1)
     source = np.full(n, -1)
@@ -155,7 +155,7 @@ def _answer(view, kept, gpu_type, gpus, profiling, **proved) -> Allocation:
 
 
 def _kinds(view, source) -> np.ndarray | None:
-    """Kind of start of each job, of those that the scenario names: pipelined, warm after another, hidden, or cold.
+    """Return an array of the kind of start of each job: pipelined, warm after another, hidden, or cold, if the scenario names it.
 
     None without such kinds.
     """

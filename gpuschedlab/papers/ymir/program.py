@@ -31,7 +31,10 @@ class Merging:
         return np.nonzero(~np.isnan(np.concatenate([self.cost, self.pair_cost])))
 
     def program(self) -> Program:
-        """Largest saving against leaving all jobs idle; a class has no more than its jobs, a type no more than its GPUs."""
+        """Return the `Program` of the largest saving against leaving all jobs idle.
+
+        A class has no more than its jobs, a type no more than its GPUs.
+        """
         row, config = self.columns()
         C = len(self.count)
         T = len(self.room)
@@ -61,7 +64,7 @@ class Merging:
 
 
 def transfer_weight(a, b, pair, mode) -> np.ndarray:
-    """How much sooner two jobs end as a pair than one after the other, shortest first (equations 3.15 and 3.16).
+    """Return an array: how much sooner two jobs end as a pair than one after the other, shortest first (equations 3.15 and 3.16).
 
     `a` and `b` are seconds of each alone, on the same GPUs; `pair` those of b after a (TEMPORAL), or of both, trained jointly (SPATIAL).
     """

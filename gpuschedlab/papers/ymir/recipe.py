@@ -56,27 +56,27 @@ class MergingCluster(Recipe):
 
     @property
     def policies(self) -> dict[str, Policy]:
-        """Ymir with these knobs, without merging, and Optimus, if it is there, at the same interval."""
+        """Dict of policies by name: Ymir with these knobs, without merging, and Optimus, if it is there, at the same interval."""
         # Its threshold says nothing without merges: one run serves all of them.
         alone = self.ymir.with_knobs(temporal=False, spatial=False, threshold=Ymir().threshold)
         beside = {"Optimus": known.Optimus(interval=self.ymir.interval)} if hasattr(known, "Optimus") else {}
         return {"Ymir": self.ymir, "Ymir, no merges": alone} | beside
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs on nodes."""
+        """Return the `Scenario` of jobs on nodes."""
         cluster = Cluster.homogeneous(self.nodes, GPUS_PER_NODE, "v100")
         jobs = finetuning_jobs(self.speeds, gpus=cluster.total_gpus, hours=self.hours, load=self.load, rng=seed)
         delays = Delays(switch=loader_switch(LOADING, self.prepare, self.notice))
         return Scenario(jobs, cluster, speeds=self.speeds, delays=delays, estimator=self.known(seed), seed=seed)
 
     def known(self, seed: int = 0) -> Transfers:
-        """The estimator, fitted on the tasks of ``digits`` if its method is ``fitted`` and it is not."""
+        """Return the estimator, a `Transfers`, fitted on the tasks of ``digits`` if its method is ``fitted`` and it is not."""
         if self.estimator.method != "fitted" or self.estimator.fitted or self.foundation != DIGITS:
             return self.estimator
         return replace(self.estimator, fitted=digits_estimator(self.measured, seed))
 
     def gains(self, seed: int = 0) -> pl.DataFrame:
-        """Factors by pair: `mode, other, task, true, expected`; pairs that were not measured are left out."""
+        """Return a frame of factors by pair: `mode, other, task, true, expected`; pairs that were not measured are left out."""
         speeds = self.speeds
         estimator = self.known(seed)
         rows = []
@@ -97,7 +97,9 @@ class MergingCluster(Recipe):
 def digits_estimator(
     measured: float = 0.5, seed: int = 0, gain: str = "gain", score: str = "embedding", seen: int = 5
 ) -> YmirEstimator:
-    """Fit Ymir's estimator on the tasks of ``digits``, with so large a share of the pairs' gains, and the first values of losses.
+    """Return a `YmirEstimator` fitted on the tasks of ``digits``.
+
+    It knows so large a share of the pairs' gains, and the first values of losses.
 
     Gains (``gain``: of the best accuracy, ``early``: of that after 20 epochs) are predicted from embeddings, or from another score
     of pairs: ``leep`` or ``feature``.
@@ -117,7 +119,10 @@ def digits_estimator(
 
 
 def digits_pairs(measured: float, seed: int, gain: str = "gain") -> pl.DataFrame:
-    """Pairs of ``digits``: `mode, source, target, gain` (null: to be predicted), `true` (all gains), and scores `leep` and `feature`."""
+    """Return a frame of the pairs of ``digits``.
+
+    Columns: `mode, source, target, gain` (null: to be predicted), `true` (all gains), and scores `leep` and `feature`.
+    """
     pairs = pl.read_csv(path("zoo/pairs.csv"))
     names = [pl.format(f"{DIGITS}@{{}}", c).alias(c) for c in ("source", "target")]
     chances = np.random.default_rng(seed).random(pairs.height)

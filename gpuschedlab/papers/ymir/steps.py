@@ -64,7 +64,7 @@ class _Recorder(Ymir):
 
 
 def recorded_rounds(scenario, policy: Ymir) -> list[Round]:
-    """Run a scenario under Ymir; every program that it solved, in order."""
+    """Run a scenario under Ymir, and return a list of `Round`: every program that it solved, in order."""
     simulation = Simulation(scenario, _Recorder(**policy.knobs))
     simulation.run()
     return simulation.memory.rounds
@@ -102,7 +102,9 @@ def _task(view, i: int) -> str:
 
 
 def second_best(made: Merging, solution: Solution, gap: float = 1e-9) -> Solution | None:
-    """Best plan that has less of some column of the plan chosen: the best of one program for each such column; None: there is none.
+    """Return the `Solution` of the best plan that has less of some column of the plan chosen; None if there is none.
+
+    It is the best of one program for each such column.
 
     Any other plan has less of some of them, or has them all and more, which does not pay.
     """
@@ -117,7 +119,7 @@ def second_best(made: Merging, solution: Solution, gap: float = 1e-9) -> Solutio
 
 
 def case_of(found: Round) -> Case:
-    """Steps of a recorded round."""
+    """Return a recorded round as a `Case`: its steps."""
     made = found.made
     row, config = found.made.columns()
     cost = np.concatenate([made.cost, made.pair_cost])
@@ -152,7 +154,7 @@ def _cells(found: Round, r: int, k: int, cost: float) -> tuple[str, ...]:
 
 
 def _told(found: Round, table, pruned, tests) -> Case:
-    """Steps from the rows of the columns, of pairs left out, and the tests of pairs (line, read, decided, lit)."""
+    """Return the `Case` from the rows of the columns, of pairs left out, and the tests of pairs (line, read, decided, lit)."""
     bare = [(*cells[:5], "", "") for cells in table]
     rows = table + pruned
     singles = [n for n, cells in enumerate(table) if cells[1] == "alone"]
@@ -195,12 +197,12 @@ def _beside(n: int, m: int) -> str:
 
 
 def _early(pruned, seen: int) -> list:
-    """Pairs left out, as far as they were tested."""
+    """Return a list of pairs left out, as far as they were tested."""
     return [cells if n < seen else (*cells[:2], *[""] * 5) for n, cells in enumerate(pruned)]
 
 
 def cases_of(rounds: list[Round], most: int = 8) -> tuple[list[Case], int]:
-    """Cases of the rounds with the most pairs in their program, in order of time, and the place of the one with the most."""
+    """Return a tuple: a list of the `Case` of each round with the most pairs, in order of time, and the index of the one with most."""
     count = [(len(found.made.first), len(found.candidates)) for found in rounds]
     busiest = sorted(range(len(rounds)), key=lambda n: count[n], reverse=True)[:most]
     shown = sorted(busiest)

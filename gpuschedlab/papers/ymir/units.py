@@ -24,7 +24,7 @@ class JobTimes:
 
     @classmethod
     def of(cls, view) -> "JobTimes":
-        """Seconds that are left on all numbers of GPUs that the speed table and the set A have."""
+        """Return `JobTimes`: seconds that are left on all numbers of GPUs that the speed table and the set A have."""
         kind, nodes, gpus = configurations(view, *range(1, WHOLE), *range(WHOLE, 17 * WHOLE, WHOLE))
         rate = np.array(view.rates(kind, nodes, gpus))
         listed = (gpus < WHOLE) | (gpus % WHOLE == 0)
@@ -55,7 +55,7 @@ class Units:
 
     @classmethod
     def of(cls, view, kept, jobs, enters, policy) -> "Units":
-        """Group the jobs of a round."""
+        """Return the jobs of a round, grouped as `Units`."""
         groups = [g for g in kept.groups(view) if enters[g[0]]]
         table = _Table(view, jobs)
         paired = {i for g in kept.groups(view) for i in g[:2]}
@@ -78,7 +78,7 @@ class Units:
         return cls(jobs, singles + made, seconds, gain, pairs, pair_seconds, pair_gain, table, closed)
 
     def merging(self, room, policy) -> Merging:
-        """The program."""
+        """Return the program of the round, a `Merging`."""
         gpus = self.jobs.gpus
         size = np.array([len(c[0]) for c in self.members], float)
         count = np.array([len(c) for c in self.members])
@@ -192,7 +192,10 @@ class _Table:
 
 
 def _closed(view, kept, alone, i) -> str:
-    """Why a job may not be merged; "": it may. It is of a known model, willing, and was never merged before."""
+    """Return a phrase, a string, that says why a job may not be merged; "" if it may.
+
+    Such a job is of a known model, willing, and was never merged before.
+    """
     row = int(view.index[i])
     if not view.elastic[i]:
         return "no speed table"

@@ -34,7 +34,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Rows of a table, one a job, with a header line."""
+    """Return a `Raw` of the rows of a table with a header line, one a job."""
     # Columns are found by their usual names (`NAMES`; case, spaces, `-` and `_` do not count), unless `columns` gives
     # them. Each of submit, start and end is a number or a date, and duration a number or a text such as 1-02:30:00;
     # without a duration it is end - start. A column `queue` of numbers holds waiting times, and is no virtual
@@ -72,7 +72,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _units_in_names(table: pl.DataFrame, theirs: dict[str, str], options: Options) -> dict[str, str]:
-    """Units of times by our columns, if the name of the file's column says one and the column holds numbers; empty if none does."""
+    """Return a dict of units of times by our columns, if the file's column says one and holds numbers; empty if none does."""
     units = {}
     for ours in TIMES:
         # Of columns, not of expressions over them, which convert as they are written.
@@ -92,12 +92,12 @@ def _plain(name: str) -> str:
 
 
 def _mark(header: str) -> str:
-    """Sign between values: whichever the header has most of."""
+    """Return the sign between values as a text: the one that the header has most of."""
     return max(",;|\t", key=header.count)
 
 
 def _places(table: pl.DataFrame, given: set[str], options: Options, source: str) -> dict[str, Any]:
-    """Our columns -> those of the file, by their usual names."""
+    """Return a dict of our columns -> those of the file, by their usual names."""
     taken = set(options.columns.values())
     plain = {_plain(name): name for name in reversed(table.columns) if name not in taken and not name.endswith("\0raw")}
     where: dict[str, Any] = {}

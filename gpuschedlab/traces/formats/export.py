@@ -19,14 +19,14 @@ NUMBERED = {"user": "user", "group": "account", "executable": "name", "queue": "
 
 
 def without_names(trace: pl.DataFrame) -> pl.DataFrame:
-    """Replace users, accounts and job names by u1, a1, j1, in order of appearance."""
+    """Return a frame with users, accounts and job names replaced by u1, a1, j1, in order of appearance."""
     own = {name: _numbers(trace[name]) for name in NAMES if name in trace.columns}
     numbered = [pl.format("{}{}", pl.lit(NAMES[name]), number).alias(name) for name, number in own.items()]
     return trace.with_columns(numbered)
 
 
 def _numbers(values: pl.Series) -> pl.Series:
-    """Number of each value in order of appearance, from 1; null if it is null."""
+    """Return a Series: the number of each value in order of appearance, from 1; null if it is null."""
     known = values.drop_nulls().unique(maintain_order=True)
     return values.replace_strict(
         known, pl.int_range(1, len(known) + 1, eager=True), default=None, return_dtype=pl.Int64
@@ -140,7 +140,7 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
 
 
 def lost_in_swf(trace: pl.DataFrame) -> list[str]:
-    """Columns of a trace that SWF has no field for, and those that are rounded."""
+    """Return a list of the columns of a trace that SWF has no field for, and those that are rounded."""
     kept = {*NUMBERED.values(), "job_id", *["submit", "gpus", "duration", "started", "requested_time"]}
     kept |= {"status", "clock", "after", "think_time"}
     lost = [name for name in trace.columns if name not in kept]
@@ -150,7 +150,7 @@ def lost_in_swf(trace: pl.DataFrame) -> list[str]:
 
 
 def _number(value: pl.Expr) -> pl.Expr:
-    """Text of a number, whole if it is, -1 if it is not known."""
+    """Return an expression (`pl.Expr`): the text of a number, whole if it is, -1 if it is not known."""
     value = value.cast(pl.Float64).fill_null(-1.0).fill_nan(-1.0)
     is_whole = value == value.floor()
     integer = value.cast(pl.Int64, strict=False).cast(pl.String)

@@ -19,7 +19,7 @@ REPORT = "gpuschedlab intake"
 
 
 def stored(path: Path, on_bad: OnBad) -> tuple[Intake, pl.DataFrame]:
-    """Trace of a file with its report on the log of which it was made, and its bad rows."""
+    """Return a tuple: the `Intake` of a file, with the report on the log of which it was made, and a frame of its bad rows."""
     found = read_parquet(path, on_bad=on_bad)
     trace, bad = found if isinstance(found, tuple) else (found, pl.DataFrame())
     with contextlib.suppress(*UNREADABLE, TypeError):

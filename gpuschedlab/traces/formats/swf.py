@@ -40,7 +40,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a log, with processors in the place of GPUs: those requested or, if that is not known, allocated."""
+    """Return a `Raw` of a log's jobs, with processors in the place of GPUs: those requested or, if that is not known, allocated."""
     # The wait gives the recorded start; the group is the account; fields 17 and 18 are `after` and `think_time`. With
     # UnixStartTime in the header `clock` is kept, in the zone of TimeZoneString; MaxProcs (and MaxNodes) give the
     # cluster. Lines on parts of a job (status 2 to 4) are left out. Status 5 is killed, 0 failed.
@@ -91,7 +91,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _zone(header: str) -> str | None:
-    """Time zone of the header, if there is such a zone; None otherwise."""
+    """Return the time zone of the header as a text, if there is such a zone; None otherwise."""
     found = re.search(r"^;\s*TimeZoneString:\s*(\S+)", header, flags=re.M)
     with contextlib.suppress(TraceError):
         if found:

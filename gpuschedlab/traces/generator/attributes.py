@@ -21,7 +21,10 @@ class Latents(NamedTuple):
 
 
 def spells(new: float, recency: float, batches: int, rng: np.random.Generator) -> np.ndarray:
-    """Return each batch's spell of work: a `new` one, or that of a recent batch (`new_spell` and `recency` of `Marks`)."""
+    """Return an array (batches,): each batch's spell of work, a `new` one or that of a recent batch.
+
+    Chances are `new_spell` and `recency` of `Marks`.
+    """
     n = batches + WARM
     own = np.arange(n)
     chance = 1.0 - rng.random(n)
@@ -37,7 +40,7 @@ def spells(new: float, recency: float, batches: int, rng: np.random.Generator) -
 
 
 def score(values: np.ndarray) -> np.ndarray:
-    """Standardise values (all zero if they do not vary)."""
+    """Return an array of the standardised values (all zero if they do not vary)."""
     spread = values.std() if len(values) else 0.0
     if spread > 0:
         return (values - values.mean()) / spread
@@ -80,7 +83,7 @@ def _part(values: np.ndarray, share: float) -> np.ndarray:
 
 
 def gpu_counts(figures: Marks, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Give the jobs with the highest x the largest GPU counts, in the calibrated shares (exact but for rounding)."""
+    """Return an array of GPU counts: jobs with the highest x have the largest, in the calibrated shares (exact but for rounding)."""
     n = len(x)
     share = np.cumsum(figures.gpu_share)
     jobs_up_to = share / share[-1] * n
@@ -95,12 +98,12 @@ def gpu_counts(figures: Marks, x: np.ndarray, rng: np.random.Generator) -> np.nd
 
 
 def bucket_of(figures: Marks, gpus: np.ndarray) -> np.ndarray:
-    """Return each job's bucket of GPU counts."""
+    """Return an array: each job's bucket of GPU counts."""
     return np.searchsorted(np.asarray(figures.bucket_low), gpus, side="right") - 1
 
 
 def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Give the jobs of each bucket the calibrated distribution of durations (s), in the order of z."""
+    """Return an array of durations (s): the jobs of each bucket have the calibrated distribution, in the order of z."""
     # The levels are stratified, one in each of the n equal parts of (0, 1): a long trace has the calibrated
     # distribution almost exactly.
     bucket = bucket_of(figures, gpus)
@@ -115,7 +118,7 @@ def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Ge
 
 
 def quantile(table: tuple[float, ...], level: np.ndarray) -> np.ndarray:
-    """Read a table of durations (s) at the given probabilities: linear in the logarithm, at least 1 s."""
+    """Return an array: a table of durations (s) read at the given probabilities, linear in the logarithm, at least 1 s."""
     log_seconds = np.interp(level, levels(len(table)), np.log(table))
     return np.maximum(1.0, np.exp(log_seconds))
 

@@ -138,7 +138,7 @@ def _zero(frame: pl.DataFrame, start: str | None) -> datetime.datetime:
 
 
 def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple[Arrivals, np.ndarray]:
-    """Return the figures of arrivals, and each hour's normal score of its surplus over the expectation."""
+    """Return a tuple: the figures of `Arrivals`, and an array of each hour's normal score of its surplus over the expectation."""
     counts = hourly(submit, hours)
     first_hour = zero.weekday() * 24 + zero.hour
     week, weekday, hour = _profiles(counts, first_hour)
@@ -194,13 +194,13 @@ def _profiles(counts: np.ndarray, first_hour: int) -> tuple[tuple[float, ...], .
 
 
 def _weeks(hours: int) -> np.ndarray:
-    """Return each hour's week; a last one of less than two days belongs to the one before."""
+    """Return an array (hours,): each hour's week; a last one of less than two days belongs to the one before."""
     whole = max(1, (hours + WEEK_HOURS - 48) // WEEK_HOURS)
     return np.minimum(np.arange(hours) // WEEK_HOURS, whole - 1)
 
 
 def _means(values: np.ndarray, kind: np.ndarray, kinds: int = 0) -> np.ndarray:
-    """Return the mean of each kind; the mean of all for kinds that do not occur."""
+    """Return an array of the mean of each kind; the mean of all for kinds that do not occur."""
     number = np.bincount(kind, minlength=kinds)
     total = np.bincount(kind, values, minlength=kinds)
     mean = total / np.maximum(number, 1)
@@ -208,7 +208,10 @@ def _means(values: np.ndarray, kind: np.ndarray, kinds: int = 0) -> np.ndarray:
 
 
 def _memory(scores: np.ndarray, daily: bool = False) -> tuple[float, ...]:
-    """Fit the weights of the time constants MEMORY, and of the daily memory, to the autocorrelation of normal scores."""
+    """Fit the weights of the time constants MEMORY, and of the daily memory, to normal scores, and return them as a tuple.
+
+    The fit is to their autocorrelation.
+    """
     from scipy.optimize import nnls
 
     lags = LAGS[len(scores) // 2 > LAGS]
@@ -228,7 +231,10 @@ def _mean_product(scores: np.ndarray, lag: int) -> float:
 
 
 def _batching(counts: np.ndarray, hour: np.ndarray, size: np.ndarray) -> tuple[float, float, float]:
-    """Fit batches an hour = scale * jobs ** power, and the spread of lognormal weights of the batches' sizes."""
+    """Fit batches an hour = scale * jobs ** power, and return a tuple: scale, power, and the spread of sizes.
+
+    Sizes have lognormal weights.
+    """
     hour = np.minimum(hour.astype(np.int64), len(counts) - 1)
     number = np.bincount(hour, minlength=len(counts))
     has_batches = number > 0
@@ -302,7 +308,7 @@ def _demand(submit, gpus, duration, hours: int) -> Demand:
 
 
 def _outcomes(frame: pl.DataFrame) -> dict[str, dict[str, float]]:
-    """Return the shares of the outcomes among jobs and in GPU time."""
+    """Return a dict of dicts: the shares of the outcomes among jobs and in GPU time."""
     if "status" not in frame.columns or frame["status"].null_count() == frame.height:
         return {kind: {"completed": 1.0} for kind in ("jobs", "gpu_time")}
     ended = frame.filter(pl.col("status").is_not_null())

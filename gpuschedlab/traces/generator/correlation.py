@@ -27,7 +27,7 @@ RECENCY = 1.0
 
 
 def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
-    """Measure the demands of jobs; `surplus` (hours,) is the normal score of each hour's jobs over their expectation."""
+    """Return the measured demands of jobs as `Marks`; `surplus` (hours,) is the normal score of each hour's jobs over expectation."""
     low = _buckets(gpus)
     bucket = np.searchsorted(low, gpus, side="right") - 1
     values, number = np.unique(gpus, return_counts=True)
@@ -71,7 +71,7 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
 
 
 def _buckets(gpus: np.ndarray) -> np.ndarray:
-    """Return the lower ends of the buckets with enough jobs; others join the one below."""
+    """Return an array of the lower ends of the buckets with enough jobs; others join the one below."""
     place = np.searchsorted(BUCKETS, gpus, side="right") - 1
     number = np.bincount(place, minlength=len(BUCKETS))
     filled = [low for low, jobs in zip(BUCKETS, number) if jobs >= LEAST]
@@ -85,7 +85,7 @@ def _table(duration: np.ndarray) -> tuple[float, ...]:
 
 
 def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return E[latent | value] for values that are steps of a standard normal latent, and the variance of that."""
+    """Return a tuple: array E[latent | value] for values that are steps of a standard normal latent, and the variance of that."""
     from scipy.special import ndtri
 
     place, number = np.unique(values, return_inverse=True, return_counts=True)[1:]
@@ -141,7 +141,7 @@ def recurrence(near: np.ndarray, recency: float) -> float:
 
 @cache
 def same_spell(new: float, recency: float) -> np.ndarray:
-    """Return P(same spell) of batches LAGS apart."""
+    """Return an array of P(same spell) of batches LAGS apart."""
     spell = spells(new, recency, 40_000, np.random.default_rng(0))
     chances = [np.mean(spell[lag:] == spell[:-lag]) for lag in LAGS]
     return np.array(chances)

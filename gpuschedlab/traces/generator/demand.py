@@ -79,7 +79,7 @@ def follow(
 
 
 def usual(figures: Demand, mean: float, hours: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the level of demand (GPUs) in each hour, with the given mean of its weeks."""
+    """Return an array (hours,): the level of demand (GPUs) drawn for each hour, with the given mean of its weeks."""
     number = np.arange(hours) // WEEK_HOURS
     week = np.asarray(figures.week)[number % len(figures.week)]
     kind = busyness(week, len(figures.residual))
@@ -88,7 +88,7 @@ def usual(figures: Demand, mean: float, hours: int, rng: np.random.Generator) ->
 
 
 def _before(figures: Marks, hours: int) -> np.ndarray:
-    """Return how much of the demand at the start, left by jobs that came before it, is still there at each hour."""
+    """Return an array: how much of the demand at the start, left by jobs that came before it, is still there at each hour."""
     # In a steady state that is E[gpus (duration - t)+] / E[gpus duration]. The trace itself starts without those jobs.
     level = (np.arange(2_000) + 0.5) / 2_000
     gpus = np.asarray(figures.gpus)
@@ -114,7 +114,10 @@ def _sums_from(values: np.ndarray) -> np.ndarray:
 
 
 def _tables(figures: Marks, moved: Latents | None, gpus: np.ndarray | None) -> Tables:
-    """Return the values of latents: by the normal distribution, or if some are given (`moved`, of jobs with `gpus`) by theirs."""
+    """Return the values of latents as `Tables`: by the normal distribution, or by that of latents that are given.
+
+    These are `moved`, of jobs with `gpus`.
+    """
     from scipy.special import ndtr
 
     grid = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)

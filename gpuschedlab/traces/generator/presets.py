@@ -138,7 +138,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "calibration") -> Calibration:
-        """Read the text that `to_json` wrote.
+        """Return the `Calibration` in the text that `to_json` wrote.
 
         Raises
         ------
@@ -174,7 +174,7 @@ def _dump(value: Any, indent: int = 0) -> str:
 
 
 def presets() -> list[str]:
-    """Return the names of the presets that come with the package.
+    """Return a list of the names of the presets that come with the package.
 
     Examples
     --------

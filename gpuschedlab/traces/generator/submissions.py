@@ -30,7 +30,7 @@ class Slots:
 
 
 def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.random.Generator) -> Slots:
-    """Place `jobs` jobs in `hours` hours, of which the first is `first_hour` of the week (0: Monday 00:00)."""
+    """Return `Slots`: `jobs` jobs in `hours` hours, of which the first is `first_hour` of the week (0: Monday 00:00)."""
     # The residuals' ranks come from a sum of autoregressive processes, their values from the measured quantiles, so
     # that the over-dispersion of hourly counts is the calibrated one whatever the memory.
     latent = memory(figures.memory_hours, figures.memory_weight, hours, rng, figures.daily_weight)
@@ -51,7 +51,7 @@ def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.ran
 
 
 def expected(figures: Arrivals, hours: int, first_hour: int) -> np.ndarray:
-    """Return each hour's expected arrivals over their mean: week x weekday x hour of day."""
+    """Return an array (hours,): each hour's expected arrivals over their mean, week x weekday x hour of day."""
     elapsed = np.arange(hours)
     number = elapsed // WEEK_HOURS
     clock = (elapsed + first_hour) % WEEK_HOURS
@@ -63,19 +63,19 @@ def expected(figures: Arrivals, hours: int, first_hour: int) -> np.ndarray:
 
 
 def levels(points: int) -> np.ndarray:
-    """Return the probabilities at which a table of `points` quantiles stands: closer in both tails."""
+    """Return an array of the probabilities at which a table of `points` quantiles stands: closer in both tails."""
     return 0.5 - 0.5 * np.cos(np.linspace(0, np.pi, points))
 
 
 def busyness(mean: np.ndarray, classes: int) -> np.ndarray:
-    """Return each hour's class (0 = quietest) by rank of its expectation: quiet hours vary more than busy ones."""
+    """Return an array: each hour's class (0 = quietest) by rank of its expectation. Quiet hours vary more than busy ones."""
     return ranks(mean) * classes // len(mean)
 
 
 def read_classes(
     tables: tuple[tuple[float, ...], ...], kind: np.ndarray, latent: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Give the hours of each class the quantiles of its table, in the order of the latent (stratified levels)."""
+    """Return an array: the hours of each class have the quantiles of its table, in the order of the latent (stratified levels)."""
     values = np.empty(len(kind))
     for k, table in enumerate(tables):
         own = np.flatnonzero(kind == k)
@@ -88,7 +88,7 @@ def read_classes(
 def memory(
     hours: tuple[float, ...], weights: tuple[float, ...], steps: int, rng: np.random.Generator, daily: float = 0.0
 ) -> np.ndarray:
-    """Return a stationary series of variance 1, a value an hour."""
+    """Return an array (steps,): a stationary series of variance 1, a value an hour."""
     # Its autocorrelation is sum(weight exp(-lag / hours)), and daily * DAILY_KEEP ** d more at lags of d whole days.
     from scipy.signal import lfilter
 
@@ -107,7 +107,7 @@ def memory(
 
 
 def _whole(level: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarray:
-    """Round levels to whole numbers that sum to `total` (systematic sampling: unbiased, each within 1)."""
+    """Return an array of levels rounded to whole numbers that sum to `total` (systematic sampling: unbiased, each within 1)."""
     if level.sum() <= 0:
         level = np.ones(len(level))
     edges = np.cumsum(level) * (total / level.sum())
@@ -117,7 +117,7 @@ def _whole(level: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarra
 
 
 def _batches(figures: Arrivals, counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Divide each hour's jobs among its batches: one job each, and the rest by lognormal weights."""
+    """Return a tuple of arrays: hour and size of batches, of one job each, and the rest of an hour's jobs by lognormal weights."""
     wanted = figures.batch_scale * np.maximum(counts, 1.0) ** figures.batch_power
     number = np.floor(wanted + rng.random(len(counts))).astype(np.int64)
     number = np.minimum(np.maximum(number, 1), counts)
@@ -144,7 +144,10 @@ def _batches(figures: Arrivals, counts: np.ndarray, rng: np.random.Generator) ->
 def _times(
     figures: Arrivals, hour: np.ndarray, size: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give batches (b,) a uniform moment of their hour, and their jobs (n,) the measured gaps after it (s), all in their hour."""
+    """Return a tuple of arrays: a uniform moment of its hour for each batch (b,), and the gaps after it (s) of the jobs (n,).
+
+    Gaps are the measured ones, all in the batch's hour.
+    """
     batch = np.repeat(np.arange(len(size)), size)
     gap = np.interp(rng.random(len(batch)), levels(len(figures.gap)), figures.gap)
     first = np.cumsum(size) - size

@@ -25,7 +25,7 @@ NO_LIMITS = ("partition_limit", "invalid", "-1", "not set")
 
 
 def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[str, str], set[str]]:
-    """Columns under our names, with the line of each row; their names in the file; and the columns of the file that are used."""
+    """Return a tuple: a frame under our names, with the line of each row; a dict of the file's names; a set of the columns used."""
     table = raw.table
     has = set(table.columns)
     where = {ours: value for ours, value in raw.where.items() if _is_there(value, has)}
@@ -55,12 +55,15 @@ def _is_there(value: str | pl.Expr, columns: set[str]) -> bool:
 
 
 def _roots(value: pl.Expr) -> set[str]:
-    """Columns that an expression reads."""
+    """Return the set of columns that an expression reads."""
     return set(value.meta.root_names())
 
 
 def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[str, str]) -> pl.DataFrame:
-    """Texts into seconds, GPUs, lists and states; the text that stood there stays in a column of its own for error messages."""
+    """Return a frame: texts become seconds, GPUs, lists and states.
+
+    The text that stood there stays in a column of its own for error messages.
+    """
     changes = [
         *_instants(frame, raw, options),
         *_spans(frame, raw, options),
@@ -78,7 +81,7 @@ def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[s
 
 
 def _instants(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series]:
-    """Instants (s), with the later reading of those that a clock shows twice, and whether they name no zone."""
+    """Return a list of Series: instants (s), the later reading of those that a clock shows twice, and whether they name no zone."""
     zone = options.zone or raw.zone
     columns = []
     for name in [n for n in INSTANTS if n in frame.columns]:
@@ -91,7 +94,7 @@ def _instants(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series
 
 
 def _spans(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series]:
-    """Spans and limits (s)."""
+    """Return a list of Series: spans and limits (s)."""
     columns = []
     for name in [n for n in (*SPANS, "requested_time") if n in frame.columns]:
         read = spans
@@ -104,7 +107,7 @@ def _spans(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series]:
 
 
 def _numbers(frame: pl.DataFrame, options: Options) -> list[pl.Series]:
-    """Numbers that are texts in the file; those that are plain numbers are read without patterns."""
+    """Return a list of Series: numbers that are texts in the file; those that are plain numbers are read without patterns."""
     columns = []
     for name in [n for n in NUMBERS if n in frame.columns and frame.schema[n] == pl.String]:
         numbers = frame[name].cast(pl.Float64, strict=False)
@@ -127,7 +130,10 @@ def _lists(frame: pl.DataFrame) -> list[pl.Series]:
 
 
 def _meanings(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series | pl.Expr]:
-    """States as a word, and their meanings; empty if the reader gave the meanings, null if the log has no states."""
+    """Return a list of columns (Series, `pl.Expr`): states as a word, and their meanings.
+
+    It is empty if the reader gave the meanings; the meaning is null if the log has no states.
+    """
     if "meaning" in frame.columns:
         return []
     if "state" not in frame.columns:
@@ -143,7 +149,7 @@ def _meanings(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
-    """Of clock times that come twice, the one that the elapsed time, or else the order of instants, allows."""
+    """Return a frame: of clock times that come twice, the one that the elapsed time, or else the order of instants, allows."""
     if "start" not in frame.columns:
         return frame
     start = pl.col("start")
@@ -165,7 +171,7 @@ def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
-    """Add `lasted` (end less start and suspension), `duration` (as the log says, otherwise that) and `censored`."""
+    """Return a frame with `lasted` (end less start and suspension), `duration` (as the log says, otherwise that) and `censored`."""
     has = set(frame.columns)
     none = pl.lit(None, pl.Float64)
     columns = dict.fromkeys(("start", "end", "duration"), none)
@@ -194,7 +200,10 @@ def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
 
 
 def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict: bool) -> list[Rule]:
-    """Rules of good rows, if there is no reason to leave them out; a `strict` reading wants a duration of each that ended."""
+    """Return a list of each `Rule` of good rows, if there is no reason to leave them out.
+
+    A `strict` reading wants a duration of each that ended.
+    """
     has = set(frame.columns)
     job = pl.col("left").is_null()
     gpus = pl.col("gpus")
@@ -253,7 +262,7 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
 
 
 def _state_rule(raw: Raw, theirs: Mapping[str, str], job: pl.Expr) -> Rule:
-    """A state that stands in the file has a meaning, unless the format says on purpose that it has none."""
+    """Return the `Rule`: a state that stands in the file has a meaning, unless the format says on purpose that it has none."""
     expected = f"one of {', '.join(sorted(WORDS))}, or more by states={{'...': 'completed'}}"
     mute = [name.upper() for name, meant in raw.states.items() if meant is None]
     state = pl.col("state")
@@ -262,7 +271,7 @@ def _state_rule(raw: Raw, theirs: Mapping[str, str], job: pl.Expr) -> Rule:
 
 
 def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where: pl.Expr) -> Rule:
-    """A span that stands in the file is read, and is at least 0 and at most ten years."""
+    """Return the `Rule`: a span that stands in the file is read, and is at least 0 and at most ten years."""
     value = pl.col(name)
     unread = _unread(frame, name, theirs)
     if name == "requested_time":  # a number or a word can say that it is not known
@@ -277,7 +286,7 @@ def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where:
 
 
 def _unread(frame: pl.DataFrame, name: str, theirs: Mapping[str, str]) -> pl.Expr:
-    """Whether something stands in the file and was not read."""
+    """Return an expression (`pl.Expr`): whether something stands in the file and was not read."""
     raw = frame[f"{theirs[name]}\0raw"]
     if frame[name].null_count() == raw.null_count():
         return pl.lit(False)

@@ -32,7 +32,7 @@ FORMATS = RECOGNISED | {name: f"{HOME}.{module}" for name, module in NAMED["name
 
 
 def unlisted(folder: Path) -> dict[str, str]:
-    """Formats by the names of the modules of a folder that are not listed above and read logs, and the module of each."""
+    """Return a dict of formats: names of modules of a folder that are not listed above and read logs, and the module of each."""
     modules = {path: f"{HOME}.{path.stem}" for path in sorted(folder.glob("*.py"))}
     new = {path: name for path, name in modules.items() if name not in FORMATS.values()}
     return {path.stem: name for path, name in new.items() if "\ndef read(" in path.read_text(encoding="utf-8")}
@@ -90,7 +90,7 @@ def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intak
 def taken(
     source: Any, options: Mapping[str, Any], on_bad: OnBad | None = None, notes: dict | None = None
 ) -> tuple[Intake, pl.DataFrame]:
-    """Intake of a source, and its bad rows; `notes` takes counts of rows left out."""
+    """Return a tuple: the `Intake` of a source, and a frame of its bad rows; `notes` takes counts of rows left out."""
     format, paths, options = _named(source, dict(options))
     name = f"{format} {paths[0].name}"
     chosen = options_of(options, name)
@@ -115,7 +115,10 @@ def taken(
 
 
 def read_with(format: str, path: str | Path, on_bad: OnBad, notes: dict | None, options: dict[str, Any]) -> Read:
-    """Trace of a file, strictly: with on_bad="drop" the bad rows beside it; `notes` takes counts of rows left out."""
+    """Return the trace of a file, a frame read strictly; with on_bad="drop" a tuple with the bad rows.
+
+    `notes` takes counts of rows left out.
+    """
     if on_bad not in ("raise", "drop"):
         raise TraceError(f"{format}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
     if not Path(path).exists() and format in PATTERNS:
@@ -200,14 +203,14 @@ def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[st
 
 
 def _meant(path: Path) -> list[Path]:
-    """Files of a path, which may be a pattern."""
+    """Return a list of the files of a path, which may be a pattern."""
     if not glob.has_magic(str(path)) or path.exists():
         return [path]
     return sorted(Path(name) for name in glob.glob(str(path)))
 
 
 def _over(given: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options over others that were given: tables such as columns entry by entry."""
+    """Return a dict of options over others that were given: tables such as columns entry by entry."""
     merged = {**given, **options}
     for key, value in options.items():
         if isinstance(value, Mapping) and isinstance(given.get(key), Mapping):

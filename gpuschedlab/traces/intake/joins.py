@@ -7,7 +7,10 @@ from gpuschedlab.traces.logs.states import RESIZING, RUNNING, WAITING, follows_r
 
 
 def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[pl.DataFrame, float]:
-    """Make one row of the parts of each job: GPUs add, end is the latest; and the GPU-seconds that this adds."""
+    """Make one row of the parts of each job, and return a tuple: the frame, and the GPU-seconds that this adds.
+
+    GPUs add, end is the latest.
+    """
     # With `how` "common" they started together; with "last" a job starts when its last part does, and parts that were
     # submitted after all earlier ones had ended are another attempt.
     if how == "common":
@@ -42,7 +45,7 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
 
 
 def _sums_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
-    """Columns of a job from those of its parts, without times: sums, and the state of the part that went worst."""
+    """Return a dict of expressions: columns of a job from its parts, without times: sums, and the state of the part that went worst."""
     order = (RUNNING, "failed", "killed", WAITING, "completed")
     meanings = [label((pl.col("meaning") == name).any(), name) for name in order]
     of_job = {
@@ -64,7 +67,7 @@ def _sums_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
 
 
 def _times_of_parts(how: str, snapshot: float | None) -> dict[str, pl.Expr]:
-    """Times of a job from those of its parts; `how` and `snapshot` as in `join_parts`."""
+    """Return a dict of expressions (`pl.Expr`): times of a job from its parts; `how` and `snapshot` as in `join_parts`."""
     open_end = pl.col("end").null_count() > 0
     end = pl.when(open_end).then(None).otherwise(pl.col("end").max())
     if how == "common":
@@ -81,7 +84,10 @@ def _times_of_parts(how: str, snapshot: float | None) -> dict[str, pl.Expr]:
 
 
 def _nodes_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
-    """Nodes of a job's parts together: all apart, or all on the same ones, as many GPUs on each; and their names."""
+    """Return a dict of expressions: nodes of a job's parts together, and their names.
+
+    Nodes are all apart, or all the same ones, as many GPUs on each.
+    """
     has_gpus = pl.col("gpus") > 0
     names = pl.col(LINE)
     if "nodelist" in columns:
@@ -98,12 +104,15 @@ def _nodes_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
 
 
 def _is_one(values: pl.Expr) -> pl.Expr:
-    """Whether values are all the same, and none is null."""
+    """Return an expression (`pl.Expr`): whether values are all the same, and none is null."""
     return (values.n_unique() == 1) & (values.null_count() == 0)
 
 
 def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> tuple[pl.DataFrame, dict, dict]:
-    """Make one row of the attempts of each job, and number other jobs of the same name: `ID#2`; counts of rows less, and a line."""
+    """Make one row of the attempts of each job, number other jobs of the same name, `ID#2`, and return a tuple.
+
+    It has the frame, and two dicts: counts of rows less, and a line of each.
+    """
     # Durations of attempts add; submit and start are the first's, GPUs and state the last's. Pieces of a job that was
     # resized keep their GPU-time, on the GPUs of the longest piece.
     if repeats == "error" or not (twice := frame["job_id"].is_duplicated()).any():

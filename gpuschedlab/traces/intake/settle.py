@@ -31,7 +31,7 @@ DIFFERING = 0.01
 def settle(
     raw: Raw, options: Options, *, format: str, files: Sequence[Path], on_bad: OnBad | None = None
 ) -> tuple[Intake, pl.DataFrame]:
-    """Make a trace of records, and a report on the intake; and the bad rows."""
+    """Make a trace of records, and return a tuple: the `Intake`, with its report, and a frame of the bad rows."""
     source = f"{format} {len(files)} files"
     if len(files) == 1:
         source = f"{format} {files[0].name}"
@@ -76,7 +76,7 @@ def settle(
 
 
 def _waiting(jobs: pl.DataFrame, raw: Raw, options: Options, source: str) -> pl.DataFrame | None:
-    """Return jobs that wait at the log's end, in the columns of a trace, without durations; None if there are none.
+    """Return a frame of jobs that wait at the log's end, in the columns of a trace, without durations; None if there are none.
 
     Rows that are bad are left out: they ran for no time, and nothing is lost with them.
     """
@@ -92,7 +92,7 @@ def _waiting(jobs: pl.DataFrame, raw: Raw, options: Options, source: str) -> pl.
 
 
 def _tasks_apart(jobs: pl.DataFrame) -> pl.DataFrame:
-    """A row for each of the tasks that a row stands for, with their number behind its name: `70_[3-9%2]#1`."""
+    """Return a frame with a row for each task that a row stands for, its number behind the name: `70_[3-9%2]#1`."""
     if "tasks" not in jobs.columns:
         return jobs
     count = pl.col("tasks").fill_null(1).clip(1)
@@ -102,7 +102,7 @@ def _tasks_apart(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _as_read(bad: pl.DataFrame, raw: Raw) -> pl.DataFrame:
-    """Bad rows as they stand in the file, with `row` and `problem`."""
+    """Return a frame of the bad rows as they stand in the file, with `row` and `problem`."""
     if not raw.table.width:
         return raw.bad
     columns = [name for name in raw.table.columns if not name.startswith("\0") and name != SURPLUS]
@@ -136,7 +136,7 @@ def _opened(
 
 
 def _rows_of(raw: Raw) -> int:
-    """Rows of a log: those of the table, bad ones, and those that the reader left out or aside."""
+    """Return the number of rows of a log: those of the table, bad ones, and those that the reader left out or aside."""
     return raw.table.height + raw.bad.height + sum(raw.left.values()) + sum(raw.beside.values())
 
 
@@ -159,7 +159,7 @@ def snapshot_of(frame: pl.DataFrame, raw: Raw, options: Options, source: str) ->
 def _kept(
     frame: pl.DataFrame, raw: Raw, options: Options, ledger: Ledger, report: Report, latest: float | None
 ) -> pl.DataFrame:
-    """Jobs that ran, one row each."""
+    """Return a frame of the jobs that ran, one row each."""
     for (reason,), rows in frame.filter(pl.col("left").is_not_null()).group_by("left", maintain_order=True):
         ledger.take(reason, rows)
     frame = frame.filter(pl.col("left").is_null())
@@ -204,7 +204,7 @@ def _kept(
 
 
 def _waits(frame: pl.DataFrame) -> pl.Expr:
-    """Whether a job waits at the log's end; a record that ends in a requeue ran."""
+    """Return an expression (`pl.Expr`): whether a job waits at the log's end; a record that ends in a requeue ran."""
     waits = pl.col("meaning") == WAITING
     if {"start", "end"} <= set(frame.columns):
         has_both = pl.col("start").is_not_null() & pl.col("end").is_not_null()
@@ -213,7 +213,7 @@ def _waits(frame: pl.DataFrame) -> pl.Expr:
 
 
 def _reasons(frame: pl.DataFrame, raw: Raw, waits: pl.Expr) -> dict[str, pl.Expr]:
-    """Conditions on which a row is left out, by their names, in the order in which they are applied."""
+    """Return a dict of expressions: conditions on which a row is left out, by name, in the order in which they are applied."""
     start = pl.lit(0.0)
     if "start" in frame.columns:
         start = pl.col("start")
@@ -234,7 +234,10 @@ def _reasons(frame: pl.DataFrame, raw: Raw, waits: pl.Expr) -> dict[str, pl.Expr
 
 
 def _requeued(frame: pl.DataFrame, raw: Raw) -> pl.Expr:
-    """Whether another record of the same job number ended in a requeue: one that waits is the same job, which has run before."""
+    """Return an expression (`pl.Expr`): whether another record of the same job number ended in a requeue.
+
+    One that waits is the same job, which has run before.
+    """
     if raw.repeats != "requeue" or not {"state", "start"} <= set(frame.columns):
         return pl.lit(False)
     requeued = pl.col("state").is_in(REQUEUED) & pl.col("start").is_not_null()
@@ -242,7 +245,7 @@ def _requeued(frame: pl.DataFrame, raw: Raw) -> pl.Expr:
 
 
 def _consistent(frame: pl.DataFrame, raw: Raw, options: Options, report: Report) -> pl.DataFrame:
-    """Settle rows whose elapsed time is not end less start: clocks that are set, suspensions, turnarounds; or refuse."""
+    """Return a frame with settled rows whose elapsed time is not end less start, by clocks, suspensions, turnarounds; or refuse."""
     if "duration" not in report.used or "end" not in frame.columns or "start" not in frame.columns:
         return frame
     apart = pl.col("duration") - pl.col("lasted")
@@ -327,7 +330,7 @@ def no_job(report: Report, source: str) -> str:
 
 
 def _tidy(frame: pl.DataFrame, raw: Raw, options: Options) -> pl.DataFrame:
-    """Columns of a trace: those that the format has, otherwise all that say something."""
+    """Return a frame of the columns of a trace: those that the format has, otherwise all that say something."""
     if "status" not in frame.columns:
         ended = pl.col("meaning").is_in(["completed", "failed", "killed"]) & pl.col("censored").not_()
         frame = frame.with_columns(status=pl.when(ended).then("meaning"))
@@ -345,7 +348,7 @@ def _tidy(frame: pl.DataFrame, raw: Raw, options: Options) -> pl.DataFrame:
 
 
 def _known(trace: pl.DataFrame) -> dict[str, float]:
-    """Share (%) of jobs of which the log says something."""
+    """Return a dict of the share (%) of jobs of which the log says something."""
     nouns = {"requested_time": "requested times", "started": "recorded starts", "gpu_types": "types", "user": "users"}
     shares = dict.fromkeys(nouns.values(), 0.0)
     for name, noun in nouns.items():

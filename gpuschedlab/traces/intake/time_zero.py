@@ -71,7 +71,7 @@ def _densest(times: np.ndarray) -> tuple[float, float]:
 
 
 def _from_clock(jobs: pl.DataFrame, zero: float, times: list[str], dated: bool, zone: str | None) -> pl.DataFrame:
-    """Return waiting jobs with their times (s) since zero; those submitted before it are left out."""
+    """Return a frame of waiting jobs with their times (s) since zero; those submitted before it are left out."""
     jobs = jobs.filter(pl.col("submit") >= zero)
     if dated:
         jobs = jobs.with_columns(clock=wall_clock(pl.col("submit"), zone))

@@ -25,7 +25,7 @@ class Devices(NamedTuple):
 
 
 def devices(values: pl.Series, read: Callable[[str], Devices]) -> pl.DataFrame:
-    """Devices of texts, each different text read once; null if there is no text."""
+    """Return a frame of the devices of texts, each different text read once; null if there is no text."""
     texts = values.unique().drop_nulls()
     rows = [tuple(read(text)) for text in texts]
     schema = {"gpus": pl.Float64, "gpu_types": pl.List(pl.String), "shape": pl.String} | NUMBERS
@@ -61,7 +61,10 @@ def of_chunks(text: str) -> Devices:
 
 
 def in_sets(sets: Iterable[tuple[float, float]]) -> tuple[float, float | None]:
-    """GPUs of sets of chunks or pods (how many, GPUs of each), and how many have GPUs, None if these are not alike."""
+    """Return a tuple: GPUs of sets of chunks or pods, and how many have GPUs, None if these are not alike.
+
+    A set is (how many, GPUs of each).
+    """
     has = [(count, each) for count, each in sets if count * each > 0]
     alike = len({each for _, each in has}) == 1
     return sum((count * each for count, each in has), 0.0), sum(count for count, _ in has) if alike else None
@@ -87,7 +90,7 @@ def _added(typed: list[tuple[str, float]], whole: list[float], text: str) -> Dev
 
 
 def _slices_of(kind: str) -> int:
-    """Compute slices of a MIG profile, such as 2 of `2g.10gb`."""
+    """Return the number of compute slices of a MIG profile, such as 2 of `2g.10gb`."""
     return int(MIG.search(kind)[1])
 
 
@@ -103,5 +106,5 @@ def resource_gpus(name: str, count: float) -> Devices:
 
 
 def whole_or_share(gpus: pl.Expr) -> pl.Expr:
-    """GPUs as a trace holds them: a share below 1 as it is, others rounded up."""
+    """Return an expression (`pl.Expr`): GPUs as a trace holds them, a share below 1 as it is, others rounded up."""
     return pl.when(gpus < 1 - 1e-9).then(gpus).otherwise((gpus - 1e-9).ceil())

@@ -8,7 +8,7 @@ MOST_NODES = 100_000
 
 
 def hosts(text: str, source: str = "nodes") -> tuple[str, ...]:
-    """Names of nodes in a list with ranges."""
+    """Return a tuple of the names of nodes in a list with ranges."""
     wrong = TraceError(f"{source}: found {text[:80]!r}; expected nodes such as node[01-16,20],login.")
     found: list[str] = []
     for word in re.findall(r"(?:\[[^\]]*\]|[^,\[\]])+|[\[\]]", text):
@@ -27,7 +27,7 @@ def hosts(text: str, source: str = "nodes") -> tuple[str, ...]:
 
 
 def _ranges(text: str, wrong: TraceError) -> list[str]:
-    """Numbers of ranges with commas between them; `wrong` is raised if one of them is no range."""
+    """Return a list of the numbers (texts) of ranges with commas between them; `wrong` is raised if one of them is no range."""
     numbers: list[str] = []
     for part in text.split(","):
         numbers += _range(part.strip(), wrong)

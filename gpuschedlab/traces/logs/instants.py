@@ -30,19 +30,22 @@ def check_zone(zone: str | None, source: str) -> None:
 
 
 def is_set(text: pl.Expr) -> pl.Expr:
-    """Whether a text says an instant at all: Slurm's Unknown and None do not."""
+    """Return an expression (`pl.Expr`): whether a text says an instant at all; Slurm's Unknown and None do not."""
     return _plain(text).is_in(NOT_SET).not_()
 
 
 def _plain(text: pl.Expr) -> pl.Expr:
-    """Texts in lower case, without blanks around them."""
+    """Return an expression (`pl.Expr`): texts in lower case, without blanks around them."""
     return text.str.strip_chars().str.to_lowercase()
 
 
 def instants(
     values: pl.Series, *, unit: float = 1.0, dates: str | None = None, zone: str | None = None
 ) -> pl.DataFrame:
-    """Seconds of instants: `early` and `late`, which differ if a clock time comes twice, and `naive` (no zone in the text)."""
+    """Return a frame of the seconds of instants: `early` and `late`, which differ if a clock time comes twice, and `naive`.
+
+    The latter is true if the text has no zone.
+    """
     values = values.cast(pl.String) if values.dtype.is_temporal() else values
     if values.dtype != pl.String:
         seconds = values.cast(pl.Float64, strict=False) * unit
@@ -64,7 +67,7 @@ _NONE = [pl.lit(None, pl.Float64).alias(n) for n in ("early", "late")] + [pl.lit
 
 
 def _uniform(values: pl.Series, zone: str | None) -> pl.DataFrame:
-    """Instants of texts in the commonest forms that are as long as the first, and have its zone; null of others."""
+    """Return a frame of instants of texts in the commonest forms, as long as the first and with its zone; null of others."""
     # Logs write all their times alike, and reading any form takes twenty times as long.
     frame = values.to_frame("text")
     first = values.drop_nulls().head(1)
@@ -96,7 +99,7 @@ def _seconds_east(suffix: str) -> float:
 
 
 def _turned(local: pl.Expr, zone: str | None) -> list[pl.Expr]:
-    """Seconds of clock times in a zone: the earliest and the latest that they can mean."""
+    """Return a list of two expressions: seconds of clock times in a zone, the earliest and the latest that they can mean."""
     if zone is None:
         return [local.dt.epoch("us") / 1e6] * 2
     both = (local.dt.replace_time_zone(zone, ambiguous=pl.lit(w), non_existent="null") for w in ("earliest", "latest"))
@@ -135,7 +138,10 @@ def _parsed(text: pl.Expr, form: str) -> pl.Expr:
 
 
 def wall_clock(seconds: pl.Expr, zone: str | None) -> pl.Expr:
-    """Local wall-clock time of instants: in a zone, otherwise as their seconds count (UTC, or the log's own clock)."""
+    """Return an expression (`pl.Expr`): local wall-clock time of instants, in a zone or as their seconds count.
+
+    They count in UTC, or by the log's own clock.
+    """
     clock = pl.from_epoch((seconds * 1e6).round().cast(pl.Int64), time_unit="us")
     if zone is None:
         return clock
@@ -185,7 +191,7 @@ def unit_in(name: str) -> str | None:
 
 
 def decimal_number(text: pl.Expr, decimal: str = ".") -> pl.Expr:
-    """Numbers of texts such as 1,800 or, with a decimal comma, 1.800,5; null if there is none."""
+    """Return an expression (`pl.Expr`): numbers of texts such as 1,800 or, with a decimal comma, 1.800,5; null if there is none."""
     text = text.str.strip_chars()
     if decimal == ",":
         text = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
@@ -196,7 +202,7 @@ def decimal_number(text: pl.Expr, decimal: str = ".") -> pl.Expr:
 
 
 def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, decimal: str = ".") -> pl.Series:
-    """Seconds of spans; null if a text is none."""
+    """Return a Series of the seconds of spans; null if a text is none."""
     if values.dtype != pl.String:
         return values.cast(pl.Float64, strict=False) * unit
     plain = values.cast(pl.Float64, strict=False)
@@ -225,7 +231,10 @@ def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, dec
 
 
 def limits(values: pl.Series, **how) -> pl.Series:
-    """Seconds of requested times: inf without a limit, null if it is not known (blank, -1, Partition_Limit, Slurm's NO_VAL)."""
+    """Return a Series of seconds of requested times: inf without a limit, null if it is not known.
+
+    Not known are blank, -1, Partition_Limit, Slurm's NO_VAL.
+    """
     frame = pl.DataFrame({"raw": values, "s": spans(values, **how)})
     seconds = pl.col("s")
     value = seconds / how.get("unit", 1.0)

@@ -99,12 +99,12 @@ class Report:
         return sum(entry["share"] for reason, entry in self.left_out.items() if reason in LOSSES)
 
     def counts(self) -> dict[str, int]:
-        """Rows left out by reason."""
+        """Return a dict of the numbers of rows left out, by reason."""
         return {reason: entry["rows"] for reason, entry in self.left_out.items()}
 
     @property
     def accounted(self) -> int:
-        """Rows that are a job, are left out for a reason, or stand beside these: all rows of the log."""
+        """Number of rows that are a job, are left out for a reason, or stand beside these: all rows of the log."""
         left_out = sum(self.counts().values())
         return self.jobs + left_out + sum(self.beside.values())
 
@@ -133,7 +133,7 @@ class Report:
         return "; ".join(parts)
 
     def _in_words(self, reason: str) -> str:
-        """Rows left out for a reason, and how many tasks of arrays they stand for, if these are more."""
+        """Return a phrase, a text: rows left out for a reason, and how many tasks of arrays they stand for, if these are more."""
         entry = self.left_out[reason]
         words = f"{entry['rows']:,} {WORDS.get(reason, reason.replace('_', ' '))}"
         tasks = entry.get("tasks")
@@ -142,7 +142,7 @@ class Report:
         return f"{words} ({tasks:,} tasks of arrays)"
 
     def summary(self) -> dict:
-        """All of it, as plain values."""
+        """Return a dict of all of it, as plain values."""
         return asdict(self) | {"lost": self.lost}
 
     def _repr_html_(self) -> str:
@@ -199,7 +199,10 @@ class Ledger:
         self.unknown[reason] += rows
 
     def figures(self, kept: pl.DataFrame) -> dict:
-        """Fields of the report; GPU-hours of a lost row that does not say them are those of a job kept, on average."""
+        """Return a dict of the fields of the report.
+
+        GPU-hours of a lost row that does not say them are those of a job kept, on average.
+        """
         hours = float((kept["gpus"] * kept["duration"]).sum()) / HOUR
         mean = hours / kept.height if kept.height else 1.0
         lost = {r: float(self.work[r]) + (mean * self.unknown[r] if r in LOSSES else 0.0) for r in self.rows}
@@ -255,12 +258,12 @@ class Intake:
 
     @cached_property
     def nodes_seen(self) -> Cluster | None:
-        """The nodes that jobs of the log ran on (`cluster_seen`); None if the log does not say on which, or when."""
+        """`Cluster` of the nodes that jobs of the log ran on (`cluster_seen`); None if the log does not say on which, or when."""
         return None if self.trace is None else cluster_seen(self.trace)
 
     @cached_property
     def machines_and_source(self) -> tuple[Cluster | None, str]:
-        """Return the cluster, and in words how it is known: "" if the log says it or there is none."""
+        """Tuple of the `Cluster` (or None), and in words how it is known: "" if the log says it or there is none."""
         if self.cluster is not None or self.trace is None or not self.report.peak:
             return self.cluster, ""
         if self.nodes_seen is not None:

@@ -41,7 +41,7 @@ def find_file(path: str | Path, name: str, *, source: str) -> Path:
 
 @contextlib.contextmanager
 def readable(source: str, expected: str = "comma-separated text") -> Iterator[None]:
-    """Name the source of whatever goes wrong while a file is read."""
+    """Return a context (an iterator that yields once) that names the source of whatever goes wrong while a file is read."""
     try:
         yield
     except TraceError:
@@ -54,7 +54,7 @@ def readable(source: str, expected: str = "comma-separated text") -> Iterator[No
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Stream of a file's bytes, unpacked if it is gzip."""
+    """Return the stream of a file's bytes, a binary `IO`, unpacked if it is gzip."""
     with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
     return (gzip.open if packed else open)(path, "rb")
@@ -84,7 +84,7 @@ def text_of(path: Path, most: int = MOST_BYTES) -> str:
 def read_texts(
     path: Path, *, source: str, header: list[str] | None = None, separator: str = ",", quote: str | None = '"'
 ) -> pl.DataFrame:
-    """Read a csv file, plain or gzip, all columns as texts: null if there is nothing."""
+    """Return a frame of a csv file, plain or gzip, all columns as texts: null if there is nothing."""
     with readable(source):
         raw = content_of(path)
         _check_text(raw, path, source, separator)
@@ -126,7 +126,10 @@ def short_texts(frame: pl.DataFrame, source: str) -> pl.DataFrame:
 
 
 def _nulls(frame: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Null if a text stands for nothing: looked for after reading, which costs a fifth of polars' own `null_values`."""
+    """Return a frame with null if a text stands for nothing.
+
+    It is looked for after reading, which costs a fifth of polars' own `null_values`.
+    """
     frame = short_texts(frame, source)
     if not frame.width:
         return frame
@@ -187,7 +190,7 @@ def headless(names: Iterable[str]) -> str:
 
 
 def head_of(path: Path) -> str:
-    """First characters of a file, plain or gzip; a folder has none."""
+    """Return the first characters of a file, plain or gzip, as a text; "" for a folder."""
     if not path.is_file():
         return ""
     with readable(path.name, "a log"), opened(path) as stream:
@@ -195,7 +198,7 @@ def head_of(path: Path) -> str:
 
 
 def headed(*names: str) -> Callable[[str], bool]:
-    """Test of whether a file begins with a line that has some words, such as the names of its columns."""
+    """Return a test, a callable of a text, of whether a file begins with a line that has some words, such as names of its columns."""
 
     def begins(head: str) -> bool:
         first = head.partition("\n")[0]
@@ -223,7 +226,7 @@ def tables(
 
 
 def lines_of(files: Sequence[Path], format: str, expected: str) -> pl.DataFrame:
-    """Lines of files, one after the other: `line`, and its number."""
+    """Return a frame of the lines of files, one after the other: `line`, and its number."""
     lines: list[str] = []
     for file in files:
         with readable(f"{format} {file.name}", expected):
@@ -261,7 +264,7 @@ def inside(entry: Any, *path: str) -> Any:
 
 
 def mapping(entry: Any, *path: str) -> Mapping:
-    """Object at a path of keys; empty if there is none, or something else."""
+    """Return the object at a path of keys, a mapping; empty if there is none, or something else."""
     found = inside(entry, *path)
     return found if isinstance(found, Mapping) else {}
 

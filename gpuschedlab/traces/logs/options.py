@@ -188,13 +188,13 @@ def _is(value: Any, kind: str) -> bool:
 
 
 def nearest(name: str, names) -> str:
-    """Question after the nearest of some names, or nothing."""
+    """Return a question after the nearest of some names, a text, or ""."""
     near = difflib.get_close_matches(name, list(names), 1)
     return f" Did you mean {near[0]}?" if near else ""
 
 
 def options_in(settings: Iterable[str]) -> dict[str, Any]:
-    """Options of KEY=VALUE, where a key with a dot is an entry of a table."""
+    """Return a dict of options of KEY=VALUE, in which a key with a dot is an entry of a table."""
     options: dict[str, Any] = {}
     for text in settings:
         key, equals, value = text.partition("=")
@@ -210,7 +210,10 @@ def options_in(settings: Iterable[str]) -> dict[str, Any]:
 
 
 def source_of(word: str) -> tuple[str, str, dict]:
-    """Split FORMAT:PATH, or FORMAT:FILE:COLUMN=NAME,...,OPTION=VALUE, where FILE is the longest part that is a file."""
+    """Split FORMAT:PATH, or FORMAT:FILE:COLUMN=NAME,...,OPTION=VALUE, into a tuple: format, path, and a dict of options.
+
+    FILE is the longest part that is a file.
+    """
     name, _, path = word.partition(":")
     if "=" not in path or Path(path).exists():
         return name, path, {}

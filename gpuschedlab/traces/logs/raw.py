@@ -50,24 +50,24 @@ class Raw:
 
 
 def numeric(name: str) -> pl.Expr:
-    """A column's texts as numbers; null if there is none."""
+    """Return an expression (`pl.Expr`): a column's texts as numbers; null if there is none."""
     text = pl.col(name).str.strip_chars()
     return text.cast(pl.Float64, strict=False)
 
 
 def as_number(name: str) -> pl.Expr:
-    """A column as floats; null if a value is no number."""
+    """Return an expression (`pl.Expr`): a column as floats; null if a value is no number."""
     return pl.col(name).cast(pl.Float64, strict=False)
 
 
 def filled(name: str) -> pl.Expr:
-    """A column of lists; null in the place of an empty list."""
+    """Return an expression (`pl.Expr`): a column of lists; null in the place of an empty list."""
     length = pl.col(name).list.len()
     return pl.when(length > 0).then(name)
 
 
 def label(condition: pl.Expr, text: str) -> pl.Expr:
-    """A text in the rows in which a condition holds; null in the others."""
+    """Return an expression (`pl.Expr`): a text in the rows in which a condition holds; null in the others."""
     return pl.when(condition).then(pl.lit(text))
 
 

@@ -16,7 +16,7 @@ NAMED = ("nodelist", "started")
 
 
 def cluster_seen(trace: pl.DataFrame) -> Cluster | None:
-    """Return the nodes that the jobs of a trace ran on, by GPU type.
+    """Return the `Cluster` of the nodes that the jobs of a trace ran on, by GPU type; or None.
 
     None if the log does not say on which, or when, or if more than `MOST_ON_A_NODE` GPUs were in use at once on one of them.
 
@@ -49,7 +49,7 @@ def cluster_seen(trace: pl.DataFrame) -> Cluster | None:
 
 
 def _held_by_node(jobs: pl.DataFrame, lists: dict[str, list[str]]) -> pl.DataFrame:
-    """One row per job and node: `node`, `type`, `gpus`, `start`, `end`."""
+    """Return a frame of one row per job and node: `node`, `type`, `gpus`, `start`, `end`."""
     kinds = pl.DataFrame({"nodelist": list(lists), "node": list(lists.values())})
     kind = pl.col("gpu_type") if "gpu_type" in jobs.columns else pl.lit(None, pl.String)
     node_count = pl.col("node").list.len()
@@ -61,7 +61,7 @@ def _held_by_node(jobs: pl.DataFrame, lists: dict[str, list[str]]) -> pl.DataFra
 
 
 def _types_of_nodes(held: pl.DataFrame) -> dict[str, str]:
-    """GPU type of each node: the one that most of its jobs asked for."""
+    """Return a dict of the GPU type of each node: the one that most of its jobs asked for."""
     named = held.drop_nulls("type")
     usual = Cluster.homogeneous(1, 1).gpu_types[0]
     if named.height:
@@ -83,7 +83,7 @@ class Group(NamedTuple):
 
 
 def _groups(held: pl.DataFrame, type_of: dict[str, str]) -> list[Group]:
-    """Nodes by type, the most first."""
+    """Return a list of nodes by type, each a `Group`, the most first."""
     busiest: dict[str, float] = {}
     for node, most in most_in_use(held).items():
         kind = type_of[node]
@@ -99,7 +99,7 @@ def _groups(held: pl.DataFrame, type_of: dict[str, str]) -> list[Group]:
 
 
 def most_in_use(held: pl.DataFrame) -> dict[str, float]:
-    """Most GPUs in use at once on each node; if a job ends as another begins, its GPUs are free."""
+    """Return a dict of the most GPUs in use at once on each node; if a job ends as another begins, its GPUs are free."""
     begins = held.select("node", at="start", change="gpus")
     ends = held.select("node", at="end", change=-pl.col("gpus"))
     changes = pl.concat([ends, begins]).sort("node", "at", "change")

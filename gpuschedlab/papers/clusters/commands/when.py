@@ -73,7 +73,7 @@ def laid_out(table: Table) -> str:
 
 
 def planned_of(text: str) -> dict[str, object]:
-    """Return a planned job of KEY=VALUE,...: GPUs and nodes are numbers, the requested time is seconds or a span.
+    """Return a dict of a planned job from KEY=VALUE,...: GPUs and nodes are numbers, the requested time is seconds or a span.
 
     Examples
     --------

@@ -112,7 +112,7 @@ def hours(log: Record, state: State, waiting: float) -> Iterator[Step]:
 
 
 def _longest_gap(half_hours: np.ndarray) -> tuple[int, int]:
-    """Return the first half hour of the longest gap between some half hours of the day, and its length."""
+    """Return the first half hour of the longest gap between some half hours of the day, and its length, as a tuple of int."""
     next_day = half_hours[:1] + HALF_HOURS
     lengths = np.diff(np.append(half_hours, next_day)) - 1
     longest = lengths.argmax()
@@ -120,5 +120,5 @@ def _longest_gap(half_hours: np.ndarray) -> tuple[int, int]:
 
 
 def _clock(half_hour: int) -> str:
-    """Return the time of day at which a half hour begins."""
+    """Return the time of day at which a half hour begins as a text, such as 09:30."""
     return f"{half_hour % HALF_HOURS // 2:02}:{half_hour % 2 * 30:02}"

@@ -34,7 +34,7 @@ class Explanation:
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        """Share of all waiting by reason."""
+        """Dict of each reason's share of all waiting."""
         total = max(self.seconds.sum(), 1.0)
         shares = self.seconds.sum(axis=0) / total
         return dict(zip(REASONS, shares.tolist(), strict=True))
@@ -46,7 +46,7 @@ class Explanation:
 
     @property
     def jobs(self) -> pl.DataFrame:
-        """Seconds (s) that each job waited for each reason, in order of the queue."""
+        """Polars frame of the seconds that each job waited for each reason, a row per job, in order of the queue."""
         seconds = pl.DataFrame(self.seconds, schema=list(REASONS))
         return self.log.trace.select("job_id", "submit", "gpus").hstack(seconds)
 
@@ -78,7 +78,10 @@ class Explanation:
 
     @property
     def missing(self) -> str:
-        """Why the intervals of a what-if are no verdicts: no run plays the causes of over 1 % of the waiting. Return "" if it is less."""
+        """Sentence on why the intervals of a what-if are no verdicts: no run plays the causes of over 1 % of the waiting.
+
+        It is "" if they have less.
+        """
         bound = self.held
         if bound + self.unexplained <= BORNE:
             return ""
@@ -115,7 +118,9 @@ class Explanation:
 def explain(
     scenario: Scenario, own: Policy, names: Sequence[str] = (), limits: Sequence[Limit] = (), day: float = 0.0
 ) -> Explanation:
-    """Explain the waiting of a log by the rule that started its jobs, from recorded starts and node lists (of nodes of such names).
+    """Return the `Explanation` of a log's waiting by the rule that started its jobs, from recorded starts and node lists.
+
+    `names` are those of the nodes.
 
     Of `limits` the scenario's trace has the owners; `day`: seconds of the day at its zero.
 

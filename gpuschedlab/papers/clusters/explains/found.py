@@ -59,7 +59,7 @@ def could_have_started(log: Record, seen: Seen) -> np.ndarray:
 
 
 def throttles(values: dict[str, float]) -> str:
-    """Say how many arrays have which throttles.
+    """Return a text that says how many arrays have which throttles.
 
     Examples
     --------

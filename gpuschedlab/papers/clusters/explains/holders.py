@@ -103,7 +103,7 @@ def _on_nodes(log: Record, part: int) -> np.ndarray:
 
 
 def _integral(jobs, weight: np.ndarray, of: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Slot-seconds that some jobs held while each of other rows waited."""
+    """Return the slot-seconds (rows,) that some jobs held while each of other rows waited."""
     begin = _steps(jobs.start[of], weight[of])
     end = _steps(jobs.end[of], weight[of])
     slot_seconds = np.zeros(len(rows))
@@ -113,7 +113,10 @@ def _integral(jobs, weight: np.ndarray, of: np.ndarray, rows: np.ndarray) -> np.
 
 
 def _steps(times: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Instants in order, and sums of the weights, and of weights times instants, of those before each."""
+    """Return a tuple of three arrays: instants in order, and sums of the weights, and of weights times instants, up to each.
+
+    The sums begin with 0, and so have one entry more.
+    """
     order = np.argsort(times, kind="stable")
     sums = np.concatenate([[0.0], np.cumsum(weight[order])])
     moments = np.concatenate([[0.0], np.cumsum(weight[order] * times[order])])
@@ -121,13 +124,16 @@ def _steps(times: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _held_until(at: np.ndarray, times: np.ndarray, sums: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """Weights times the seconds since their instants, of all instants before others."""
+    """Return an array: for each instant `at`, the sum of weights times seconds since their instants, of those before it."""
     place = np.searchsorted(times, at, side="right")
     return sums[place] * at - moments[place]
 
 
 def sentence(table: pl.DataFrame) -> str:
-    """Say who holds most of the GPUs that others wait for, and for whose jobs; "" if no job waits for another's GPUs."""
+    """Return a sentence that says who holds most of the GPUs that others wait for, and for whose jobs.
+
+    Return "" if no job waits for another's GPUs.
+    """
     of = table.columns[0]
     total = table["others_wait"].sum()
     if not total:

@@ -13,7 +13,7 @@ STEPS = 8
 
 
 def infer(log: Record) -> State:
-    """Find the rules that a log shows beyond its site's; without node lists no limits."""
+    """Return the `State` with the rules that a log shows beyond its site's; without node lists it finds no limits."""
     scopes = _scopes(log)
     rules = with_limits(log.rules, [LimitRow(scope.owner, scope.jobs, scope.most, False) for scope in scopes])
     state = State(rules, sweep(log.jobs, rules))

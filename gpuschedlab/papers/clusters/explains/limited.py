@@ -37,7 +37,7 @@ def within(policy: Policy, limits: tuple[Limit, ...], cluster: Cluster, day: flo
 
 
 def broken(policy: Policy, limits: tuple[Limit, ...]) -> str:
-    """Return to which of the limits a policy within them (`within`) does not keep; "" if it keeps to all."""
+    """Return a phrase that says which limits a policy within them (`within`) does not keep; a string, "" if it keeps to all."""
     if isinstance(policy, Limited) or not limits:
         return ""
     if not isinstance(policy, Slurm) or not policy.own:
@@ -71,7 +71,7 @@ class Limited(Round):
         return any(limit.hours for limit in self.limits)
 
     def allocate(self, view) -> Allocation:
-        """Start jobs that may start now, beside those that run."""
+        """Return the `Allocation` that starts jobs that may start now, beside those that run."""
         waits = view.gpu_type < 0
         gpus = np.where(waits, 0.0, view.gpus)
         gpu_type = np.maximum(view.gpu_type, 0)

@@ -75,7 +75,7 @@ class Candidate(NamedTuple):
 
 
 def scope_of(log: Record, columns: tuple[str, ...], jobs: bool, alike: str) -> Scope:
-    """Return owners and the most that they ever held."""
+    """Return a `Scope`: owners, and the most that each of them ever held."""
     owner = log.codes(*columns)
     kind = log.jobs.kind
     events = (kind != QUEUES) & (owner[log.jobs.job] >= 0)
@@ -120,7 +120,7 @@ def with_limits(rules: Rules, rows: list[LimitRow]) -> Rules:
 
 
 def _padded(most: np.ndarray, width: int) -> np.ndarray:
-    """Return the most of so many owners, without a limit for those of which none is known."""
+    """Return an array (width,) of the most of so many owners, without a limit for those of which none is known."""
     return np.pad(most, (0, width - len(most)), constant_values=UNLIMITED)
 
 
@@ -161,7 +161,7 @@ def limits(log: Record, state: State, scopes: list[Scope], waiting: float) -> It
 
 
 def _candidates(log: Record, state: State, row: int, scope: Scope, late: np.ndarray, waiting: float) -> list[Candidate]:
-    """Return the limits of a scope that jobs which start late (n,) give reason to try."""
+    """Return a list of the limits of a scope, as `Candidate`, that jobs which start late (n,) give reason to try."""
     count = len(scope.most)
     above_of_owner = state.seen.above[row, :count]
     member = above_of_owner > 0
@@ -190,7 +190,10 @@ def _candidates(log: Record, state: State, row: int, scope: Scope, late: np.ndar
 
 
 def _follows_more_often(log: Record, scope: Scope, counted: np.ndarray, least: int) -> np.ndarray:
-    """Return of which groups of owners at least so many of some jobs start as one of their owner's ends, more often than by chance."""
+    """Return a mask (groups,) of groups of owners of which jobs start as their owner's jobs end, more often than by chance.
+
+    At least `least` of the counted jobs have to.
+    """
     jobs = log.jobs
     group = scope.group[scope.owner[counted]]
     groups = scope.group.max() + 1
@@ -206,7 +209,7 @@ def _follows_more_often(log: Record, scope: Scope, counted: np.ndarray, least: i
 
 
 def limit_found(log: Record, scope: Scope, member: np.ndarray, seconds: float) -> Found:
-    """Return the words and lines of a limit of some owners, for which jobs wait so many seconds."""
+    """Return a `Found`: the words and lines of a limit of some owners, for which jobs wait so many seconds."""
     of = scope.columns[0]
     key = "gpus"
     unit = log.unit
@@ -235,7 +238,7 @@ def limit_found(log: Record, scope: Scope, member: np.ndarray, seconds: float) -
 
 
 def _throttle_found(throttle_of: dict[str, float], most_of_others: np.ndarray, seconds: float) -> Found:
-    """Return the words and lines of throttles of some arrays, beside the most jobs at once of each other array."""
+    """Return a `Found`: the words and lines of throttles of some arrays, beside the most jobs at once of each other array."""
     values = sorted({*throttle_of.values()})
     if len(values) == 1 and most_of_others.max(initial=0) <= values[0]:  # no array of the log contradicts one rule
         return Found("throttle", "arrays", throttle_of, seconds, lines_of("array", "jobs", values[0]))

@@ -72,7 +72,10 @@ def codes_of_limits(trace: pl.DataFrame, count: int) -> np.ndarray:
 
 
 def in_slots(gpus: np.ndarray) -> tuple[int, np.ndarray]:
-    """Return the slots of a GPU, 1 if all jobs ask for whole GPUs, and the slots (n,) of jobs that ask for so many GPUs."""
+    """Return a tuple: the slots of a GPU, and an array (n,) of the slots of jobs that ask for so many GPUs.
+
+    A GPU has 1 slot if all jobs ask for whole GPUs.
+    """
     unit = SLOTS
     if (gpus % 1 == 0).all():
         unit = 1
@@ -81,7 +84,7 @@ def in_slots(gpus: np.ndarray) -> tuple[int, np.ndarray]:
 
 
 def fewest(slots: np.ndarray, size: np.ndarray | int) -> np.ndarray:
-    """Return how many parts of such sizes hold so many slots."""
+    """Return an array: the least number of parts of such sizes that hold so many slots."""
     return -(-slots // size)
 
 
@@ -94,7 +97,10 @@ def spread(slots: np.ndarray, each: np.ndarray, count: np.ndarray) -> np.ndarray
 
 
 def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequence[Limit], day: float) -> Record:
-    """Arrays of a log that has recorded starts, of the rule that started its jobs, of nodes of such names, and of its site's limits."""
+    """Return the `Record` of a log with recorded starts.
+
+    It has arrays of the log's jobs, its rule, nodes of such names, and its site's limits.
+    """
     cluster = scenario.cluster
     trace = _started(scenario.trace)
     unit, slots = in_slots(trace["gpus"].to_numpy())
@@ -124,7 +130,10 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequen
 
 
 def _started(trace: pl.DataFrame) -> pl.DataFrame:
-    """Return the jobs that started, in order of the queue, with their row, the instant at which they were eligible, and their array."""
+    """Return a frame of the jobs that started, in order of the queue.
+
+    Added are their row, the instant at which they were eligible, and their array.
+    """
     if "started" not in trace.columns or not trace["started"].count():
         raise TraceError("explain: found no recorded starts; expected a log with the column started.")
     instants = [name for name in ("submit", "eligible") if name in trace.columns]
@@ -251,7 +260,10 @@ def whole_windows(cluster: Cluster) -> np.ndarray:
 
 
 def cells_of(trace: pl.DataFrame, names: Sequence[str], cluster: Cluster) -> Cells | None:
-    """Return the nodes of each job by these names; None if some jobs have no list, or the names are not the cluster's."""
+    """Return the nodes of each job as `Cells`, by these names.
+
+    Return None if some jobs have no list, or the names are not the cluster's.
+    """
     if "nodelist" not in trace.columns or trace["nodelist"].null_count():
         return None
     lists = trace.select("nodelist").unique(maintain_order=True)

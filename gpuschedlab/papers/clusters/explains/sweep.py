@@ -42,7 +42,7 @@ Now = namedtuple("Now", "free total queue why running since count fitting idle h
 
 
 def sweep(J, R) -> Seen:
-    """Go through the events of a log, and return the reason of each waiting second."""
+    """Go through the events of a log, and return the reason of each waiting second, a `Seen`."""
     return Seen(*_swept(J, R))  # a plain tuple comes from machine code, as in `optim.prices.dual`
 
 

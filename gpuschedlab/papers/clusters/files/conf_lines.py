@@ -81,7 +81,7 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def printed(text: str) -> str:
-    """Return lines of slurm.conf for the answer of `scontrol show config`; other texts are as they were."""
+    """Return the text of a slurm.conf for the answer of `scontrol show config`; other texts are returned as they were."""
     if not text.lstrip().startswith("Configuration data as of"):
         return text
     lines = []

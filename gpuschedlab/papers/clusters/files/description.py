@@ -84,7 +84,10 @@ class Description:
 
     @property
     def cluster(self) -> Cluster | None:
-        """Nodes with GPUs, those that are alike, in the same partitions and follow each other as one group; None without any."""
+        """The `Cluster` of the nodes with GPUs; None without any.
+
+        Nodes that are alike, in the same partitions and follow each other are one group.
+        """
         partitions_of = self._partitions_of_nodes()
         alike = groupby((kind, gpus, partitions_of[name]) for name, kind, gpus in self.nodes)
         groups = tuple(Nodes(kind, len(list(same)), gpus, partitions) for (kind, gpus, partitions), same in alike)
@@ -93,7 +96,7 @@ class Description:
         return Cluster(groups)
 
     def _partitions_of_nodes(self) -> dict[str, tuple[str, ...]]:
-        """Return the partitions of each node; none where all partitions have all nodes."""
+        """Return a dict of the partitions of each node, a tuple of names; it is empty if all partitions have all nodes."""
         names = {name for name, _, _ in self.nodes}
         nodes_of = {}
         for partition in self.partitions:
@@ -106,11 +109,11 @@ class Description:
 
     @property
     def shares(self) -> ShareTree:
-        """Accounts and users as a tree."""
+        """Accounts and users as a `ShareTree`."""
         return ShareTree(self.accounts)
 
     def page(self) -> str:
-        """Return all of it in a few lines, and the keys that were read and are not modelled."""
+        """Return all of it as a text of a few lines, with the keys that were read and are not modelled."""
         lines = []
         if self.nodes:
             lines.append(f"cluster: {self.cluster}")

@@ -15,7 +15,7 @@ FUNGIBILITY = {"whenCanBorrow": ("when_can_borrow", "Borrow"), "whenCanPreempt":
 
 
 def read_queues(text: str, source: str, site: Description) -> Description:
-    """Return the site with the queues of a YAML or JSON text; a resource counts if its name ends in "gpu"."""
+    """Return the site's `Description` with the queues of a YAML or JSON text; a resource counts if its name ends in "gpu"."""
     items = _objects(text, source)
     cluster_queues = [item for item in items if isinstance(item, dict) and item.get("kind") == "ClusterQueue"]
     if not cluster_queues:
@@ -112,7 +112,7 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
 
 
 def _others(where: str, given: dict, known) -> dict[str, None]:
-    """Keys that nothing here stands for."""
+    """Return a dict of the keys that nothing here stands for, each with None."""
     return {f"{where}.{key}": None for key in given if key not in known}
 
 

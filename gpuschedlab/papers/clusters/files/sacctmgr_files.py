@@ -54,7 +54,10 @@ NO_LIMITS = {"account", "user", "share", "parentname", "cluster"}
 
 
 def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) -> dict[tuple[str, str, str], float]:
-    """Return the amount of each limit of a row by its owner, kind and GPU type; other columns that say something are not modelled."""
+    """Return a dict of the amount of each limit of a row by a tuple: its owner, kind and GPU type.
+
+    Other columns that say something are not modelled.
+    """
     limits = {}
     table = "assoc"
     if known is OF_QOS:
@@ -85,7 +88,7 @@ def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) ->
 
 
 def read_qos(text: str, source: str, site: Description) -> Description:
-    """Return the site with the priorities of QOS, and the GPUs and jobs that they allow, of `sacctmgr -P show qos`."""
+    """Return the site's `Description` with the QOS of `sacctmgr -P show qos`: priorities, and GPUs and jobs that they allow."""
     priorities = []
     limits = []
     unknown = {}
@@ -107,7 +110,10 @@ def read_qos(text: str, source: str, site: Description) -> Description:
 
 
 def read_assoc(text: str, source: str, site: Description) -> Description:
-    """Return the site with accounts, users and limits of `sacctmgr -P show assoc`; format=Account,User,ParentName,Share is enough."""
+    """Return the site's `Description` with accounts, users and limits of `sacctmgr -P show assoc`.
+
+    Its format=Account,User,ParentName,Share is enough.
+    """
     same = {"parname": "parentname", "fairshare": "share"}
     unknown = {}
     rows = {}
@@ -196,7 +202,7 @@ def _of_associations(limits: Mapping, parents: Mapping[str, str], site: Descript
 
 
 def _accounts_above(parents: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return each account with those above it, from itself to the root."""
+    """Return a dict: each account with a list of those above it, from itself to the root."""
     lines = {}
     for account in parents:
         line = [account]
@@ -207,7 +213,7 @@ def _accounts_above(parents: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _with_inherited(limits: Mapping, account: str, user: str, lines: Mapping[str, list[str]]) -> dict:
-    """Return the amounts of an association; those of a user include the amounts that its accounts give to each user."""
+    """Return a dict of the amounts of an association; those of a user include the amounts that its accounts give to each user."""
     amounts = {}
     if user:
         for name in reversed(lines.get(account, ())):
@@ -219,7 +225,7 @@ def _with_inherited(limits: Mapping, account: str, user: str, lines: Mapping[str
 
 
 def _with_limits_of_their_own(group: _Group, site: Description) -> tuple[str, ...]:
-    """Return the QOS whose own limits take the place of limits of associations; empty if there are none."""
+    """Return a tuple of the QOS whose own limits take the place of limits of associations; empty if there are none."""
     exempt = []
     for limit in site.limits:
         if limit.of in group.over and limit.gpu_type == group.gpu_type and group.kind in limit.amounts:

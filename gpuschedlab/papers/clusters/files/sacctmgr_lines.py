@@ -18,7 +18,10 @@ OF_EACH = {
 
 
 def commands(site: Description, wanted: Sequence[Limit]) -> tuple[list[str], list[str]]:
-    """Return commands of sacctmgr that turn a site's limits into others, and in words limits that it cannot say."""
+    """Return a tuple of two lists of str: commands of sacctmgr, and in words limits that it cannot say.
+
+    The commands turn a site's limits into others.
+    """
     before = _amounts(site.limits, site)
     after = _amounts(wanted, site)
     lines = []
@@ -36,7 +39,7 @@ def commands(site: Description, wanted: Sequence[Limit]) -> tuple[list[str], lis
 
 
 def _value(column: str, gpu_type: str, value: float | None) -> str:
-    """Value of a column as sacctmgr takes it; -1 takes a limit away."""
+    """Return the value of a column as the text that sacctmgr takes; -1 takes a limit away."""
     if value is None:
         text = "-1"
     elif column.endswith("Wall"):
@@ -51,7 +54,10 @@ def _value(column: str, gpu_type: str, value: float | None) -> str:
 
 
 def _amounts(limits: Sequence[Limit], site: Description) -> dict[tuple[str, str, str], float]:
-    """Amounts by the words of sacctmgr for their owner, column and GPU type; those without a column by a sentence."""
+    """Return a dict of amounts by a tuple: the words of sacctmgr for their owner, column and GPU type.
+
+    Amounts without a column have a sentence in the place of the owner.
+    """
     amounts = {}
     for limit in limits:
         for kind, amount in limit.amounts.items():

@@ -23,7 +23,7 @@ def number(text: str, where: str) -> float:
 
 
 def yes(text: str, where: str) -> bool:
-    """Read YES or NO."""
+    """Return whether a text is YES, TRUE or 1; any other text counts as NO."""
     return text.upper() in ("YES", "TRUE", "1")
 
 
@@ -52,7 +52,7 @@ PARTITION |= {"prioritytier": "tier", "priorityjobfactor": "factor", "qos": "qos
 
 
 def pairs_of(line: str, where: str) -> dict[str, str]:
-    """Return the values of a line by key, in lower case."""
+    """Return a dict of the values of a line by key, in lower case."""
     pairs = {}
     place = 0
     while line[place:].strip():
@@ -66,7 +66,9 @@ def pairs_of(line: str, where: str) -> dict[str, str]:
 
 
 def read_conf(text: str, source: str, site: Description, folder: Path | None = None) -> Description:
-    """Return the site with the nodes, partitions, priorities and scheduler of a slurm.conf, or of the answer of `scontrol show config`.
+    """Return the site's `Description` with the nodes, partitions, priorities and scheduler of a slurm.conf.
+
+    The text may be the answer of `scontrol show config`.
 
     Files that it includes are read if they are in `folder`; the others are listed as not modelled.
     """
@@ -101,7 +103,7 @@ def read_conf(text: str, source: str, site: Description, folder: Path | None = N
 
 
 def _nodes(names: str, pairs: dict[str, str], where: str, unknown: dict) -> dict[str, tuple[str, str, int]]:
-    """Nodes of a line, with the type and number of their GPUs."""
+    """Return a dict of the nodes of a line by name, each a tuple: its name, and the type and number of its GPUs."""
     unknown |= {f"NodeName.{key}": None for key in pairs if key != "gres"}
     kind = "gpu"
     gpus = 0
@@ -188,7 +190,7 @@ def _scheduler(settings: dict[str, tuple[str, str]], unknown: dict) -> Scheduler
 
 
 def _plan(text: str, where: str, unknown: dict) -> dict[str, float]:
-    """Return the values of a plan, by the fields of a `Scheduler`, of SchedulerParameters."""
+    """Return a dict of the values of a plan, by the fields of a `Scheduler`, from SchedulerParameters."""
     values = {}
     for parameter in filter(None, text.split(",")):
         key, _, value = parameter.strip().partition("=")

@@ -56,7 +56,7 @@ class ConfChange:
 
 
 def dhms(seconds: float) -> str:
-    """Write a span as slurm.conf has it.
+    """Return a span (s) as a text, written as slurm.conf has it: days-hours:minutes:seconds.
 
     Examples
     --------
@@ -70,7 +70,10 @@ def dhms(seconds: float) -> str:
 
 
 def unsayable(was: Slurm, wanted: Slurm) -> list[str]:
-    """Values of a rule that slurm.conf cannot say, in words; empty if it can say all that differs from the site's rule."""
+    """Return a list of the values of a rule that slurm.conf cannot say, in words.
+
+    It is empty if it can say all that differs from the site's rule.
+    """
     problems = [f"{name}: it has no key" for name in UNSAID if getattr(was, name) != getattr(wanted, name)]
     for name in ("keep", "whole"):
         if getattr(was.plan, name) != getattr(wanted.plan, name):
@@ -102,14 +105,14 @@ def _sayable(name: str, value: float) -> bool:
 
 
 def _least(name: str) -> int:
-    """Least value of a knob that slurm.conf can say, of those that are no spans."""
+    """Return the least whole number that slurm.conf can say for a knob, if that is no span."""
     if name in POSITIVE:
         return 1
     return 0
 
 
 def _highest(name: str) -> int:
-    """Highest value of a knob that slurm.conf can say."""
+    """Return the highest whole number that slurm.conf can say for a knob."""
     if name in SPANS:
         return LONGEST
     return HIGHEST.get(name, MOST)
@@ -123,7 +126,7 @@ def _expected(name: str) -> str:
 
 
 def conf_with(text: str, was: Slurm, wanted: Slurm) -> ConfChange:
-    """Return a slurm.conf that says another rule than the site's, of which it is the file; other words stay as they are.
+    """Return the `ConfChange` of a slurm.conf to say another rule than the site's, of which it is the file; other words stay.
 
     Raises
     ------
@@ -151,7 +154,7 @@ def conf_with(text: str, was: Slurm, wanted: Slurm) -> ConfChange:
 
 
 def _changed_keys(was: Slurm, wanted: Slurm) -> Iterator[tuple[str, str]]:
-    """Keys of their own whose values differ, and the new values."""
+    """Yield (key, value) for keys of their own whose values differ: the key and the new value as texts."""
     for name, key in WEIGHTS.items():
         if getattr(was, name) != getattr(wanted, name):
             yield key, f"{getattr(wanted, name):.0f}"
@@ -172,7 +175,7 @@ def _changed_keys(was: Slurm, wanted: Slurm) -> Iterator[tuple[str, str]]:
 
 
 def _changed_plan(was: Slurm, wanted: Slurm, text: str) -> tuple[dict[str, str], set[str]]:
-    """Words of SchedulerParameters to be set, by key, and keys of those to be taken out."""
+    """Return a dict of words of SchedulerParameters to be set, by key, and a set of keys to be taken out, as a tuple."""
     new = {}
     out = set()
     before = _plan_of(was)
@@ -191,13 +194,13 @@ def _changed_plan(was: Slurm, wanted: Slurm, text: str) -> tuple[dict[str, str],
 
 
 def _plan_of(rule: Slurm) -> dict[str, float]:
-    """Values of a rule's plan by the fields of a `Scheduler`."""
+    """Return a dict of the values of a rule's plan, by the fields of a `Scheduler`."""
     values = {name: getattr(rule.plan, name) for name, _ in PLAN.values() if name != "depth"}
     return values | {"depth": rule.depth}
 
 
 def _changed_flags(was: Slurm, wanted: Slurm) -> tuple[dict[str, str], set[str]]:
-    """Flags to be set, and to be taken out."""
+    """Return a dict of flags to be set, and a set of flags to be taken out, as a tuple."""
     new = {}
     out = set()
     on = {"relative": wanted.relative, "fairshare": wanted.fairshare == "classic"}

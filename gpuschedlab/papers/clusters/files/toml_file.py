@@ -28,7 +28,9 @@ KINDS = {str: (str, "a text"), bool: (bool, "true or false")}
 
 
 def read_site(path: str | Path, lines: str = "") -> Description:
-    """Read a site's TOML file, with more lines, and the files that it names beside it; what the TOML says goes before the files.
+    """Return the `Description` in a site's TOML file, with more lines, and in the files that it names beside it.
+
+    The TOML goes before the files.
 
     Tables: `[log]` (path, format and options of `gpuschedlab.intake`), `[cluster]` (nodes = "16x8:a100"), `[slurm]` (conf, assoc, qos),
     `[kueue]` (queues), `[partitions.NAME]`, `[accounts.NAME]` (shares, parent, users = {NAME = shares}), `[qos]` (NAME = priority),
@@ -70,7 +72,7 @@ def read_site(path: str | Path, lines: str = "") -> Description:
 
 
 def _with_tables(site: Description, tables: dict, name: str) -> Description:
-    """Return the site with the values of the tables of its TOML, a file of this name."""
+    """Return the site's `Description` with the values of the tables of its TOML, a file of this name."""
     changes: dict = {"log": tables.get("log", site.log)}
     changes["delays"] = {
         key: _float(value, f"{name} [delays] {key}") for key, value in tables.get("delays", {}).items()

@@ -15,7 +15,7 @@ WORK = 2_000_000
 
 
 def links(trace: pl.DataFrame) -> pl.DataFrame:
-    """Jobs that wait for others, `before`: seconds `gap` after the last of their ends, and not before `floor`.
+    """Return a frame of jobs that wait for others, `before`: seconds `gap` after the last of their ends, not before `floor`.
 
     A log names them (`after`, with SWF's `think_time`); otherwise a job depends on the one of its user that ended when it became
     eligible. A job submitted before that end may start after it; one submitted later follows at the same distance.
@@ -40,7 +40,7 @@ def links(trace: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named(jobs: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
-    """Return jobs beside each job that they name in `after` and that had ended, and when they were eligible, `at`."""
+    """Return a frame of jobs, a row for each job that they name in `after` and that had ended, with `at`: when they were eligible."""
     since = pl.max_horizontal("submit", *({"eligible"} & set(jobs.columns)))
     pairs = jobs.drop("end").explode("after")
     pairs = pairs.join(ends.select("end", after="before"), on="after", maintain_order="left")
@@ -49,7 +49,7 @@ def _named(jobs: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
 
 
 def _guessed(jobs: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
-    """Return jobs beside the one of their user that ended when they became eligible, at `at`."""
+    """Return a frame of jobs beside the one of their user that ended when they became eligible, at `at`."""
     late = jobs.drop("end").filter(pl.col("eligible") > pl.col("submit")).sort("eligible")
     pairs = late.join_asof(
         ends,
@@ -65,7 +65,7 @@ def _guessed(jobs: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
 
 
 def eligible(trace: pl.DataFrame) -> pl.DataFrame:
-    """Return jobs as if submitted when the log says that they were eligible."""
+    """Return a frame of the jobs as if submitted when the log says that they were eligible."""
     since = pl.max_horizontal("submit", *({"eligible"} & set(trace.columns)))
     return trace.with_columns(submit=since)
 
@@ -93,7 +93,7 @@ def play(scenario: Scenario, policy: Policy) -> Run:
 
 
 def _released(trace: pl.DataFrame, waits: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """Return jobs that are submitted when the jobs for which they wait (`links`) end in a run."""
+    """Return a frame of jobs that are submitted when the jobs for which they wait (`links`) end in a run."""
     ends = run.jobs.select("end", before="job_id").drop_nulls()
     after_end = pl.max_horizontal("floor", pl.col("end") + pl.col("gap"))
     moved = waits.join(ends, on="before", maintain_order="left")
@@ -114,7 +114,10 @@ def unsettled(trace: pl.DataFrame, jobs: pl.DataFrame) -> float:
 
 
 def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Series:
-    """Return starts (s) if a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts."""
+    """Return a Series of starts (s) if jobs hold their GPUs for a launch before they start.
+
+    A launch lasts for the scenario's delay and so many seconds more.
+    """
     launch = scenario.delays.switch + delay
     trace = eligible(scenario.trace)
     later = scenario.replace(trace=trace, delays=replace(scenario.delays, switch=launch), over=scenario.over + delay)

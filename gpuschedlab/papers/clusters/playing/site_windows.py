@@ -11,7 +11,7 @@ from gpuschedlab.traces.logs.instants import UNIX
 
 
 def from_zero(window: Closed, zero: float | None, site: str) -> Closed:
-    """Return a window in seconds of the trace; one by dates follows the log's clock.
+    """Return a window in seconds of the trace, a `Closed`; one by dates follows the log's clock.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def from_zero(window: Closed, zero: float | None, site: str) -> Closed:
 
 
 def windows_on(cluster: Cluster, windows: Iterable[Closed], numbers: Mapping[str, int]) -> tuple[Window, ...]:
-    """Return windows in seconds of the trace as those of each node; those for some users alone are left out.
+    """Return a tuple of `Window` in seconds of the trace, one for each node; those for some users alone are left out.
 
     `numbers` has the place in the cluster of nodes by name; a window that names no node is one of all.
     """

@@ -108,17 +108,20 @@ class Kueue(Round):
 
     @property
     def laws(self) -> tuple:
-        """Laws to which `check_policy` holds its runs besides those of all policies; empty without queues."""
+        """Tuple of laws to which `check_policy` holds its runs besides those of all policies; empty without queues."""
         if not self.queues:
             return ()
         return (partial(quotas_hold, self.queues, self.column),)
 
     def begin(self) -> _Seen:
-        """Return the memory of a run that has seen no job."""
+        """Return the memory of a run that has seen no job, a `_Seen`."""
         return _Seen()
 
     def allocate(self, view) -> Allocation:
-        """Keep jobs that run, admit jobs that fit, and evict jobs if a queue takes back its own GPUs."""
+        """Return the `Allocation`: jobs that run stay, jobs that fit are admitted.
+
+        Jobs are evicted if a queue takes back its own GPUs.
+        """
         # What a policy before this one gave other GPUs than requested, or the same as another job, is admitted anew.
         as_requested = (np.abs(view.running_gpus - view.gpus) <= 0.01) & (view.partner < 0)
         seen = view.memory
@@ -142,7 +145,7 @@ class Kueue(Round):
         return Allocation(np.maximum(kind, 0), np.where(waits, 0.0, view.gpus), source=source, why=why)
 
     def _why(self, seen, kind, gpus, rows, cluster) -> list[str]:
-        """Return for each job what its queue holds, of its own and of what the cohort lends; "" if the job does not wait."""
+        """Return a list of sentences, one per job: what its queue holds, of its own and borrowed. It is "" if the job does not wait."""
         quotas, rules = seen.arrays(self, cluster)
         names = [queue.name for queue in self.queues] or ["all"]
         queues = seen.jobs.queue[rows]

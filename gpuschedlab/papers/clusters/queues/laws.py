@@ -7,7 +7,7 @@ from gpuschedlab.papers.clusters.queues.tables import quotas_of
 
 
 def quotas_hold(queues: tuple[Queue, ...], column: str, run, cluster) -> str | None:
-    """Return the fault of a run, or None if quotas hold.
+    """Return the fault of a run as a sentence, or None if quotas hold.
 
     No queue uses more than nominal + borrowing limit, and no cohort's borrow more than its others lend and leave.
     """
@@ -36,7 +36,10 @@ def quotas_hold(queues: tuple[Queue, ...], column: str, run, cluster) -> str | N
 
 
 def usage(queues: tuple[Queue, ...], column: str, run, cluster) -> tuple[np.ndarray, np.ndarray]:
-    """Return instants (I,) at which allocations begin or end, and GPUs (I, Q, T) that each queue's jobs hold of each type from then on."""
+    """Return a tuple of two arrays: instants, and GPUs that each queue's jobs hold of each type from then on.
+
+    Instants (I,) are those at which allocations begin or end; GPUs are (I, Q, T).
+    """
     allocations = run.allocations
     numbers = {queue.name: q for q, queue in enumerate(queues)}
     names = [None] * run.jobs.height

@@ -60,7 +60,7 @@ def rules_of(queues: tuple[Queue, ...], types: tuple[str, ...], fair: bool) -> R
 
 
 def no_jobs() -> JobTable:
-    """Return a table of no jobs."""
+    """Return a `JobTable` of no jobs."""
     return JobTable(
         queue=np.zeros(0, np.int64),
         able=np.zeros(0, np.int64),

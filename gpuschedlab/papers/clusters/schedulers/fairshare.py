@@ -57,7 +57,10 @@ class ShareTree:
 
     @cached_property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(R + 1,) parent, shares, and place among the users (-1: none); the root first, parents before their children."""
+        """Tuple of three arrays (R + 1,): parent, shares, and place among the users (-1: none).
+
+        The root is first, parents are before their children.
+        """
         rows = [(ROOT, "", "", 0.0), *_parents_first(self.rows)]
         at = {row[0]: i for i, row in enumerate(rows) if not row[1]}
         users = {name: i for i, name in enumerate(self.users)}
@@ -71,7 +74,7 @@ class ShareTree:
         return tuple(row[:2] for row in self.rows if row[1])
 
     def places(self, accounts: Iterable[str], users: Iterable[str]) -> np.ndarray:
-        """Place among the users of each pair of account and user; -1 where there is none."""
+        """Return an array: place among the users of each pair of account and user; -1 if there is none."""
         known = {name: i for i, name in enumerate(self.users)}
         return np.array([known.get(pair, -1) for pair in zip(accounts, users, strict=True)], np.int64)
 

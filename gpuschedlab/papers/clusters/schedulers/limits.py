@@ -54,13 +54,13 @@ class Limit:
 
     @property
     def closed(self) -> np.ndarray:
-        """Half hours of the day outside its hours."""
+        """Array of the half hours of the day outside its hours."""
         first, end = (int(t[:2]) * 2 + int(t[3:]) // 30 for t in self.hours.split("-"))
         return np.arange(end, first + 48 * (first <= end)) % 48
 
     @property
     def amounts(self) -> dict[str, float]:
-        """Amounts that bound anything, by name."""
+        """Dict of the amounts that bound anything, by name."""
         return {name: getattr(self, name) for name in AMOUNTS if getattr(self, name) < INF}
 
     def alike(self, other: "Limit") -> bool:
@@ -74,7 +74,7 @@ class Limit:
         return bool(self.hours or self.tier)
 
     def counted(self, trace: pl.DataFrame) -> pl.Expr:
-        """Owner for which each job of a trace counts, held to it or not; null if it counts for none."""
+        """Return a polars expression (`pl.Expr`): owner for which each job of a trace counts, held to it or not; null if for none."""
         columns = set(trace.columns)
         whose = WHOSE[self.of]
         if self.of == "accounts" or (self.of == "qos" and self.partitions):
@@ -92,7 +92,7 @@ class Limit:
         return pl.when(pl.all_horizontal(within)).then(whose)
 
     def _among(self, column: pl.Expr, names: tuple[str, ...], columns: set[str]) -> pl.Expr:
-        """Whether jobs are of such owners, or in a partition that gives them the QOS."""
+        """Return a polars expression (`pl.Expr`): whether jobs are of such owners, or in a partition that gives them the QOS."""
         roots = column.meta.root_names()
         among = pl.lit(False)
         if set(roots) <= columns:
@@ -103,7 +103,7 @@ class Limit:
         return among
 
     def exempted(self, trace: pl.DataFrame) -> pl.Expr:
-        """Whether each job of a trace is not held to it."""
+        """Return a polars expression (`pl.Expr`): whether each job of a trace is not held to it."""
         free = pl.lit(False)
         for column, names in (("qos", self.exempt), ("vc", self.exempt_in)):
             if names and column in trace.columns:
@@ -112,7 +112,7 @@ class Limit:
         return free
 
     def owners(self, trace: pl.DataFrame) -> pl.Expr:
-        """Owner for which each job of a trace counts that is held to it; null if it counts for none."""
+        """Return a polars expression (`pl.Expr`): owner for which each job counts that is held to it; null if it counts for none."""
         return pl.when(~self.exempted(trace)).then(self.counted(trace))
 
 
@@ -127,7 +127,7 @@ class Rows(NamedTuple):
 
 
 def claims_of(limits: Sequence[Limit], trace: pl.DataFrame, cluster: Cluster) -> tuple[np.ndarray, np.ndarray] | None:
-    """Claims (n, K) and quotas (Q,) of limits, as `Policy.quotas`; None if no job claims any.
+    """Return a tuple of claims (n, K) and quotas (Q,) of limits, arrays as of `Policy.quotas`; None if no job claims any.
 
     A job that asks for more than a job may have claims a quota of which nothing is there: it never starts.
     """
@@ -158,7 +158,7 @@ def _packed(rows: Rows, jobs: int) -> np.ndarray:
 
 
 def _claims(limits: Iterable[Limit], trace: pl.DataFrame, cluster: Cluster) -> Iterator[tuple[Rows, list[float]]]:
-    """Claims on the quotas of each amount of each limit, numbered from 0, and how much each quota has."""
+    """Yield pairs: the claims (`Rows`) on the quotas of each amount of each limit, from 0, and a list of how much each quota has."""
     ones = np.ones(trace.height, np.int64)
     slots = (trace["gpus"].to_numpy() * SLOTS).round()
     slots = np.maximum(1, slots).astype(np.int64)
@@ -182,7 +182,7 @@ def _claims(limits: Iterable[Limit], trace: pl.DataFrame, cluster: Cluster) -> I
 
 
 def _of_owners(owner: pl.Series, amount: np.ndarray, held: np.ndarray) -> tuple[Rows, list[str]]:
-    """Claims of jobs on a quota of each owner, whatever GPUs they run on, and the owners."""
+    """Return a tuple: claims (`Rows`) of jobs on a quota of each owner, whatever GPUs they run on, and a list of the owners."""
     names = owner.drop_nulls().unique().sort()
     numbers = np.full(len(owner), -1)
     if len(names):
@@ -194,7 +194,7 @@ def _of_owners(owner: pl.Series, amount: np.ndarray, held: np.ndarray) -> tuple[
 
 
 def _of_type(gpu_type: str, rows: Rows, trace: pl.DataFrame, cluster: Cluster) -> Rows:
-    """Claims on GPUs of one type: a job that asks for it is held, one that may get it counts while it has it."""
+    """Return claims on GPUs of one type as `Rows`: a job that asks for it is held, one that may get it counts while it has it."""
     wanted = gpu_type.lower()
     kinds = [i for i, kind in enumerate(cluster.gpu_types) if bare(kind).lower() == wanted]
     lists = with_lists(trace, cluster, "requested")
@@ -217,12 +217,12 @@ def _of_type(gpu_type: str, rows: Rows, trace: pl.DataFrame, cluster: Cluster) -
 
 
 def _some(rows: Rows, chosen: np.ndarray) -> Rows:
-    """Return the claims that are chosen."""
+    """Return the `Rows` of the claims that are chosen."""
     return Rows(*(column[chosen] for column in rows))
 
 
 def with_partitions(limits: Sequence[Limit], qos: Mapping[str, str]) -> tuple[Limit, ...]:
-    """Return limits on a site whose partitions (the keys) have a QOS.
+    """Return a tuple of limits, each a `Limit`, on a site whose partitions (the keys) have a QOS.
 
     Its limits are of their jobs too, in the place of alike ones of a job's own QOS.
     """
@@ -243,7 +243,7 @@ def with_partitions(limits: Sequence[Limit], qos: Mapping[str, str]) -> tuple[Li
 
 
 def _qos_of(limit: Limit) -> tuple[str, ...]:
-    """Return the QOS to whose jobs a limit belongs; empty if it is of all jobs."""
+    """Return a tuple of the QOS to whose jobs a limit belongs; empty if it is of all jobs."""
     if limit.of == "qos":
         return limit.names
     return limit.qos

@@ -27,7 +27,7 @@ FIXED = ("fairshare", "damping", "small", "relative")
 
 
 def points_of(factor: str) -> Knob:
-    """Points of a factor of 1."""
+    """Return the `Knob` of the points of a factor of 1."""
     return Knob(0, MOST, tuned=(0, 20_000), help=f"points of the factor of {factor}, 0 to 1")
 
 
@@ -174,7 +174,7 @@ class Slurm(Ordered):
         return 0.0
 
     def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
-        """Users of the tree, as `Policy.accounts`; None without one."""
+        """Return users of the tree as a tuple, as `Policy.accounts` does; None without a tree."""
         if self.tree is None:
             return None
         if not {"account", "user"} <= set(trace.columns):
@@ -182,7 +182,7 @@ class Slurm(Ordered):
         return self.tree.places(trace["account"], trace["user"]), self.tree.arrays
 
     def quotas(self, trace: pl.DataFrame, cluster: Cluster) -> tuple[np.ndarray, np.ndarray] | None:
-        """Claims of jobs on the limits, as `Policy.quotas`; None if they claim nothing."""
+        """Return a tuple of arrays: claims of jobs on the limits, as of `Policy.quotas`; None if they claim nothing."""
         if not self.own:
             return None
         return claims_of(self.limits, trace, cluster)

@@ -101,7 +101,7 @@ class When:
         )
 
     def date(self, seconds: float) -> str:
-        """Return an instant of the log (s) as a day and an hour by its clock, or without dates as a day of the log."""
+        """Return an instant of the log (s) as a text: a day and an hour by its clock, or without dates a day of the log."""
         if seconds >= self.instant + HORIZON - 1:
             return f"after {self.date(self.instant + HORIZON - 1)}"
         if self.zero is None:
@@ -114,7 +114,7 @@ class When:
 
     @property
     def requests(self) -> list[str]:
-        """Sentences about other requests that would start sooner; empty if they were not asked for."""
+        """List of sentences about other requests that would start sooner; empty if they were not asked for."""
         if self.sooner is None:
             return []
         better = self.sooner.filter(pl.col("sooner") >= GAIN)
@@ -127,7 +127,7 @@ class When:
         return lines or ["No smaller request that was tried starts sooner."]
 
     def summary(self) -> dict:
-        """All of it, as plain values."""
+        """Return a dict of all of it, as plain values."""
         return {
             "instant": self.instant,
             "date": self.date(self.instant),
@@ -159,7 +159,7 @@ class When:
         return Table(frame, names=names, units={"waited": "s", "requested_time": "s"})
 
     def lines(self) -> list[str]:
-        """All of it in sentences; of several jobs without the table."""
+        """Return a list of sentences: all of it; of several jobs without the table."""
         lines = [f"As of {self.date(self.instant)}, by what the log had until then."]
         if self.table.is_empty():
             return [*lines, "No job waits."]

@@ -21,7 +21,7 @@ OWN = 16
 
 
 def logarithm(wait: np.ndarray) -> np.ndarray:
-    """Logarithm of waits (s) and a minute: of short ones the difference counts, of long ones the ratio."""
+    """Return an array: logarithm of waits (s) and a minute; of short ones the difference counts, of long ones the ratio."""
     return np.log(np.maximum(wait, 0.0) + MINUTE)
 
 
@@ -33,7 +33,7 @@ class Played:
 
     @cached_property
     def quantiles(self) -> np.ndarray:
-        """Waits (s) at the `LEVELS`."""
+        """Array of waits (s) at the `LEVELS`."""
         return np.quantile(self.waits, LEVELS)
 
     @property
@@ -97,7 +97,7 @@ class Calibration:
 
     @cached_property
     def factors(self) -> np.ndarray:
-        """Times by which the ranges of one half and of 80 % must be as wide as played, for so many answers to lie in them.
+        """Array of two factors: how much wider than played the ranges of one half and of 80 % must be to hold so many answers.
 
         The plays' own range counts as so many answers as `OWN`, of which it holds what it says.
         """
@@ -109,7 +109,10 @@ class Calibration:
         return censored_quantiles(scores, known, levels)
 
     def quantiles(self, played: Played) -> np.ndarray:
-        """Return waits (s) at the `LEVELS`: the played range, made as much wider as answers need; as played if they are too few."""
+        """Return an array of waits (s) at the `LEVELS`: the played range, made as much wider as answers need.
+
+        The range is as played if the answers are too few.
+        """
         if not self.enough or played.quantiles[-1] <= MINUTE:
             return played.quantiles
         half, wide = self.factors
@@ -120,7 +123,7 @@ class Calibration:
 
 
 def censored_quantiles(values: np.ndarray, known: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Return quantiles of values of which some are lower bounds alone, by the product limit (Kaplan and Meier 1958).
+    """Return an array of quantiles of values of which some are only lower bounds, by the product limit (Kaplan and Meier 1958).
 
     A level that it does not reach has the largest value.
 

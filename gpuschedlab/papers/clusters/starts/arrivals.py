@@ -40,11 +40,14 @@ class Arrivals:
         self.back = np.arange(1, min(whole, WEEKS) + 1) * self.span
 
     def drawn(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return in which order earlier weeks come again: seconds before the instant at which each begins; empty without any."""
+        """Return a tuple of the order in which earlier weeks come again: seconds before the instant at which each begins.
+
+        It is empty if there are no earlier weeks.
+        """
         return tuple(rng.permutation(self.back).tolist())
 
     def coming(self, order: tuple[float, ...], horizon: float) -> pl.DataFrame:
-        """Return the jobs of some weeks in turn, until so many seconds after the instant; `of` is the job that comes again.
+        """Return a frame of the jobs of some weeks in turn, until so many seconds after the instant; `of` is the job that comes again.
 
         Their `duration` (s) is null if they had not ended.
         """

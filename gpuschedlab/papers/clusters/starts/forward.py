@@ -84,13 +84,13 @@ class Forward:
         self.ages = np.where(self.runs, known.instant - started, 0.0)
 
     def drawn(self, count: int, rng: np.random.Generator) -> list[Draw]:
-        """Draw run times and arrivals for so many plays."""
+        """Return a list of `Draw`: run times and arrivals for so many plays."""
         table = draws(self.past, self.requests, self.ages, count, rng)
         return [Draw(run_times, self.arrivals.drawn(rng)) for run_times in table.T]
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The site's nodes, with the windows that were announced by the instant."""
+        """`Cluster` of the site's nodes, with the windows that were announced by the instant."""
         cluster = self.known.site.with_windows
         events = []
         for event in cluster.events:
@@ -100,12 +100,12 @@ class Forward:
 
     @staticmethod
     def _bare(jobs: pl.DataFrame) -> pl.DataFrame:
-        """Return jobs without what a log records after submission."""
+        """Return a frame of jobs without the columns that a log records after submission."""
         return jobs.drop([*RECORDED, "censored", "clock", "after", "think_time"], strict=False)
 
     @cached_property
     def initial(self) -> pl.DataFrame:
-        """State of the queue at the instant, as `Simulation` takes it."""
+        """Frame of the state of the queue at the instant, as `Simulation` takes it."""
         gpus = self.queue["gpus"].to_numpy()
         return pl.DataFrame(
             {
@@ -121,14 +121,14 @@ class Forward:
 
     @cached_property
     def held_before(self) -> pl.DataFrame:
-        """What the jobs that have started held until the instant."""
+        """Frame of the jobs that have started, as they held GPUs until the instant."""
         instant = self.known.instant
         running = self.known.running.with_columns(ends=pl.lit(instant))
         jobs = pl.concat([self.known.ended, running], how="diagonal_relaxed")
         return jobs.with_columns(ended=pl.min_horizontal("ends", pl.lit(instant)))
 
     def with_request(self, job: str, changes: Mapping[str, object]) -> "Forward":
-        """Return the same with other values in some columns of a waiting job, which keeps its draws."""
+        """Return the same `Forward` with other values in some columns of a waiting job, which keeps its draws."""
         is_job = pl.col("job_id") == job
         columns = {}
         for name, value in changes.items():
@@ -141,7 +141,10 @@ class Forward:
         return other
 
     def played(self, draws_of_plays: Sequence[Draw], jobs: Sequence[str]) -> Plays:
-        """Play forward until some jobs have started, or to the horizon; after one play that went beyond the near days, all may."""
+        """Play forward until some jobs have started, or to the horizon, and return the `Plays`.
+
+        After one play that went beyond the near days, all may.
+        """
         starts = []
         ends = []
         horizon = NEAR
@@ -156,7 +159,7 @@ class Forward:
         return Plays(np.array(starts).reshape(shape), np.array(ends).reshape(shape))
 
     def rows(self, jobs: Sequence[str]) -> np.ndarray:
-        """Rows of some jobs in the queue."""
+        """Return an array of the rows of some jobs in the queue."""
         names = self.queue["job_id"].to_list()
         row_of = {name: row for row, name in enumerate(names)}
         return np.array([row_of[job] for job in jobs], np.int64)
@@ -180,7 +183,7 @@ class Forward:
         return first[setting.rows] + site.launch - instant
 
     def _setting(self, weeks: tuple[float, ...], horizon: float) -> Setting:
-        """Return the scenario of the plays in which these weeks come again, made once."""
+        """Return the `Setting`: the scenario of the plays in which these weeks come again, made once."""
         turns = int(np.ceil(horizon / self.arrivals.span)) if weeks else 0
         key = (weeks[:turns], horizon)
         if key not in self.settings:
@@ -188,7 +191,7 @@ class Forward:
         return self.settings[key]
 
     def _made(self, weeks: tuple[float, ...], horizon: float) -> Setting:
-        """Make the scenario of a queue and of the weeks that come again."""
+        """Make the scenario of a queue and of the weeks that come again, and return its `Setting`."""
         site = self.known.site
         coming = self.arrivals.coming(weeks, horizon)
         trace = pl.concat([self.queue.with_columns(of="job_id"), coming], how="diagonal_relaxed")

@@ -38,7 +38,7 @@ class Known:
 
 
 def jobs_of(site: Recipe) -> pl.DataFrame:
-    """Return all jobs of a site's log with `ends` (s, null while it is not known), those that wait at its end with them.
+    """Return a frame of all jobs of a site's log, also those that wait at its end, with `ends` (s, null while it is not known).
 
     Raises
     ------
@@ -100,7 +100,7 @@ def known_at(site: Recipe, instant: float) -> Known:
 
 
 def _cut(site: Recipe, begun: pl.DataFrame, waiting: pl.DataFrame) -> Recipe:
-    """Return a site whose log holds these jobs alone; its files, and a description that was changed, stay as they are."""
+    """Return a site, a `Recipe`, whose log holds these jobs alone. Its files, and a description that was changed, stay as they are."""
     report = replace(site.log.report, peak=most_at_once(begun))
     cut = replace(site)
     cut.__dict__["log"] = Intake(begun, site.log.cluster, report, waiting)

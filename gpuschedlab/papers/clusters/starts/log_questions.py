@@ -25,7 +25,7 @@ KEPT = "_forecasts_of_answered"
 
 
 def completed_as(completed: Recipe, site: Recipe) -> Recipe:
-    """Return a site with the lines of another; it reads the same log, and knows what was played."""
+    """Return a site, a `Recipe`, with the lines of another; it reads the same log, and knows the plays so far."""
     other = replace(site, lines=completed.lines)
     other.__dict__["log"] = site.log
     other.__dict__[KEPT] = site.__dict__.setdefault(KEPT, {})
@@ -42,12 +42,15 @@ class Forecast:
 
 
 def waits_of(forward: Forward, plays: Plays, jobs: Sequence[str]) -> list[Played]:
-    """Return the waits of some jobs in several plays; the horizon for those that do not start before."""
+    """Return a list: the waits of each job in several plays, as `Played`; the horizon if it does not start before."""
     return [Played(np.minimum(plays.starts[:, row], HORIZON)) for row in forward.rows(jobs)]
 
 
 def calibrated_at(site: Recipe, instant: float, seed: int = 0) -> Calibration:
-    """Return what the questions of a log say that could be answered by an instant (s); none of what came later is looked at."""
+    """Return a `Calibration`: answers to the questions of a log that could be answered by an instant (s).
+
+    It looks at none of the jobs that came later.
+    """
     started = pl.col("started") < instant
     jobs = jobs_of(site).filter(started)
     begun = dict(jobs.select("job_id", "started").iter_rows())
@@ -60,7 +63,7 @@ def calibrated_at(site: Recipe, instant: float, seed: int = 0) -> Calibration:
 
 
 def forecasts_at(site: Recipe, instant: float, seed: int = 0) -> list[Forecast]:
-    """Return the plays of jobs that waited at some instants before this one (s), the latest instant first.
+    """Return a list of `Forecast`: plays of jobs that waited at some instants before this one (s), the latest instant first.
 
     These are the first submissions after multiples of `EVERY`, from the log's second day on.
     """
@@ -81,7 +84,10 @@ def forecasts_at(site: Recipe, instant: float, seed: int = 0) -> list[Forecast]:
 
 
 def _forecasts(site: Recipe, instant: float, seed: int) -> list[Forecast]:
-    """Return plays of some jobs that waited at an instant; those that start at once in all plays are no question."""
+    """Return a list of `Forecast`: plays of some jobs that waited at an instant.
+
+    Those that start at once in all plays are no question.
+    """
     kept = site.__dict__.setdefault(KEPT, {})
     key = (instant, seed, site.lines)
     if key not in kept:

@@ -11,7 +11,7 @@ NOWHERE = pl.List(pl.Int64)
 
 
 def places_of(site: Recipe, cluster: Cluster, jobs: pl.DataFrame) -> pl.Series:
-    """Return the numbers of the nodes, in the cluster's order, of each job; an empty list where they are not known.
+    """Return a Series of lists: the numbers of each job's nodes, in the cluster's order; empty if they are not known.
 
     The site's files number them; without files the names that the log has so far are those of the first nodes, if all nodes are alike.
     """
@@ -33,7 +33,10 @@ def places_of(site: Recipe, cluster: Cluster, jobs: pl.DataFrame) -> pl.Series:
 
 
 def _numbered(site: Recipe, cluster: Cluster) -> dict[str, int]:
-    """Numbers of the nodes that the log names, by name; empty if they are more than the cluster's, or these are not alike."""
+    """Return a dict: numbers of the nodes that the log names, by name.
+
+    It is empty if they are more than the cluster's, or these are not alike.
+    """
     if len(cluster.groups) > 1:
         return {}
     nodelists = site.log.trace["nodelist"].drop_nulls()

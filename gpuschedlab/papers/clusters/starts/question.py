@@ -111,12 +111,12 @@ class Asked:
 
     @property
     def waits(self) -> list[Played]:
-        """Waits of the jobs in the plays, from the instant on."""
+        """List of `Played`: waits of each job in the plays, from the instant on; empty without jobs."""
         return waits_of(self.forward, self.plays, self.jobs) if self.jobs else []
 
 
 def played_forward(site: Recipe, question: Question) -> Asked:
-    """Play a site's rule forward until the jobs of a question have started; errors as of `answer`."""
+    """Play a site's rule forward until the jobs of a question have started, and return it as `Asked`; errors as of `answer`."""
     instant = checked_instant(site, question.instant)
     known = known_at(site, instant)
     planned = None if question.planned is None else planned_job(known, question.planned)
@@ -150,7 +150,10 @@ def checked_instant(site: Recipe, instant: float | None) -> float:
 
 
 def planned_job(known: Known, planned: Mapping[str, object]) -> pl.DataFrame:
-    """Return a planned job as a row of a trace, submitted at the instant; TraceError if it says no GPUs, or what no trace has."""
+    """Return a planned job as a frame of one row of a trace, submitted at the instant.
+
+    Raise TraceError if it says no GPUs, or something that no trace has.
+    """
     wrong = [name for name in planned if name not in COLUMNS]
     if wrong or "gpus" not in planned:
         found = wrong[0] if wrong else "no gpus"
@@ -168,7 +171,7 @@ def planned_job(known: Known, planned: Mapping[str, object]) -> pl.DataFrame:
 
 
 def asked_jobs(site: Recipe, forward: Forward, question: Question) -> list[str]:
-    """Return the jobs that are asked for: those named, the planned one, or all that wait, in order of submission."""
+    """Return a list of the jobs that are asked for: those named, the planned one, or all that wait, in order of submission."""
     queue = forward.queue.filter(~pl.Series(forward.runs))
     waiting = queue["job_id"].to_list()
     if question.planned is not None:
@@ -180,7 +183,7 @@ def asked_jobs(site: Recipe, forward: Forward, question: Question) -> list[str]:
 
 
 def _listed(waiting: list[str]) -> str:
-    """Say which jobs wait."""
+    """Return a phrase that says which jobs wait, as a text."""
     if not waiting:
         return " expected a waiting job: no job waits at this instant."
     more = ", ..." if len(waiting) > SHOWN else ""
@@ -188,7 +191,7 @@ def _listed(waiting: list[str]) -> str:
 
 
 def _why_not(site: Recipe, known: Known, job: str) -> str:
-    """Say what a job does that does not wait."""
+    """Return a phrase, a text, that says what a job does that does not wait."""
     if job in known.held:
         return f"found job {job}, which was not eligible at this instant (dependency, begin time or hold);"
     rows = known.site.log.trace.filter(pl.col("job_id") == job)
@@ -220,7 +223,7 @@ def check_sizes(site: Recipe, forward: Forward, jobs: list[str]):
 
 
 def replay_miss(site: Recipe) -> str:
-    """Say by how much the site's own rule misses the waits of a log until now; "" if it keeps to them."""
+    """Return a sentence by how much the site's own rule misses the waits of a log until now; "" if it keeps to them."""
     scenario = site.recorded()
     simulated = launched_by(scenario, site.own)
     since = pl.max_horizontal("submit", *({"eligible"} & set(scenario.trace.columns)))
@@ -239,7 +242,7 @@ def replay_miss(site: Recipe) -> str:
 
 
 def _table(asked: Asked) -> pl.DataFrame:
-    """Return the rows of an answer, in the order of the jobs."""
+    """Return a frame: the rows of an answer, in the order of the jobs."""
     forward = asked.forward
     instant = forward.known.instant
     queue = forward.queue[forward.rows(asked.jobs)]
@@ -256,7 +259,7 @@ def _table(asked: Asked) -> pl.DataFrame:
 
 
 def _notes(forward: Forward) -> Iterator[str]:
-    """What a reader should know of the state and of the plays."""
+    """Yield sentences that a reader should know on the state and on the plays."""
     if forward.arrivals.span < WEEK:
         what = "jobs of an earlier day come again" if forward.arrivals.span else "no job comes"
         yield f"the log is younger than a week: in the plays {what}"

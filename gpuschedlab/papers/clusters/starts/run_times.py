@@ -34,7 +34,7 @@ class Request:
 
     @property
     def sweep(self) -> Hashable:
-        """Jobs of one user and size submitted within twenty minutes."""
+        """Key of jobs of one user and size submitted within twenty minutes, a hashable tuple."""
         return self.owner, self.gpus, int(self.submit // SWEEP)
 
     @property
@@ -44,7 +44,7 @@ class Request:
 
     @property
     def levels(self) -> tuple[Hashable, ...]:
-        """Jobs that are alike, the most alike first."""
+        """Tuple of keys, each hashable: jobs with the same key are alike; the key of those most alike first."""
         return (
             ("user", self.owner, self.limit, self.gpus),
             ("user", self.owner, self.limit),
@@ -55,7 +55,7 @@ class Request:
 
 
 def requests_of(jobs: pl.DataFrame, limited: bool) -> list[Request]:
-    """Return the request of each job; the owner is its user, or else its account or partition."""
+    """Return a list of the `Request` of each job; the owner is its user, or else its account or partition."""
     columns = [name for name in ("user", "account", "vc") if name in jobs.columns]
     owner = pl.coalesce(*columns, pl.lit("")) if columns else pl.lit("")
     limit = pl.col("requested_time").fill_null(np.inf) if "requested_time" in jobs.columns else pl.lit(np.inf)
@@ -85,7 +85,7 @@ class PastRunTimes:
             self.by_sweep.setdefault(request.sweep, []).append(duration)
 
     def alike(self, request: Request, age: float) -> np.ndarray:
-        """Return run times above an age (s), the latest last, of the jobs that are most alike; empty if none lasted so long."""
+        """Return an array of run times above an age (s), the latest last, of the jobs most alike; empty if none lasted so long."""
         levels = [(self.by_sweep.get(request.sweep, []), MATES)]
         levels += [(self.by_level.get(level, []), FEW) for level in request.levels]
         longer = np.zeros(0)

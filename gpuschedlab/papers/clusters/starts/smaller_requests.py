@@ -26,7 +26,7 @@ class Other:
 
 
 def others(forward: Forward, job: str) -> Iterator[Other]:
-    """Requests that are smaller in one thing, and those for other partitions of the site."""
+    """Yield each `Other` request that is smaller in one thing, or for another partition of the site."""
     row = int(forward.rows([job])[0])
     values = forward.queue.row(row, named=True)
     gpus = values["gpus"]
@@ -48,7 +48,7 @@ def others(forward: Forward, job: str) -> Iterator[Other]:
 
 
 def sooner(forward: Forward, plays: Plays, draws: Sequence[Draw], job: str) -> pl.DataFrame:
-    """Return a row per other request, those that start soonest first.
+    """Return a frame of a row per other request, those that start soonest first.
 
     `start` is the median wait (s), `sooner` the mean of how much sooner it starts (s) in the same plays, `share` that of the plays in
     which it starts sooner, `fits` that of alike jobs that ran within the limit.

@@ -14,12 +14,12 @@ OFTEN = 0.25
 
 
 def counted(gpus: float) -> str:
-    """Write a number of GPUs."""
+    """Return a number of GPUs as a text, such as "1 GPU" or "8 GPUs"."""
     return "1 GPU" if gpus == 1 else f"{gpus:,g} GPUs"
 
 
 def reasons(forward: Forward, plays: Plays, job: str) -> Iterator[str]:
-    """Say in sentences what a job of the queue waits for; "nothing" if it starts at once in most plays."""
+    """Yield sentences on what a job of the queue waits for; only that it can start now if it does so in most plays."""
     row = int(forward.rows([job])[0])
     starts = plays.starts[:, row]
     if np.median(starts) <= forward.known.site.launch + 1:
@@ -32,7 +32,7 @@ def reasons(forward: Forward, plays: Plays, job: str) -> Iterator[str]:
 
 
 def _limits(forward: Forward, row: int) -> Iterator[str]:
-    """Limits that the owner of a job would pass if it started now."""
+    """Yield a sentence for each limit that the owner of a job would pass if it started now."""
     queue = forward.queue
     for limit in forward.known.site.description.limits:
         owners = queue.select(held=limit.counted(queue), asks=limit.owners(queue))
@@ -50,7 +50,7 @@ def _limits(forward: Forward, row: int) -> Iterator[str]:
 
 
 def _gpus(forward: Forward, row: int) -> str:
-    """Say how many GPUs are free, and how many the job asks for."""
+    """Return a sentence that says how many GPUs are free, and how many the job asks for."""
     gpus = forward.queue["gpus"].to_numpy()
     total = forward.cluster.total_gpus
     free = total - gpus[forward.runs].sum()
@@ -58,7 +58,7 @@ def _gpus(forward: Forward, row: int) -> str:
 
 
 def _ahead(forward: Forward, plays: Plays, row: int) -> Iterator[str]:
-    """Say how many jobs that wait now start before it in at least half of the plays."""
+    """Yield a sentence that says how many jobs that wait now start before it in at least half of the plays; nothing if none do."""
     share_earlier = (plays.starts < plays.starts[:, [row]]).mean(axis=0)
     earlier = (share_earlier >= 0.5) & ~forward.runs
     if earlier.any():
@@ -69,7 +69,7 @@ def _ahead(forward: Forward, plays: Plays, row: int) -> Iterator[str]:
 
 
 def _release(forward: Forward, plays: Plays, row: int) -> Iterator[str]:
-    """Name the running job as whose end it starts, if that is the same in many plays."""
+    """Yield a sentence that names the running job as whose end it starts, if that is the same in many plays; else nothing."""
     start = plays.starts[:, [row]] - forward.known.site.launch
     before = np.where(plays.ends <= start + 1, plays.ends, -np.inf)
     last = before.argmax(axis=1)
@@ -86,7 +86,7 @@ def _release(forward: Forward, plays: Plays, row: int) -> Iterator[str]:
 
 
 def jobs_ahead(plays: Plays, forward: Forward, jobs: list[str]) -> pl.Series:
-    """Return how many jobs that wait now start before each of some jobs, in the middle play."""
+    """Return a Series: how many jobs that wait now start before each of some jobs, in the middle play."""
     waits = ~forward.runs
     counts = []
     for row in forward.rows(jobs) if len(plays.starts) else ():

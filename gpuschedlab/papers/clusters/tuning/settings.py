@@ -60,7 +60,7 @@ def own_setting(site: Site) -> Setting:
 
 
 def axes_of(site: Site) -> list[Axis]:
-    """Knobs and amounts of limits of a site that can change anything on it."""
+    """Return a list of `Axis`: knobs and amounts of limits of a site that can change anything on it."""
     own = own_setting(site).rule
     names = [*LADDERS]
     has = site.log.trace.columns
@@ -79,7 +79,7 @@ def axes_of(site: Site) -> list[Axis]:
 
 
 def _ladder(own: Slurm, name: str) -> Callable[[Setting], list[Setting]]:
-    """Settings with each value of a knob that slurm.conf can say beside the site's others."""
+    """Return a function of a setting that lists it with each value of a knob that slurm.conf can say."""
 
     def values(setting: Setting) -> list[Setting]:
         rules = [_with(setting.rule, name, value) for value in (*LADDERS[name], _value(own, name))]
@@ -89,7 +89,7 @@ def _ladder(own: Slurm, name: str) -> Callable[[Setting], list[Setting]]:
 
 
 def _with(rule: Slurm, name: str, value) -> Slurm:
-    """A rule with another value of a knob, or of its plan."""
+    """Return the `Slurm` rule with another value of a knob, or of its plan."""
     if name.startswith("plan."):
         knob = name.removeprefix("plan.")
         return replace(rule, plan=replace(rule.plan, **{knob: value}))
@@ -104,7 +104,7 @@ def _value(rule: Slurm, name: str):
 
 
 def _amounts(place: int, what: str, own: float) -> Callable[[Setting], list[Setting]]:
-    """Settings with each amount of one limit, whole ones: multiples of the site's own, and that itself."""
+    """Return a function of a setting that lists it with each amount of one limit: multiples of the site's own, and that itself."""
     tried = [own]
     for times in TIMES:
         if times == INF:

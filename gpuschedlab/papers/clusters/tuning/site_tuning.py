@@ -93,7 +93,7 @@ class SiteTuning:
 
     @cached_property
     def back(self) -> WayBack:
-        """Lines of slurm.conf and commands of sacctmgr that put the setting in force."""
+        """`WayBack`: lines of slurm.conf and commands of sacctmgr that put the setting in force."""
         changes: dict[str, object] = {"policy": self.setting.rule}
         if self.setting.limits != self.site.description.limits:
             changes["within"] = self.setting.limits
@@ -101,13 +101,13 @@ class SiteTuning:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Interval (s) of the realised difference, wider by the replay's own miss on both sides."""
+        """Interval (low, high) (s) of the realised difference, wider by the replay's own miss on both sides, as a tuple."""
         miss = abs(self.miss) if np.isfinite(self.miss) else 0.0
         return self.realised.low - miss, self.realised.high + miss
 
     @property
     def sentence(self) -> str:
-        """What was announced and what came of it, with its interval.
+        """Sentences on the announced and the realised change of the mean wait, with its interval, as a string.
 
         Where nothing gains it says so.
         """
@@ -132,7 +132,10 @@ class SiteTuning:
 
     @property
     def table(self) -> pl.DataFrame:
-        """Mean wait (s) on the first part and on the rest, a row each: as configured, tuned, and what it is compared with."""
+        """Frame of the mean wait (s) on the first part and on the rest, a row per setting.
+
+        The settings: as configured, tuned, and those with which they are compared.
+        """
         rows = [
             ("as configured", self.announced.before, self.realised.before),
             ("tuned", self.announced.after, self.realised.after),
@@ -207,13 +210,13 @@ class Parts:
         return _mean(self.early_jobs(setting), self.early_jobs(self.own))
 
     def early_jobs(self, setting: Setting) -> pl.DataFrame:
-        """Jobs of the first part that count, with their waits."""
+        """Return a frame of the jobs of the first part that count, with their waits."""
         if setting not in self._early:
             self._early[setting] = self._jobs(self.first, self.policy(setting), self.warm)
         return self._early[setting]
 
     def rest(self, setting: Setting) -> pl.DataFrame:
-        """Jobs of the rest, with their waits; the whole log is played."""
+        """Return a frame of the jobs of the rest, with their waits; the whole log is played."""
         if setting not in self._rest:
             self._rest[setting] = self._jobs(self.scenario, self.policy(setting), self.cut)
         return self._rest[setting]
@@ -252,7 +255,7 @@ def _mean(jobs: pl.DataFrame, own: pl.DataFrame) -> float:
 
 
 def gain_of(before: pl.DataFrame, after: pl.DataFrame) -> Gain:
-    """Mean waits of the jobs that start in both runs, and the interval of their difference."""
+    """Return the `Gain`: mean waits of the jobs that start in both runs, and the interval of their difference."""
     both = before.join(after, on="job_id", maintain_order="left", suffix="_after").drop_nulls(["wait", "wait_after"])
     one = both["wait"].to_numpy()
     two = both["wait_after"].to_numpy()
@@ -306,7 +309,7 @@ def tune_site(
     progress: Callable[[int], None] | None = None,
     as_written: bool = True,
 ) -> SiteTuning:
-    """Search a site's own knobs and limits on the first half of its log, and judge the best on the rest.
+    """Search a site's own knobs and limits on the log's first half, judge the best on the rest, and return a `SiteTuning`.
 
     Only values that slurm.conf and sacctmgr can say are tried. The mean wait of jobs is made small; those of the first three days do
     not count where that half has six days.

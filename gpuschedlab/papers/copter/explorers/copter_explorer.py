@@ -63,7 +63,7 @@ class CopterExplorer(KnobExplorer):
 
 
 def trace_lines(traces: dict[str, list], residual: str) -> plots.Lines:
-    """Return residuals over evaluations of the dual, in powers of ten, each from the step that was last done.
+    """Return the `Lines` of residuals over evaluations of the dual, in powers of ten, each from the step that was last done.
 
     Parameters
     ----------

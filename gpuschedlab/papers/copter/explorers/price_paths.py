@@ -15,7 +15,7 @@ STEPS = 30
 
 
 def copter_prices(problem: MultipleChoice, tol: float = 1e-5) -> np.ndarray:
-    """Return the prices of the types after each proximal step of COpter (steps + 1, T), from nothing."""
+    """Return an array (steps + 1, T): the prices of the types after each proximal step of COpter, from nothing."""
     types = len(problem.capacity)
     program = relaxed(problem, possible_cells(problem))
     path = [np.zeros(types)]
@@ -53,7 +53,7 @@ def _moved(path: list[np.ndarray], prices: np.ndarray, least: float) -> bool:
 
 
 def _with(prices: np.ndarray, coordinate: int, value: float) -> np.ndarray:
-    """Return the prices with another one in a coordinate."""
+    """Return a copy of the prices with another one in a coordinate, an array."""
     changed = prices.copy()
     changed[coordinate] = value
     return changed
@@ -70,7 +70,7 @@ def _best_along(problem: MultipleChoice, cells, prices: np.ndarray, coordinate: 
 
 
 def price_map(rounds: SimilarRounds, size: int = 48) -> plots.Landscape:
-    """Return the bound over the prices of two GPU types, and two ways down to the least one."""
+    """Return the `Landscape` of the bound over the prices of two GPU types, with two ways down to the least one."""
     second = rounds.programs()[1]
     two_types = second.kinds < 2
     utility = second.utility[:, two_types]

@@ -31,7 +31,7 @@ class SimilarRounds(Knobbed):
     seed: Annotated[int, Knob(0, 99, help="of the jobs")] = 0
 
     def programs(self) -> tuple[MultipleChoice, MultipleChoice]:
-        """Return the two rounds."""
+        """Return a tuple of the two rounds, each a `MultipleChoice`."""
         rng = np.random.default_rng(self.seed)
         kinds = np.repeat(np.arange(TYPES), len(SIZES))
         gpus = np.tile(SIZES, TYPES)

@@ -41,7 +41,7 @@ class ShardRound(NamedTuple):
 
 
 def random_fleet(shards: int, servers: int, rng: int | np.random.Generator = 0) -> Fleet:
-    """Shards of size 1 to 3, dealt evenly among servers of equal memory, `ROOM` times their need.
+    """Return a `Fleet`: shards of size 1 to 3, dealt evenly among servers of equal memory, `ROOM` times their need.
 
     Examples
     --------
@@ -76,7 +76,9 @@ def zipf_loads(
 
 
 def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.ndarray, np.ndarray]:
-    """E-Store's greedy: servers above the band give their hottest shards, one at a time, to the least loaded with room.
+    """Return a tuple of the placement and shares (N, D) of E-Store's greedy: servers above the band give their hottest shards away.
+
+    They go one at a time to the least loaded server with room.
 
     A shard moves only if the receiver then has less than the giver had; of several replicas the first counts, and is kept. Placement
     and shares are (N, D) (Taft et al., VLDB'14).
@@ -110,7 +112,10 @@ def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.nd
 
 
 def shard_parts(fleet: Fleet, parts: int, rng: int | np.random.Generator = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """POP's parts (servers, shards), rising: servers are dealt evenly at random, shards go where most of their replicas are."""
+    """Return a list of POP's parts, each a tuple of arrays: servers, and shards, rising.
+
+    Servers are dealt evenly at random, shards go where most of their replicas are.
+    """
     N = len(fleet.memory)
     if not 1 <= parts <= N:
         raise SolverError(f"shards: found {parts} parts; expected 1 to {N}, the servers.")
@@ -129,7 +134,9 @@ def balance(
     rng: int | np.random.Generator = 0,
     **options,
 ) -> list[ShardRound]:
-    """Balance loads (rounds, D) round after round, each from the placement of the round before, by `way`.
+    """Balance loads (rounds, D) round after round, each from the placement of the round before, and return a list of `ShardRound`.
+
+    `way` says how.
 
     ``exact``: the integer program. ``relaxed``: its relaxation, and the shim. ``pop-K``: the integer program in K parts, dealt by
     `rng`, which stay the same. ``e-store``: the greedy. `solver` and its options are as in `Session`, one of each part.
@@ -159,7 +166,10 @@ def balance(
 
 
 def _run(fleet: Fleet, loads, decide: Callable, slack: float) -> list[tuple]:
-    """Rounds of one part, each from the placement before: moved, copied, load of each server, seconds, over, status."""
+    """Return a list of a tuple per round of one part, each from the placement before.
+
+    A tuple has: moved, copied, load of each server, seconds, over, status.
+    """
     done = []
     for load in loads:
         begin = time.process_time()
@@ -174,7 +184,10 @@ def _run(fleet: Fleet, loads, decide: Callable, slack: float) -> list[tuple]:
 
 
 def decision(way: str, solver: str = "highs", **options) -> Callable:
-    """Function of a fleet, its load and the slack: new placement, shares, and the status; as in `balance`, but for POP."""
+    """Return a function of a fleet, its load and the slack; it returns the new placement, shares, and the status.
+
+    Ways are as in `balance`, but for POP.
+    """
     if way not in ("exact", "relaxed", "e-store"):
         raise SolverError(f"shards: found way {way!r}; expected exact, relaxed, pop-K or e-store.")
     session = Session(solver, **options)

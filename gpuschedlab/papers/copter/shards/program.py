@@ -24,7 +24,7 @@ class Fleet(NamedTuple):
 
     @classmethod
     def of(cls, size, memory, placed) -> "Fleet":
-        """Arrays of the right kind."""
+        """Return a `Fleet` of arrays of the right kind."""
         size = np.asarray(size, float)
         memory = np.asarray(memory, float)
         placed = np.asarray(placed, bool)
@@ -42,7 +42,7 @@ class Fleet(NamedTuple):
 
 
 def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Program:
-    r"""Least memory copied so that all servers carry nearly the same load.
+    r"""Return the `Program` of the least memory copied so that all servers carry nearly the same load.
 
     .. math:: \min \sum_{ij} (1 - T_{ij}) s_j X_{ij}
 
@@ -79,7 +79,7 @@ def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
 
 
 def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Program:
-    """The same with X between 0 and 1, if nothing is lost by X = R: variables R (N, D), row by row, and D + 2N rows.
+    """Return the same `Program` with X between 0 and 1, if nothing is lost by X = R: variables R (N, D), row by row, and D + 2N rows.
 
     X costs at least 0 and only takes up memory, so that an optimum has the least X that (e) allows, which is R.
 

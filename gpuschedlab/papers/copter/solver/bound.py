@@ -51,12 +51,12 @@ def proved_bound(program: Program, prices: np.ndarray) -> float:
 
 
 def signed(y, low, high) -> np.ndarray:
-    """Prices with 0 if a row has no bound on that side (minimising)."""
+    """Return an array of the prices, with 0 if a row has no bound on that side (minimising)."""
     return np.where(((y > 0) & np.isinf(low)) | ((y < 0) & np.isinf(high)), 0.0, y)
 
 
 def _moved(A, reduced, columns, y) -> np.ndarray:
-    """Least change of prices that are not 0 (of all, if there are none) that makes some reduced costs 0."""
+    """Return an array: the least change of prices that are not 0 (of all, if there are none) that makes some reduced costs 0."""
     from scipy.sparse.linalg import lsqr
 
     some = np.abs(y) > 1e-6 * np.abs(y).max(initial=0.0)
@@ -67,7 +67,7 @@ def _moved(A, reduced, columns, y) -> np.ndarray:
 
 
 def _implied(program: Program) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of the variables, with those that single rows imply for variables that have none."""
+    """Return a tuple of the variables' lower and upper bounds (n,), with those that single rows imply for variables that have none."""
     low = program.lower.copy()
     high = program.upper.copy()
     A = sp.coo_array(program.A)

@@ -40,7 +40,7 @@ class Grouped(NamedTuple):
 
     @property
     def scales(self) -> tuple[float, float]:
-        """Usual size of a variable, and of a cost."""
+        """Tuple of the usual size of a variable, and of a cost."""
         bounds = (self.room, self.low, self.high)
         return typical(*bounds) if len(self.groups) else typical(*bounds, self.rl, self.ru), typical(self.c)
 
@@ -133,7 +133,7 @@ def _owners(ptr, at, val, fits, ru, low, high):
 
 
 def _equilibrate(A: sp.csc_array, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scale rows, and columns from `first` on, to one norm, in place: their factors."""
+    """Scale rows, and columns from `first` on, to one norm, in place, and return a tuple of their factors (m,) and (n,)."""
     m, n = A.shape
     rows = np.ones(m)
     columns = np.ones(n)

@@ -101,14 +101,17 @@ class Newton:
         return a
 
     def gradient(self, y) -> np.ndarray:
-        """By how much each row misses the bound that its price is of, or is broken; 0 if neither."""
+        """Return an array: by how much each row misses the bound that its price is of, or is broken; 0 if neither."""
         rows = self.now.activity
         lp = self.lp
         loose = np.maximum(lp.rl - rows, 0.0) + np.minimum(lp.ru - rows, 0.0)
         return np.where(y > 0, self._low - rows, np.where(y < 0, self._high - rows, loose))
 
     def step(self, x0, y, tau: float, tol: float) -> tuple[np.ndarray, bool]:
-        """Prices of one proximal step, and whether all rows are within tol of their sizes; `now` has its point."""
+        """Return a tuple: prices of one proximal step, an array, and whether all rows are within tol of their sizes.
+
+        `now` has its point.
+        """
         self.evaluate(x0, tau, y, self.now)
         damping = 1e-4
         for _ in range(TRIALS):

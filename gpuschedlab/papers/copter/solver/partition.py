@@ -67,7 +67,10 @@ class Pop(Limits):
         self._part: dict[int, int] = {}
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a multiple-choice knapsack part by part: one, if mandatory jobs do not fit into theirs; nothing is proved."""
+        """Return the `Solution` of a multiple-choice knapsack, solved part by part; nothing is proved.
+
+        It is one part if mandatory jobs do not fit into theirs.
+        """
         start = time.perf_counter()
         problem = MultipleChoice.of(program, x0, "'pop' keeps what its solvers keep")
         parts = _parts_that_fit(problem, self.parts, self.node)
@@ -83,7 +86,7 @@ class Pop(Limits):
         return whole(problem, choice, np.inf, self.gap, start, f"pop, {parts} part{'s' * (parts > 1)}", status)
 
     def _solve(self, problem: MultipleChoice, parts: int) -> tuple[np.ndarray, str]:
-        """Choice (n,) of each job in its part, and the status of the worst part."""
+        """Return a tuple: the choice (n,) of each job in its part, and the status of the worst part, a string."""
         part = self._dealt(problem, parts)
         choice = np.full(len(problem.utility), -1)
         status = "optimal"
@@ -117,7 +120,7 @@ class Pop(Limits):
 
 
 def _parts_that_fit(problem: MultipleChoice, most: int, node: int) -> int:
-    """The most parts, of so many at most, in each of which any job finds its fewest GPUs."""
+    """Return the largest number of parts, of so many at most, in each of which any job finds its fewest GPUs."""
     able = ~np.isnan(problem.utility)
     for parts in range(most, 1, -1):
         least = problem.capacity // node // parts * node

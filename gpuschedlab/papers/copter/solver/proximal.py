@@ -100,7 +100,7 @@ class Copter(Limits):
         self._last: tuple[np.ndarray, np.ndarray, float] | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None, y0: np.ndarray | None = None) -> Solution:
-        """Solve a linear program, from a point and prices (of its rows) if there are some.
+        """Return the `Solution` of a linear program, from a point and prices (of its rows) if there are some.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class Copter(Limits):
         return Solution(x, status, value, bound, time.perf_counter() - start, solver, y, program.shape)
 
     def _round(self, problem: MultipleChoice, x0) -> Solution:
-        """Solve a round of choices by its relaxation and the shim."""
+        """Return the `Solution` of a round of choices by its relaxation and the shim."""
         from gpuschedlab.papers.copter.solver.rounds import CopterRounds
 
         self.rounds = self.rounds or CopterRounds(replace(self))
@@ -174,7 +174,7 @@ class _Steps:
         self.found: tuple[np.ndarray, float, float] | None = None  # `answer`, where the residuals are small
 
     def run(self) -> str:
-        """Step until solved, proved impossible, or out of steps, evaluations or time: the status."""
+        """Step until solved, proved impossible, or out of steps, evaluations or time, and return the status, a string."""
         newton = self.newton
         tol = self.limits.tol
         unsolved = 0
@@ -230,7 +230,10 @@ class _Steps:
         return Residuals(k, self.newton.done, float(max(broken.max(initial=0.0), 0.0)), now.worst / self.cost, gap)
 
     def answer(self) -> tuple[np.ndarray, float, float]:
-        """Point within its bounds, its objective, and the bound by the prices: less than those of the step, if these have a remainder."""
+        """Return a tuple: a point within its bounds, its objective, and the bound by the prices.
+
+        The bound is less than the step's if these have a remainder.
+        """
         now = self.newton.now
         lp = self.lp
         program = self.program

@@ -39,7 +39,7 @@ class Relaxed(Limits):
         self._highs = Highs(self.time_limit, self.gap, work=self.work, method=self.method)
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a multiple-choice knapsack."""
+        """Return the `Solution` of a multiple-choice knapsack."""
         start = time.perf_counter()
         problem = MultipleChoice.of(program, x0, "rounds start from nothing, or from the last one")
         cells = possible_cells(problem)
@@ -52,6 +52,6 @@ class Relaxed(Limits):
         return whole(problem, choice, bound, self.gap, start, found.solver, found.status)
 
     def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float]:
-        """The relaxation's solution, and a bound."""
+        """Return a tuple: the relaxation's `Solution`, and a bound."""
         found = self._highs.solve(relaxed(problem, cells))
         return found, found.bound

@@ -33,7 +33,7 @@ class CopterRounds(Relaxed):
 
 
 def _spread(keys, problem: MultipleChoice, cells: Cells, ties: float) -> np.ndarray:
-    """Factors 1 +- ties, by job, GPU type and GPUs."""
+    """Return an array of factors 1 +- ties, by job, GPU type and GPUs."""
     names = keys * 2**30 + (problem.kinds * 2**20 + problem.gpus)[cells.config]
     mixed = names.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
     mixed ^= mixed >> np.uint64(29)

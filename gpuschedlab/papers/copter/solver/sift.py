@@ -49,7 +49,10 @@ class Sift(Limits):
         self._kept: tuple | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None, y0: np.ndarray | None = None) -> Solution:
-        """Solve a linear program; it begins with the columns that cost nothing, those above 0 in x0, and those that gain at prices y0."""
+        """Return the `Solution` of a linear program.
+
+        It begins with the columns that cost nothing, those above 0 in x0, and those that gain at prices y0.
+        """
         if program.whole:
             raise SolverError(f"{program.name}: found whole variables; 'sift' solves linear programs. Use 'highs'.")
         if not len(program.c) or not program.A.shape[0]:
@@ -57,7 +60,7 @@ class Sift(Limits):
         return self._price_in(program, x0, y0)
 
     def _price_in(self, program: Program, x0: np.ndarray | None, y0: np.ndarray | None) -> Solution:
-        """Solve a linear program of some columns, and let others in until none gains."""
+        """Solve a linear program of some columns, let others in until none gains, and return the `Solution`."""
         start = time.perf_counter()
         sign = -1.0 if program.maximize else 1.0
         c = sign * program.c
@@ -147,7 +150,7 @@ def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) ->
 
 
 def _misses(program: Program) -> sp.csc_array:
-    """Elastic columns: one for each finite side of a row, in units of the entry of a usual column."""
+    """Return elastic columns, a `csc_array`: one for each finite side of a row, in units of the entry of a usual column."""
     rows = program.A.indices
     m = program.A.shape[0]
     unit = np.sqrt(np.bincount(rows, program.A.data**2, m) / np.maximum(np.bincount(rows, minlength=m), 1))

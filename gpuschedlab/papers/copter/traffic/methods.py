@@ -45,7 +45,7 @@ class _Traffic(NamedTuple):
     demand: np.ndarray  # (n,) Mb/s
 
     def flow_round(self, flow, seconds: list, status: str, more=0.0, bound=np.inf) -> FlowRound:
-        """Worth of a flow that took some seconds for each part, and `more` before."""
+        """Return a flow as a `FlowRound`, if it took some seconds for each part, and `more` before."""
         over = excess(self.routes, self.capacity, self.demand, flow)
         asked = float(self.demand.sum())
         spent = more + sum(seconds)
@@ -63,7 +63,7 @@ def allocate_flow(
     rng: int | np.random.Generator = 0,
     **options,
 ) -> list[FlowRound]:
-    """Allocate flows for the demands (rounds, n) of each round on links of `capacity` (E,), by `way`.
+    """Return a list of `FlowRound`: flows for the demands (rounds, n) on links of `capacity` (E,), by `way`.
 
     ``all``: the whole program. ``top``: the program of the largest `TOP` of the demands; then the others, in falling order, get the
     rest of the capacity of their first path. ``pop-K``: in K parts of random demands, dealt anew in each round, each on the whole
@@ -94,7 +94,10 @@ def allocate_flow(
 
 
 def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """POP's parts (n,) of the demand: each of its clients is dealt to a random part, those of one demand to different ones."""
+    """Return a list of POP's parts (n,) of the demand.
+
+    Each of its clients is dealt to a random part, those of one demand to different ones.
+    """
     demand = np.asarray(demand, float)
     n = len(demand)
     largest = np.sort(demand)[::-1][: int(np.ceil(TOP * n))]
@@ -110,7 +113,7 @@ def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random
 
 
 def _all(session: Session, traffic: _Traffic, first: bool) -> FlowRound:
-    """A round of all demands: only the first program is built, the others change its bounds."""
+    """Return the `FlowRound` of all demands: only the first program is built, the others change its bounds."""
     begin = time.process_time()
     if first:
         session.update(flow_program(*traffic))
@@ -123,7 +126,7 @@ def _all(session: Session, traffic: _Traffic, first: bool) -> FlowRound:
 
 
 def _top(session: Session, traffic: _Traffic) -> FlowRound:
-    """A round of the largest demands."""
+    """Return the `FlowRound` of the largest demands."""
     begin = time.process_time()
     routes, capacity, demand = traffic
     paths = top_routes(routes, demand, TOP)
@@ -140,7 +143,7 @@ def _top(session: Session, traffic: _Traffic) -> FlowRound:
 
 
 def _pop(traffic: _Traffic, parts: int, solver: str, options: dict, rng) -> FlowRound:
-    """A round of POP."""
+    """Return the `FlowRound` of POP."""
     begin = time.process_time()
     routes, capacity, demand = traffic
     asked = split_demands(routes, demand, parts, rng)

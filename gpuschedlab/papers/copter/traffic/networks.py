@@ -65,7 +65,7 @@ class Network(NamedTuple):
 
 
 def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.random.Generator = 0) -> Network:
-    """Routers at random places in a square, joined by the shortest tree; then rings are closed, all links of `CAPACITY`.
+    """Return a `Network`: routers at random places, joined by the shortest tree; then rings are closed, all links of `CAPACITY`.
 
     A ring is closed by the shortest link between routers that are more than `RING` links apart in the tree, those with one
     link first. If more links are asked for, they are the shortest ones that are left.
@@ -127,7 +127,7 @@ def bimodal_demands(
 
 
 def changed_demands(demand: np.ndarray, rng: np.random.Generator, most: float = 0.1) -> np.ndarray:
-    """Demands of the next round: each up to so much larger or smaller.
+    """Return an array of the demands of the next round: each up to so much larger or smaller.
 
     Examples
     --------

@@ -22,7 +22,7 @@ class Routes(NamedTuple):
 
 
 def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Program:
-    r"""Largest sum of flows within demands and link capacities.
+    r"""Return the `Program` of the largest sum of flows within demands and link capacities.
 
     .. math:: \max \sum_{jp} X_j^p
 
@@ -66,7 +66,10 @@ def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 
 
 def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """A feasible flow, and on top of it the flow that still fits on the first path of each pair, the largest demand first."""
+    """Return an array: a feasible flow, and on top of it the flow that still fits on the first path of each pair.
+
+    The pair of the largest demand comes first.
+    """
     flow = np.array(flow, float)
     first = routes.first()
     left = np.asarray(demand, float) - np.bincount(routes.pair, flow, len(demand))
@@ -93,7 +96,10 @@ def top_routes(routes: Routes, demand: np.ndarray, share: float = 0.1) -> np.nda
 
 
 def some_routes(routes: Routes, paths: np.ndarray) -> tuple[Routes, np.ndarray]:
-    """Some paths (p,), rising, as routes of their own, and the pairs (of the old ones) that they are of."""
+    """Return a tuple: some paths (p,), rising, as `Routes` of their own, and an array of the pairs that they are of.
+
+    The pairs have their old numbers.
+    """
     pairs, own = np.unique(routes.pair[paths], return_inverse=True)
     return Routes(own, routes.uses[:, paths]), pairs
 
@@ -104,7 +110,9 @@ def excess(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.nd
 
 
 def network_routes(network: Network, pairs: np.ndarray, paths: int = 4) -> Routes:
-    """Fixed paths of pairs (n, 2) of routers: each the shortest by links that shares none with those before; `paths` of a pair at most.
+    """Return the `Routes` of pairs (n, 2) of routers: fixed paths, each the shortest that shares no link with those before.
+
+    A pair has `paths` of them at most.
 
     The rows of `uses` are the directed links of the network. The evaluation of Narayanan et al., SOSP'21 (POP), which the thesis
     uses, has 4 paths without common links per pair.
@@ -129,6 +137,6 @@ def network_routes(network: Network, pairs: np.ndarray, paths: int = 4) -> Route
 
 
 def _over(used: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Used / most, and 1 if nothing is used."""
+    """Return an array: used / most, and 1 if nothing is used."""
     with np.errstate(divide="ignore"):
         return np.divide(used, most, out=np.ones_like(used), where=used > 0)

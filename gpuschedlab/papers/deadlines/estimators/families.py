@@ -80,7 +80,10 @@ class Ensemble(NamedTuple):
 
 
 def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
-    """Fit all families to a metric in [0, 1] that rises, later points weighing more (10^(i/n) for the i-th of n)."""
+    """Fit all families to a metric in [0, 1] that rises, and return the `Ensemble`.
+
+    Later points weigh more: 10^(i/n) for the i-th of n.
+    """
     # A family that falls, or leaves [0, 1], by the horizon is dropped. Weights follow from the Bayesian information criterion,
     # and the uncertainty of a family's parameters from its curvature at the optimum (Laplace).
     #

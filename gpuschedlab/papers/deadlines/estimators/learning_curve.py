@@ -58,7 +58,7 @@ class LearningCurve(Around, Estimator):
         object.__setattr__(self, "targets", tuple(by_model))
 
     def update(self, view) -> np.ndarray | None:
-        """Extrapolate the curves of the jobs that have a target, each as far as it has been seen; None if there is none."""
+        """Return an array of estimates by the curves of jobs with a target, each as far as it has been seen; None if no job has one."""
         if not self.targets or view.speeds is None or view.speeds.curves is None:
             return None
         curves = view.speeds.curves

@@ -107,7 +107,7 @@ def backward(gpus, need, due, capacity):
 
 
 def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None) -> LeasePlan:
-    """Plan without a solver: deadlines are given up, the least loss per lease first, until the others can all be met.
+    """Return a `LeasePlan` without a solver: deadlines are given up, the least loss per lease first, until the others can be met.
 
     The first placements of the jobs count. `aim` (n,): deadline that each job aims at to begin with, -1: none; by default the most
     valuable that it can meet.
@@ -217,7 +217,7 @@ def prove_leases(
     time_limit: float | None = None,
     aim: np.ndarray | None = None,
 ) -> LeasePlan:
-    """Plan to a proven relative gap: by `plan_leases` where that is enough, otherwise with HiGHS on growing blocks of leases.
+    """Return a `LeasePlan` to a proven relative gap, by `plan_leases` if that is enough, otherwise with HiGHS on growing blocks.
 
     HiGHS has `work` units of `gpuschedlab.optim.programs.work_limits` (0: it is not asked), and at most `time_limit` seconds, a guard.
     """

@@ -95,7 +95,9 @@ def _overfull(jobs, capacity, spans):
 
 
 def lease_prices(jobs: LeaseJobs, capacity: float) -> tuple[float, np.ndarray]:
-    """Dual of the capacity rows: a bound on the sum of rewards, and the payment of each job (n, F) for each deadline.
+    """Return a tuple: a bound on the sum of rewards, and an array (n, F) of each job's payments for its deadlines.
+
+    They are the dual of the capacity rows.
 
     Prices never rise with time, so a job takes its last leases before a deadline, and its cost has a closed form. They are
     sums of a price for each of some spans of first leases that cannot hold the jobs that would have to run in them.

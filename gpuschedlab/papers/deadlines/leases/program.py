@@ -19,7 +19,10 @@ class LeaseJobs(NamedTuple):
 
     @classmethod
     def of(cls, gpus, need, due, value) -> "LeaseJobs":
-        """Arrays of the right shape from lists, and one column for several; a SolverError if they do not fit together."""
+        """Return `LeaseJobs`: arrays of the right shape from lists, and one column for several.
+
+        Raise SolverError if they do not fit together.
+        """
         gpus = np.asarray(gpus, float)
         value = np.asarray(value, float)
         need = np.asarray(need, np.int64)
@@ -36,7 +39,10 @@ class LeaseJobs(NamedTuple):
 
 
 def growing_blocks(horizon: int, single: int = 6) -> np.ndarray:
-    """Lengths of blocks of leases that cover a horizon (from 1 up): the first ones single, each later one twice as long."""
+    """Return an array of lengths of blocks of leases that cover a horizon (from 1 up).
+
+    The first ones are single, each later one is twice as long.
+    """
     lengths = [1] * min(single, horizon)
     while sum(lengths) < horizon:
         lengths.append(min(2 * lengths[-1], horizon - sum(lengths)))
@@ -132,7 +138,7 @@ class _Rows(NamedTuple):
 
 
 def _with_cells(rows: _Rows, blocks: int, placed, cells, free) -> _Rows:
-    """Rows with those of the placements used in the first lease, and their variables z.
+    """Return the `_Rows` with those of the placements used in the first lease, and their variables z.
 
     `blocks` is the number of variables x of each job, `placed` (m,) the number of job and placement of each variable s.
     """
@@ -155,5 +161,5 @@ def _with_cells(rows: _Rows, blocks: int, placed, cells, free) -> _Rows:
 
 
 def _from_the_end(amounts: np.ndarray) -> np.ndarray:
-    """Sums of amounts from each place of the last axis to its end."""
+    """Return an array: sums of amounts from each place of the last axis to its end."""
     return np.cumsum(amounts[..., ::-1], axis=-1)[..., ::-1]

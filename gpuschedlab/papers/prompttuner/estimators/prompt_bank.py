@@ -51,7 +51,10 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 
 def k_medoids(distance: np.ndarray, clusters: int, rng: int | np.random.Generator = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Medoids (K,) ascending, and the cluster (C,) of each point, from random medoids: FasterPAM (Schubert & Rousseeuw, 2021)."""
+    """Return a tuple of arrays: medoids (K,) ascending, and the cluster (C,) of each point.
+
+    By FasterPAM (Schubert & Rousseeuw, 2021), from random medoids.
+    """
     _check(len(distance), clusters)
     seed = int(np.random.default_rng(rng).integers(2**31))
     # One thread: the fast one of many threads adds in another order, and near ties would depend on the machine.
@@ -141,12 +144,12 @@ class PromptBank(Parameters):
         return len(self.features)
 
     def members(self, k: int) -> np.ndarray:
-        """Prompts of a cluster besides its medoid: the second layer."""
+        """Return an array of the prompts of a cluster besides its medoid: the second layer."""
         inside = np.flatnonzero(self.cluster == k)
         return inside[inside != self.medoids[k]]
 
     def look_up(self, score: Callable[[np.ndarray], np.ndarray]) -> Found:
-        """The prompt of the least score among the medoids and the clusters of the best.
+        """Return the prompt of the least score among the medoids and the clusters of the best, as `Found`.
 
         `score`, from indices (m,) of prompts to their scores (m,), is called once per layer.
         """
@@ -159,7 +162,9 @@ class PromptBank(Parameters):
         return Found(int(scored[best]), float(scores[best]), len(scored), scored)
 
     def insert(self, feature: np.ndarray) -> Inserted:
-        """Add a prompt to the cluster of the nearest medoid; above `most`, drop the one nearest to that medoid.
+        """Add a prompt to the cluster of the nearest medoid, and return it as `Inserted`.
+
+        Above `most`, the prompt nearest to that medoid is dropped.
 
         Return the rows of the new prompt, of its cluster and of the dropped prompt, which is None if none is dropped.
         """
@@ -179,7 +184,10 @@ class PromptBank(Parameters):
         return Inserted(-1 if dropped == new else new - 1, k, dropped)
 
     def worst(self) -> int:
-        """Scores that a look-up makes at most: with the seconds of one, their time, which `worth_a_search` compares with the deadline."""
+        """Return the number of scores that a look-up makes at most.
+
+        With the seconds of one it gives their time, which `worth_a_search` compares with the deadline.
+        """
         sizes = np.sort(np.bincount(self.cluster, minlength=self.clusters) - 1)[::-1]
         largest = sizes[: self.visited]
         return self.clusters + int(largest.sum())

@@ -52,7 +52,7 @@ def prompt_speeds(most: int = 8, communication: float = COMMUNICATION) -> Speeds
 
 
 def prompt_delays(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
-    """Seconds before progress at a warm or cold start of a job, without and with a search of the prompt bank.
+    """Return the `Delays` before progress at a warm or cold start of a job, without and with a search of the prompt bank.
 
     `warm_up` is over `WARM_UP`; the GPUs connect in `connect` seconds.
 
@@ -71,6 +71,9 @@ def prompt_delays(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
 
 
 def search_as_work(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
-    """As `prompt_delays`, where the scores of a search are part of each job's work: kinds of start with and without one are equal."""
+    """Return `Delays` as of `prompt_delays`, if the scores of a search are part of each job's work.
+
+    Kinds of start with and without a search are equal.
+    """
     kinds = dict(prompt_delays(warm_up, connect).kinds)
     return Delays(kinds={kind + bank: dict(kinds[kind]) for kind in ("warm", "cold") for bank in ("", " bank")})

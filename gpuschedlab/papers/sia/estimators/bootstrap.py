@@ -58,7 +58,7 @@ class Bootstrap(Around, Estimator):
         return self.mode != "oracle"
 
     def rates(self, true: np.ndarray, learnt: np.ndarray, types: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-        """Expected rates, as in `Estimator.rates`."""
+        """Return an array of expected rates, as in `Estimator.rates`."""
         out = true.copy()
         if self.mode == "oracle":
             return out

@@ -29,7 +29,7 @@ class LossCurve(NamedTuple):
 
 
 def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
-    """Fit a loss curve, normalised to a maximum of 1.
+    """Fit a loss curve, normalised to a maximum of 1, and return the `LossCurve`.
 
     Of 2 measurements or more, at epochs (or steps) `k` (n,), ascending; the loss (n,) is 0 or above, such as 1 less an accuracy.
     Without `square`, b3 is 0: the curve of Optimus. How it is fitted is not said in the paper. Here, for each of 50 values of b0
@@ -60,14 +60,16 @@ def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
 
 
 def converged(curve: LossCurve, gain: float = 0.0, *, flat: float = FLAT, most: int = MOST) -> int:
-    """First k >= 1 from which one more saves no more than `flat` of the loss, divided by 1 + gain (3.5)."""
+    """Return the first number k >= 1 from which one more saves no more than `flat` of the loss, divided by 1 + gain (3.5)."""
     return _first(lambda k: (curve.of(k) - curve.of(k + 1)) / _more(gain) <= flat, most)
 
 
 def iterations(
     curve: LossCurve, gain: float = 0.0, *, rule: str = "target", flat: float = FLAT, goal: float | None = None
 ) -> int:
-    """Epochs (or steps) that a task needs with a gain (above -1) from another: at least 1; 100,000 if it never gets there.
+    """Return the number of epochs (or steps) that a task needs with a gain (above -1) from another.
+
+    It is at least 1, and 100,000 if it never gets there.
 
     By the rule ``paper``, that is where the loss over 1 + gain converges (3.5); by ``target``, where it first is as low as it is
     alone at convergence, as the paper's text describes its purpose, or as low as its `goal`, if it has one.
@@ -107,7 +109,7 @@ def _more(gain: float) -> float:
 
 
 def _first(holds, most: int) -> int:
-    """First k of 1 to most for which a condition holds; most if none does."""
+    """Return the first number k of 1 to most for which a condition holds; most if none does."""
     step = 1024
     for start in range(1, most, step):
         k = np.arange(start, min(start + step, most))

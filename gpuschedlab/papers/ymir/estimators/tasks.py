@@ -91,7 +91,7 @@ class YmirEstimator(Parameters):
         return iterations(self.curves_[task], gain, rule=self.rule, goal=self.goals_[task])
 
     def _gains(self, embeddings, pairs) -> dict[tuple[str, str, str], float]:
-        """Gains of all pairs, by mode, source and target."""
+        """Return a dict of the gains of all pairs, by a tuple: mode, source and target."""
         if pairs is None:
             return {}
         self._check(pairs, "pairs", ("mode", "source", "target", "gain", *(() if embeddings else ("score",))))
@@ -114,7 +114,7 @@ class YmirEstimator(Parameters):
 
     @staticmethod
     def _scored(mode: str, embeddings) -> pl.DataFrame:
-        """Scores of all pairs of one mode."""
+        """Return a frame of the scores of all pairs of one mode."""
         rows = []
         for a, b in permutations(embeddings, 2):
             (one, one_again), (two, two_again) = (np.asarray(embeddings[t], float) for t in (a, b))

@@ -14,7 +14,7 @@ SMALLEST = 1e-12
 
 
 def embedding_distance(a, b) -> np.ndarray:
-    """Symmetric distance of task embeddings (3.3): the cosine distance of a / (a + b) and b / (a + b).
+    """Return the symmetric distance of task embeddings (3.3), an array: the cosine distance of a / (a + b) and b / (a + b).
 
     The embeddings (..., p) are diagonals of the Fisher information, >= 0. The distance (...) of one and itself is 0, at most 1.
     """
@@ -34,7 +34,7 @@ def embedding_distance(a, b) -> np.ndarray:
 
 
 def temporal_score(source, target, again) -> np.ndarray:
-    """Score of training a target after a source (3.4): their distance, less that of two embeddings of the target.
+    """Return an array of scores of training a target after a source (3.4): their distance, less that of two embeddings of the target.
 
     `again` is the target's second embedding (..., p), from another subset of its data.
     """
@@ -42,12 +42,12 @@ def temporal_score(source, target, again) -> np.ndarray:
 
 
 def joint_score(a, a_again, b, b_again) -> np.ndarray:
-    """Score of training two tasks jointly: the mean of the temporal scores in both directions."""
+    """Return an array of scores of training two tasks jointly: the mean of the temporal scores in both directions."""
     return (temporal_score(a, b, b_again) + temporal_score(b, a, a_again)) / 2
 
 
 def transfer_gain(together, alone) -> np.ndarray:
-    """Gain (3.1): the metric reached with another task over that reached alone, less 1.
+    """Return an array of gains (3.1): the metric reached with another task over that reached alone, less 1.
 
     A metric that is negative, such as a negated loss, is divided by its size; if one alone is 0, there is no gain.
     """
@@ -71,7 +71,10 @@ class GainRegression(Regressor, Parameters):
     _target: ClassVar[str] = "gain"
 
     def fit(self, pairs: pl.DataFrame, gain=None) -> "GainRegression":
-        """Least squares on pairs `source, target, score` and their gains (n,), by default their column `gain`."""
+        """Fit least squares to pairs `source, target, score` and their gains (n,), and return itself, a `GainRegression`.
+
+        Gains are by default the column `gain`.
+        """
         gain = checked(self, pairs, self._labelled(pairs, gain, "pairs")["gain"], "score")
         score = pairs["score"].to_numpy()
         spread = score - score.mean()
@@ -89,7 +92,7 @@ class GainRegression(Regressor, Parameters):
 
 
 def checked(model, pairs: pl.DataFrame, gain, *also: str) -> np.ndarray:
-    """Gains as numbers, or EstimatorError by the fault of them or of the pairs."""
+    """Return an array of the gains, or raise EstimatorError by the fault of them or of the pairs."""
     who = type(model).__name__
     gain = np.asarray(gain, float)
     missing = [c for c in ("source", "target", *also) if c not in pairs.columns]

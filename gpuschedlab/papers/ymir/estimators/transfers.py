@@ -113,7 +113,7 @@ class Transfers(Around, Estimator):
         return self.look_up == "few"
 
     def rates(self, true: np.ndarray, learnt: np.ndarray, types: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-        """Rates by the look-up table, as in `Estimator.rates`."""
+        """Return an array of rates by the look-up table, as in `Estimator.rates`."""
         out = true.copy()
         for t in range(learnt.shape[1]):
             own = np.flatnonzero(types == t)
@@ -126,7 +126,7 @@ class Transfers(Around, Estimator):
         return out
 
     def update(self, view) -> np.ndarray | None:
-        """Renew durations as the estimator inside does; None if it renews none."""
+        """Return an array of durations, renewed as the estimator inside does; None if it renews none."""
         return self.estimator.update(view)
 
     def factors(self, mode: str, true: np.ndarray, models: tuple[str, ...]) -> np.ndarray:
@@ -136,7 +136,7 @@ class Transfers(Around, Estimator):
 
 @lru_cache(maxsize=64)
 def _estimated(estimator: Transfers, mode: str, true: bytes, models: tuple[str, ...]) -> np.ndarray:
-    """Factors of one table: a policy asks for the same ones round after round."""
+    """Return an array of the factors of one table: a policy asks for the same ones round after round."""
     factors = np.frombuffer(true).reshape(len(models), len(models))
     by_task = factors if mode == "merged" else factors.T  # rows: the task whose speed it is
     if estimator.method == "target":
@@ -155,7 +155,7 @@ def _estimated(estimator: Transfers, mode: str, true: bytes, models: tuple[str, 
 
 
 def _others(by_task: np.ndarray) -> np.ndarray:
-    """Mean of each row without the entry itself; of all other entries if the row has no other."""
+    """Return an array: the mean of each row without the entry itself; of all other entries if the row has no other."""
     known = ~np.isnan(by_task)
     value = np.where(known, by_task, 0.0)
     total = value.sum(axis=1, keepdims=True) - value
@@ -167,7 +167,7 @@ def _others(by_task: np.ndarray) -> np.ndarray:
 
 
 def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
-    """The factors that were given, for pairs that can be run."""
+    """Return an array of the factors that were given, for pairs that can be run."""
     if odd := sorted({name for _, *pair in given for name in pair} - {*models}):
         more = ""
         if len(odd) > 1:

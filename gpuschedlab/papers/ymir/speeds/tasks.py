@@ -60,7 +60,10 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
 
 
 def task_curves(fm: str, tasks: Iterable[str]) -> pl.DataFrame:
-    """Measured curves of some tasks of a foundation model, as `Curves.from_frame` takes them; progress is in epochs of a task alone."""
+    """Return a frame of measured curves of some tasks of a foundation model, as `Curves.from_frame` takes them.
+
+    Progress is in epochs of a task alone.
+    """
     tasks = list(tasks)
     rows = pl.read_parquet(_file(fm, "curves.parquet")).filter(
         pl.col("task").is_in(tasks), pl.col("other").is_in(tasks) | pl.col("other").is_null(), fm=fm
@@ -77,7 +80,7 @@ def _file(fm: str, name: str) -> Path:
 def finetuning_jobs(
     speeds: Speeds, *, gpus: int = 32, hours: float = 8.0, load: float = 1.0, rng: int | np.random.Generator = 0
 ) -> pl.DataFrame:
-    """Jobs of tasks that come at random: small, medium and large ones by their GPU-time, as Ymir's evaluation has them.
+    """Return a frame of jobs of tasks that come at random: small, medium and large by their GPU-time, as in Ymir's evaluation.
 
     They come within some hours and request 1, 2 or 4 GPUs; `load` is the GPU-time demanded, on these, over that of the cluster. The
     paper's trace is not public: arrivals are Poisson; if a foundation model has no task of a size, the others take its share.

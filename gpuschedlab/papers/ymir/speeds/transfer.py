@@ -118,7 +118,7 @@ def transfer_speeds(
 
 
 def _points(frame: pl.DataFrame, goals: pl.DataFrame) -> pl.DataFrame:
-    """Curves `model, other, epoch, value, goal` of tasks with a goal, the first run of each: its epochs ascend."""
+    """Return a frame of curves `model, other, epoch, value, goal` of tasks with a goal, the first run of each: its epochs ascend."""
     falls = (pl.col("epoch").diff() <= 0).fill_null(False)
     run = falls.cum_sum().over("model", "other")
     known = pl.col("other").is_null() | pl.col("other").is_in(goals["model"].implode())
@@ -127,13 +127,13 @@ def _points(frame: pl.DataFrame, goals: pl.DataFrame) -> pl.DataFrame:
 
 
 def _epochs(points: pl.DataFrame) -> pl.DataFrame:
-    """Epoch of the first evaluation at or above the goal of each curve; null if there is none."""
+    """Return a frame: the epoch of the first evaluation at or above the goal of each curve; null if there is none."""
     reached = pl.col("epoch").filter(pl.col("value") >= pl.col("goal")).first()
     return points.group_by("model", "other", maintain_order=True).agg(epochs=reached)
 
 
 def _saved(points: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
-    """Factor `model, other, factor` of each pair: epochs alone over epochs in the pair, 0 if it never gets there."""
+    """Return a frame `model, other, factor` of each pair: epochs alone over epochs in the pair, 0 if it never gets there."""
     epochs = _epochs(points).join(alone, on="model", maintain_order="left")
     factor = pl.col("alone") / pl.col("epochs")
     return epochs.select("model", "other", factor=factor.fill_null(0.0))

@@ -26,7 +26,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of the list: Unix seconds; the last of a job's runs, and as many GPUs as it requested."""
+    """Return a `Raw` of the jobs of the list: Unix seconds; the last of a job's runs, and as many GPUs as it requested."""
     # See HTCondor's manual, "Job ClassAd Attributes".
     expected = "the answer of condor_history -json"
     ads = [ad for file in files for ad in json_of(file, "condor", expected)]
@@ -38,7 +38,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _job(ad: dict) -> dict:
-    """One job; one that ended by itself and said so by its exit code has failed."""
+    """Return one job as a dict; one that ended by itself and said so by its exit code has failed."""
     job = {ours: text(ad.get(name)) for ours, name in TEXTS.items()}
     job |= {ours: number(ad.get(name)) for ours, name in NUMBERS.items()}
     status = number(ad.get("JobStatus"))

@@ -33,7 +33,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of pods (those of one job are a gang), of Workloads or of Volcano's Jobs, by the `kind` of the objects listed."""
+    """Return a `Raw` of jobs of pods (those of one job are a gang), of Workloads or of Volcano's Jobs, by the `kind` of the objects."""
     # See Kubernetes API, Pod v1; Kueue, Workload and ClusterQueue; Volcano, Job (batch.volcano.sh/v1alpha1).
     rows = []
     latest = []
@@ -76,7 +76,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def uncounted(pods: Sequence[Mapping], gpus: float) -> str | None:
-    """Requests of a job's pods that leave it out: shares that are not known, or without `gpus` possible GPUs; or None."""
+    """Return a text of the requests of a job's pods that leave it out, or None.
+
+    They are shares that are not known, or without `gpus` possible GPUs.
+    """
     unknown = [name for pod in pods for name in asked_by(pod).unknown]
     if unknown:
         return ", ".join(dict.fromkeys(unknown))
@@ -86,7 +89,7 @@ def uncounted(pods: Sequence[Mapping], gpus: float) -> str | None:
 
 
 def _common(item: Mapping, options: Options) -> dict:
-    """Fields that every object has."""
+    """Return a dict of the fields that every object has."""
     labels = mapping(item, "metadata", "labels")
     own = inside(item, "metadata", "name")
     space = text(inside(item, "metadata", "namespace")) or "default"

@@ -28,7 +28,10 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of accounting records: a job is its E and R records, or an S without one, which still runs; Q, A and D alone never started."""
+    """Return a `Raw` of the jobs of accounting records.
+
+    A job is its E and R records, or an S without one, which still runs; Q, A and D alone never started.
+    """
     # The records' own stamps are local: S stamps beside start= and E stamps beside end= give the zone, unless `zone`
     # does.
     # See TORQUE manual, accounting records; PBS Professional administrator's guide, accounting log.
@@ -82,7 +85,7 @@ def _seconds_east(frame: pl.DataFrame) -> float | None:
 
 
 def _value(key: str) -> pl.Expr:
-    """Value of a key of the record, which may be quoted; null if it says none."""
+    """Return an expression (`pl.Expr`): the value of a key of the record, which may be quoted; null if it says none."""
     groups = pl.col("message").str.extract_groups(rf'(?:^|\s){key}=(?:"([^"]*)"|(\S*))').struct
     value = pl.coalesce(groups.field("1"), groups.field("2"))
     says_none = value.is_in(["", "_pbs_project_default"])
@@ -90,7 +93,7 @@ def _value(key: str) -> pl.Expr:
 
 
 def _with_gpus(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Add GPUs, their types, and nodes, from the request of each row."""
+    """Return a frame with GPUs, their types, and nodes, from the request of each row."""
     request = pl.coalesce("select", "chunks").fill_null("")
     requests = jobs.select(request).to_series()
     chunks = devices(requests, of_chunks)

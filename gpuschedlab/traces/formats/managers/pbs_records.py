@@ -27,7 +27,7 @@ class JobRows(NamedTuple):
 
 
 def job_rows(frame: pl.DataFrame, latest: float | None) -> JobRows:
-    """One row per run, of its E or R record, or of an S record that nothing ends; and one of each job without a run.
+    """Return `JobRows`: one row per run, of its E or R record, or an S record that nothing ends; and one of each job without a run.
 
     `frame` has columns type, id, at (s), start, end, state and line numbers; `latest` is the log's last instant (s).
     """
@@ -48,7 +48,7 @@ def job_rows(frame: pl.DataFrame, latest: float | None) -> JobRows:
 
 
 def _runs(of_jobs: pl.DataFrame) -> pl.DataFrame:
-    """Runs by their last record; an S record that another start follows has no end, and is left out by that name."""
+    """Return a frame of runs by their last record; an S record that another start follows has no end, and is left out by that name."""
     kind = pl.col("type")
     course = of_jobs.filter(kind.is_in(COURSE))
     # Torque's R says nothing of the run: it is that of the S before it, and ended as the record was written.
@@ -79,13 +79,13 @@ def _runs(of_jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _or_before(name: str) -> pl.Expr:
-    """Value of each record, or else that of the record before it of the same job; null if neither has one."""
+    """Return an expression (`pl.Expr`): the value of each record, or of the one before it of the same job; null if neither has one."""
     before = pl.col(name).shift(1).over("job_id")
     return pl.coalesce(name, before).alias(name)
 
 
 def _suspended(of_jobs: pl.DataFrame, runs: pl.DataFrame, latest: float | None) -> pl.DataFrame:
-    """Seconds for which each run (job_id, start) was suspended, from z records to the next r, or to its end."""
+    """Return a frame of the seconds for which each run (job_id, start) was suspended: from z records to the next r, or to its end."""
     marks = of_jobs.join(runs.select(LINE, began="start"), on=LINE, how="left", maintain_order="left")
     kind = pl.col("type")
     marks = marks.filter(kind.is_in([*COURSE, "z", "r"]))
@@ -102,7 +102,7 @@ def _suspended(of_jobs: pl.DataFrame, runs: pl.DataFrame, latest: float | None) 
 
 
 def _without_runs(others: pl.DataFrame) -> pl.DataFrame:
-    """One row of each job of which no record says a run: it waited, was moved away, or ran before the log and after it."""
+    """Return a frame of one row per job of which no record says a run: it waited, was moved away, or ran before and after the log."""
     kind = pl.col("type")
     moved = (kind == MOVED).any().over("job_id")
     ran = kind.is_in(DURING).any().over("job_id")

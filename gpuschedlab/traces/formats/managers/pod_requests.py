@@ -28,7 +28,7 @@ class OfContainer(NamedTuple):
 
 
 def of_container(container: Mapping) -> OfContainer:
-    """GPUs that a container's limits and requests name; shares of them if they name a part of each."""
+    """Return the GPUs that a container's limits and requests name, as `OfContainer`; shares of them if they name a part of each."""
     asked = {}
     for part in ("limits", "requests"):
         counts = mapping(container, "resources", part)
@@ -40,7 +40,10 @@ def of_container(container: Mapping) -> OfContainer:
 
 
 def asked_by(pod: Mapping) -> Asked:
-    """GPUs of a pod, or of a template of pods: its containers' together, or the largest init container's, or a share by annotation."""
+    """Return the GPUs of a pod, or of a template of pods, as `Asked`.
+
+    They are its containers' together, or the largest init container's, or a share by annotation.
+    """
     spec = inside(pod, "spec")
     own = [of_container(c) for c in several(spec, "containers")]
     init = [of_container(c) for c in several(spec, "initContainers")]
@@ -55,7 +58,7 @@ def asked_by(pod: Mapping) -> Asked:
 
 
 def types_of(spec) -> list[str]:
-    """GPU types that a pod's selector or affinity names."""
+    """Return a list of the GPU types that a pod's selector or affinity names."""
     types = [text(inside(spec, "nodeSelector", PRODUCT))]
     terms = several(
         spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"
@@ -71,7 +74,10 @@ def types_of(spec) -> list[str]:
 
 
 def not_counted(pod: Mapping) -> str | None:
-    """Accelerators of a pod, or of a template, that are no GPUs as far as is known: names of resources, or claims; or None."""
+    """Return a text of the accelerators of a pod, or of a template, that are no GPUs as far as is known, or None.
+
+    The text has names of resources, or claims.
+    """
     asked = asked_by(pod)
     if asked.unknown:
         return ", ".join(asked.unknown)

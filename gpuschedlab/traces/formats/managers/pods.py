@@ -21,13 +21,13 @@ FINAL = {"Completed": "completed", "Failed": "failed", "Aborted": "killed", "Ter
 
 
 def condition_of(item: Mapping, kind: str) -> str | None:
-    """When a condition became true; None if it is not."""
+    """Return the time at which a condition became true, a text; None if it is not."""
     true = [c for c in several(item, "status", "conditions") if c.get("type") == kind and c.get("status") == "True"]
     return text(true[-1].get("lastTransitionTime")) if true else None
 
 
 def pod(item: Mapping) -> dict:
-    """Row of a pod: its job by label, otherwise by owner, otherwise itself."""
+    """Return the row of a pod, a dict: its job by label, otherwise by owner, otherwise itself."""
     labels = mapping(item, "metadata", "labels")
     owner = [text(o.get("name")) for o in several(item, "metadata", "ownerReferences")]
     group = next((text(inside(labels, n)) for n in JOBS if inside(labels, n)), owner[0] if owner else None)
@@ -59,7 +59,7 @@ def pod(item: Mapping) -> dict:
 
 
 def _pods(item: Mapping, sets: str, count: str) -> list[tuple[float, float]]:
-    """Sets of pods of a job: how many, and GPUs of each."""
+    """Return a list of the sets of pods of a job, each a tuple: how many, and GPUs of each."""
     pods = []
     for pod_set in several(item, "spec", sets):
         replicas = number(pod_set.get(count, 1)) or 0.0
@@ -69,7 +69,7 @@ def _pods(item: Mapping, sets: str, count: str) -> list[tuple[float, float]]:
 
 
 def workload(item: Mapping) -> dict:
-    """Row of a Workload: from Admitted to Finished, on the flavor of its GPUs."""
+    """Return the row of a Workload, a dict: from Admitted to Finished, on the flavor of its GPUs."""
     gpus, nodes = in_sets(_pods(item, "podSets", "count"))
     sets = several(item, "status", "admission", "podSetAssignments")
     flavors = []
@@ -103,7 +103,7 @@ def workload(item: Mapping) -> dict:
 
 
 def volcano(item: Mapping) -> dict:
-    """Row of a Job: from Running to the last final condition."""
+    """Return the row of a Job, a dict: from Running to the last final condition."""
     gpus, nodes = in_sets(_pods(item, "tasks", "replicas"))
     course = [(text(c.get("status")), text(c.get("lastTransitionTime"))) for c in several(item, "status", "conditions")]
     start = next((at for word, at in course if word == "Running"), None)

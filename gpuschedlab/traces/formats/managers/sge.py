@@ -22,7 +22,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of the lines: GPUs and limit are those of `-l gpu=N,h_rt=...` in a job's category."""
+    """Return a `Raw` of the jobs of the lines: GPUs and limit are those of `-l gpu=N,h_rt=...` in a job's category."""
     # Instants are seconds, or milliseconds in Univa's; failed 100 is a signal, as of qdel. Lines of a parallel job's tasks
     # (pe_taskid) are parts of its own. See accounting(5).
     table = lines_of(files, "sge", "Grid Engine's accounting")
@@ -56,7 +56,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _unix_seconds(name: str) -> pl.Expr:
-    """Instants of a column, in seconds or in milliseconds, as Unix seconds; null if a value is 0 or no number."""
+    """Return an expression (`pl.Expr`): instants of a column, in seconds or milliseconds, as Unix seconds; null if 0 or no number."""
     instant = as_number(name)
     milliseconds = pl.when(instant > 1e11).then(instant / 1e3)
     return milliseconds.when(instant > 0).then(instant)

@@ -41,7 +41,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Records of sacct, with `-P` or `-p`, or `--json`; steps (`ID.batch`) are no jobs."""
+    """Return a `Raw` of the records of sacct, with `-P` or `-p`, or `--json`; steps (`ID.batch`) are no jobs."""
     # GPUs are those of AllocTRES, otherwise of ReqTRES; ReqGRES of old versions counts a node's (assumed;
     # `gres="total"`: the job's). Components of a heterogeneous job (`ID+K`) are one job. Records that end in a
     # requeue are attempts.
@@ -104,7 +104,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _table(file: Path, options: Options) -> pl.DataFrame:
-    """One file's records, with the line of each."""
+    """Return a frame of one file's records, with the line of each."""
     lines = head_of(file).splitlines()
     if len(lines) > 1 and re.match(r"-{3,}[- ]*$", lines[1]):
         raise TraceError(
@@ -150,7 +150,10 @@ def _names_gpus(texts: pl.Series) -> bool:
 
 
 def _gpu_entries(field: str) -> pl.Expr:
-    """Entries of a field of TRES that name GPUs or shards: others (memory, billing) differ from job to job. Null if the field is."""
+    """Return an expression (`pl.Expr`): entries of a field of TRES that name GPUs or shards, null if the field is.
+
+    Others (memory, billing) differ from job to job.
+    """
     entries = pl.col(field).str.extract_all(r"(?:gres/gpu|shard)[^,]*")
     has_text = pl.col(field).is_not_null()
     return pl.when(has_text).then(entries.list.join(","))

@@ -38,7 +38,10 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of sacct's JSON (data_parser v0.0.39 to v0.0.46): Unix seconds, limits in minutes; steps lie inside and are ignored."""
+    """Return a `Raw` of the jobs of sacct's JSON (data_parser v0.0.39 to v0.0.46).
+
+    Instants are Unix seconds, limits minutes; steps lie inside and are ignored.
+    """
     jobs = objects(files, "slurm", "jobs", "the answer of sacct --json")
     table = pl.DataFrame([_job(i, job) for i, job in enumerate(jobs, 1)], schema=SCHEMA, orient="row")
     table = with_throttles(table.with_columns(gpus=whole_or_share(pl.col("gpus"))))
@@ -60,7 +63,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _job(place: int, job: dict) -> dict:
-    """One job; `place` is its place in the list."""
+    """Return one job as a dict; `place` is its place in the list."""
     job_id, part = _names(job)
     throttle = number(inside(job, "array", "limits", "max", "running", "tasks"))
     tres = _tres(job, "allocated") or _tres(job, "requested")
@@ -95,7 +98,7 @@ def _job(place: int, job: dict) -> dict:
 
 
 def _names(job: dict) -> tuple[str | None, str | None]:
-    """Name of a job, of its task if it is one of an array; and the part of a heterogeneous job, None if it is no such job."""
+    """Return a tuple: the name of a job, of its task if it is one of an array; and the part of a heterogeneous job, else None."""
     leader = number(inside(job, "het", "job_id"))
     if leader:
         offset = number(inside(job, "het", "job_offset")) or 0
@@ -111,7 +114,7 @@ def _names(job: dict) -> tuple[str | None, str | None]:
 
 
 def _times(job: dict) -> dict[str, float | None]:
-    """Times of a job (s); an instant that is 0 has not come yet, and is None."""
+    """Return a dict of the times of a job (s); an instant that is 0 has not come yet, and is None."""
     times = {}
     for ours, theirs in _TIMES.items():
         seconds = number(inside(job, "time", theirs))

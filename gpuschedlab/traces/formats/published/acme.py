@@ -14,7 +14,7 @@ recognises = headed(*NEEDED, "type", "queue", "node_num")
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a cluster: `queue` is the seconds waited, no queue; `type` is the kind of work."""
+    """Return a `Raw` of the jobs of a cluster: `queue` is the seconds waited, no queue; `type` is the kind of work."""
     # Kalos (which has fail_time) writes end less submit as `duration`, and its times in UTC: end less start is taken,
     # and the clock is that of Shanghai for both.
     # See Hu et al., "Characterization of Large Language Model Development in the Datacenter", NSDI 2024; README of

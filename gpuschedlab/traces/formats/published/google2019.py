@@ -24,7 +24,7 @@ recognises = headed("collection_id", "collection_type")
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Collections as jobs, from a folder with collection_events and instance_events (csv or JSON lines)."""
+    """Return a `Raw` with collections as jobs, from a folder with collection_events and instance_events (csv or JSON lines)."""
     # The trace has no GPUs: `count="instances"` has each instance stand for one. Alloc sets are reservations, no
     # jobs. A schedule and the next final event are an attempt.
     # See Tirmazi et al., "Borg: the Next Generation", EuroSys 2020; clusterdata_trace_format_v3.proto.
@@ -59,7 +59,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _ordered(events: pl.DataFrame) -> pl.DataFrame:
-    """Events of collections by time, with `kind`, the number of their type; the time of an event after the trace is null."""
+    """Return a frame of the events of collections by time, with `kind`, the number of their type; times after the trace are null."""
     time = pl.col("time").cast(pl.Int64, strict=False)
     in_trace = time < NEVER
     type_name = pl.col("type").cast(pl.String)
@@ -70,7 +70,7 @@ def _ordered(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _submitted(events: pl.DataFrame) -> pl.DataFrame:
-    """Collections with the time of their submission, or else of their first event, and their attributes."""
+    """Return a frame of collections with the time of their submission, or else of their first event, and their attributes."""
     attributes = ("user", "collection_type", "priority", "start_after_collection_ids")
     attributes = [name for name in attributes if name in events.columns]
     first_values = pl.col(attributes).drop_nulls().first()
@@ -81,7 +81,7 @@ def _submitted(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _meaning() -> pl.Expr:
-    """Meaning of the final event of an attempt; that of a job which runs, or waits, if there is none."""
+    """Return an expression (`pl.Expr`): meaning of the final event of an attempt; if there is none, the job runs or waits."""
     final = pl.col("last").replace_strict(MEANINGS, default=None, return_dtype=pl.String)
     waits = pl.col("start").is_null()
     runs = pl.col("end").is_null()
@@ -90,7 +90,7 @@ def _meaning() -> pl.Expr:
 
 
 def _runs(events: pl.DataFrame) -> pl.DataFrame:
-    """Attempts of each collection: from a schedule to the next final event."""
+    """Return a frame of the attempts of each collection: from a schedule to the next final event."""
     kind = pl.col("kind")
     course = events.filter((kind == SCHEDULE) | kind.is_between(4, LOST))
     scheduled = kind == SCHEDULE
@@ -103,7 +103,7 @@ def _runs(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _table(folder: Path, name: str) -> pl.DataFrame:
-    """Events of one kind, of all files of the folder that hold them."""
+    """Return a frame of the events of one kind, of all files of the folder that hold them."""
     found = sorted(folder.glob(f"{name}*")) if folder.is_dir() else sorted(folder.parent.glob(f"{name}*"))
     if not found:
         raise TraceError(

@@ -17,7 +17,7 @@ TIMES = ("start", "end")
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a cluster, as docs/howto/published-logs.md says."""
+    """Return a `Raw` of the jobs of a cluster, as docs/howto/published-logs.md says."""
     table = tables(files, "helios", NEEDED, surplus=True)
     where: dict[str, str | pl.Expr] = {"job_id": "job_id"} | {n: f"{n}_time" for n in ("submit", *TIMES)}
     where |= {"gpus": "gpu_num"} | {n: n for n in ("duration", "state", "user", "vc")} | {"name": "jobname"}

@@ -16,7 +16,7 @@ COUNTS = {"target": "num_iteration", "batch_size": "batch_size"}
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a cluster, as docs/howto/published-logs.md says."""
+    """Return a `Raw` of the jobs of a cluster, as docs/howto/published-logs.md says."""
     table = tables(files, "itp", NEEDED, surplus=True)
     where: dict[str, str | pl.Expr] = {NAMES.get(n, n): n for n in table.columns if n != SURPLUS}
     rules = [whole_gpus("num_gpu"), given("submission_time"), given("duration")]

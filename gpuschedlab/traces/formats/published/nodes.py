@@ -24,7 +24,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Intake:
-    """Cluster of a list of nodes, those without GPUs left out; nodes of one type may differ in size."""
+    """Return an `Intake` with the cluster of a list of nodes, those without GPUs left out; nodes of one type may differ in size."""
     table = tables(files, "nodes", ())
     form = next((form for form in FORMS if set(form) <= set(table.columns)), None)
     if form is None:

@@ -15,7 +15,7 @@ recognises = headed(*NEEDED[1:])
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Pods of a snapshot: one with a time of scheduling and of deletion ran, whatever its phase."""
+    """Return a `Raw` of the pods of a snapshot: one with a time of scheduling and of deletion ran, whatever its phase."""
     # One that was Running and ends with the log is censored. A pod with one GPU takes gpu_milli thousandths of it;
     # gpu_spec lists the types that will do.
     # See README of alibaba/clusterdata, cluster-trace-gpu-v2023; Weng et al., "Beware of Fragmentation", ATC 2023.

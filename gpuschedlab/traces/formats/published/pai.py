@@ -27,7 +27,7 @@ STATUS = Rule("status", f"one of {', '.join(STATES)}", _IS_STATE.fill_null(False
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs with the GPUs and times of their tasks, as docs/howto/published-logs.md says."""
+    """Return a `Raw` of jobs with the GPUs and times of their tasks, as docs/howto/published-logs.md says."""
     folder = files[0]
     if not folder.is_dir():
         raise TraceError(f"pai: found no folder {folder}; expected one with pai_job_table.csv and pai_task_table.csv.")
@@ -103,7 +103,7 @@ def _number(name: str, expected: str, *, low: float = 0.0, high: float = LONGEST
 
 
 def _times(needed: pl.Expr) -> list[Rule]:
-    """Rules of start_time and end_time: there if needed, in range, in order."""
+    """Return a list of each `Rule` of start_time and end_time: there if needed, in range, in order."""
     rules = []
     for name in ("start_time", "end_time"):
         says_something = pl.col(name + RAW).is_not_null()
@@ -139,7 +139,7 @@ def _tasks(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _per_job(tasks: pl.DataFrame, last: float) -> pl.DataFrame:
-    """Return GPUs, duration (s) and censoring of each job, from its GPU tasks."""
+    """Return a frame of the GPUs, duration (s) and censoring of each job, from its GPU tasks."""
     start = pl.col("start_time")
     running = (pl.col("status") == "Running") & start.is_not_null() & pl.col("end_time").is_null()
     tasks = tasks.filter(pl.col("plan_gpu") > 0).with_columns(running=running)
@@ -158,7 +158,7 @@ def _per_job(tasks: pl.DataFrame, last: float) -> pl.DataFrame:
 
 
 def _tags(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the group tags of each inst_id, if the table is there; and its bad rows."""
+    """Return a tuple of frames: the group tags of each inst_id, if the table is there; and its bad rows."""
     if not list(folder.rglob("pai_group_tag_table.csv")):
         return pl.DataFrame(schema={"inst_id": pl.String}), pl.DataFrame()
     good, bad = _table(folder, "pai_group_tag_table", TAG, [_text("inst_id")], [])

@@ -23,7 +23,7 @@ _ATTEMPTS = {"job": pl.Int64, "start": pl.String, "end": pl.String}
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs with their attempts, as docs/howto/published-logs.md says."""
+    """Return a `Raw` of jobs with their attempts, as docs/howto/published-logs.md says."""
     source = f"philly {files[0].name}"
     zone = options.zone or ZONE
     check_zone(zone, source)
@@ -58,7 +58,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _jobs(log: list, zone: str) -> pl.DataFrame:
-    """One row per job; an entry that is not built as documented is kept as text in `entry`."""
+    """Return a frame of one row per job; an entry that is not built as documented is kept as text in `entry`."""
     jobs = []
     attempts = []
     for i, entry in enumerate(log):
@@ -84,7 +84,10 @@ def _text(value: Any) -> str | None:
 
 
 def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str) -> pl.DataFrame:
-    """Add to jobs: start (s) of the first attempt with times, duration (s), censored, attempt (a bad one), and attempts without times."""
+    """Return a frame of jobs with start (s) of the first attempt with times, duration (s), censored, attempt, and `\0untimed`.
+
+    `attempt` is a bad one, `\0untimed` the number of attempts without times.
+    """
     submit = instants(jobs["submitted_time"], zone=zone)["early"]
     both = attempts.with_columns(submit=submit.gather(attempts["job"]))
     both = both.with_columns(start_s=_not_before(both["start"], both["submit"], zone))
@@ -121,7 +124,10 @@ def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str) -> pl.DataFrame:
 
 
 def _not_before(times: pl.Series, after: pl.Series, zone: str) -> pl.Series:
-    """Elapsed seconds of times that follow others: the later of two that a clock time can mean, if only that fits."""
+    """Return a Series of elapsed seconds of times that follow others.
+
+    It is the later of two that a clock time can mean, if only that fits.
+    """
     meanings = instants(times, zone=zone)
     too_early = pl.col("early") < after
     fitting = pl.when(too_early).then("late").otherwise("early")

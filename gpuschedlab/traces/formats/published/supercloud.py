@@ -24,7 +24,10 @@ recognises = headed(*NEEDED)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of the table: Unix seconds (0: not yet), limits in minutes, states and TRES by number, suspended time taken off."""
+    """Return a `Raw` of the jobs of the table, suspended time taken off.
+
+    Instants are Unix seconds (0: not yet), limits minutes, states and TRES numbers.
+    """
     # See Samsi et al., "The MIT Supercloud Dataset", HPEC 2021; slurm.h.
     table = tables(files, "supercloud", NEEDED)
     read_tres = partial(of_ids, ids=dict(options.tres or GPUS))

@@ -16,7 +16,7 @@ NAMES = {"name": "job_id", "time": "submit", "num_replicas": "gpus", "applicatio
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a workload, as `read_workload` says."""
+    """Return a `Raw` of the jobs of a workload, as `read_workload` says."""
     table = tables(files, "workload", NEEDED, surplus=True)
     if options.durations is None:
         raise TraceError(
@@ -38,7 +38,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _durations(given: float | Mapping[str, float]) -> pl.Expr:
-    """Seconds of each row: the entry of its application, batch size and GPUs before that of its application."""
+    """Return an expression (`pl.Expr`): seconds of each row, by its application, batch size and GPUs before its application alone."""
     if not isinstance(given, Mapping):
         return pl.lit(float(given))
     sizes = (numeric(name).cast(pl.Int64, strict=False) for name in ("batch_size", "num_replicas"))

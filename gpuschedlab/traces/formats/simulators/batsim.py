@@ -26,7 +26,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs: `res` is GPUs; profiles of delays are durations, others only with `speed` (flop/s of a GPU)."""
+    """Return a `Raw` of jobs: `res` is GPUs; profiles of delays are durations, others only with `speed` (flop/s of a GPU)."""
     # A walltime that is absent or -1 is no limit.
     # See Batsim's documentation, input: workload; versions 4 and 5 spell profiles differently.
     jobs = objects(files, "batsim", "jobs", WHAT)

@@ -23,7 +23,7 @@ LISTS = {"deadlines": ("expect_time_list", MINUTE), "rewards": ("expect_value_li
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a workload, as `read_chronus` says."""
+    """Return a `Raw` of the jobs of a workload, as `read_chronus` says."""
     source = f"chronus {files[0].name}"
     if files[0].suffix == ".parquet":
         with readable(source, "a parquet file with a column `set`"):

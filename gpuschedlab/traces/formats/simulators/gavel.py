@@ -25,7 +25,7 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs: the type as model, the steps as target; a duration is steps over the speed of the model on its GPUs."""
+    """Return a `Raw` of jobs: the type as model, the steps as target; a duration is steps over the speed of the model on its GPUs."""
     # See Narayanan et al., Gavel, OSDI 2020; scheduler/utils.py of stanford-futuredata/gavel, parse_trace.
     source = f"gavel {files[0].name}"
     line = pl.col("line")
@@ -57,7 +57,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _durations(table: pl.DataFrame, options: Options, source: str) -> pl.Series:
-    """Seconds of each job: steps over steps a second."""
+    """Return a Series of the seconds of each job: steps over steps a second."""
     models = table["model"].unique(maintain_order=True).to_list()
     steps = table["target"].cast(pl.Float64, strict=False)
     if options.speeds is None:
