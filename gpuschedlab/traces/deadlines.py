@@ -16,7 +16,7 @@ LATEST = 1e10
 
 
 def broken_tables() -> list[tuple[str, str, pl.Expr]]:
-    """List the ways for a value table to be wrong: column, expectation, and the rows that break it."""
+    """Return a list of the ways for a value table to be wrong, each a tuple: column, expectation, and an expression of the bad rows."""
     deadlines = pl.col("deadlines")
     rewards = pl.col("rewards")
     each = pl.element()
@@ -39,7 +39,7 @@ def broken_tables() -> list[tuple[str, str, pl.Expr]]:
 
 
 def value_table(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Deadlines and values of each job as arrays, whether the trace gives tables or single deadlines.
+    """Return a tuple of arrays: deadlines and values of each job, whether the trace gives tables or single deadlines.
 
     A job that ends by its f-th deadline, and not by an earlier one, earns the f-th value; after the last it
     earns 0.

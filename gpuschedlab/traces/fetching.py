@@ -55,7 +55,9 @@ def fetch(
     base_url: str | None = None,
     progress: bool = True,
 ) -> Path:
-    """Download a published trace from its owner into the cache, verify and unpack it; once there, no network is needed.
+    """Download a published trace from its owner into the cache, verify and unpack it, and return its path.
+
+    Once there, no network is needed.
 
     A download that stops goes on where it was at the next call. Files with a known checksum are verified whenever they
     are fetched.

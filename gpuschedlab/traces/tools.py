@@ -15,7 +15,7 @@ DAY = 86_400.0
 
 
 def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
-    """Return figures of a trace, the most general ones first.
+    """Return a dict of figures of a trace, the most general ones first.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def offered_load(trace: pl.DataFrame, cluster_gpus: float, *, days: float | None
 def scale_load(
     trace: pl.DataFrame, factor: float | None = None, *, load: float | None = None, cluster_gpus: float | None = None
 ) -> pl.DataFrame:
-    """Change how fast jobs come, and nothing else: times of submission are divided by a factor.
+    """Return a frame with jobs that come faster or slower, and nothing else changed: submissions are divided by a factor.
 
     Hours of the day are no longer the same; `clock` is moved with the times.
 
@@ -201,7 +201,7 @@ def in_order(history: pl.DataFrame) -> pl.DataFrame:
 
 
 def known_at(history: pl.DataFrame, at: float | None = None) -> pl.DataFrame:
-    """The part of a history that is known at an instant: jobs that had not ended by then are cut off there, and `censored`.
+    """Return a frame of the history that is known at an instant: jobs that had not ended by then are cut off there, and `censored`.
 
     A trace does not say when jobs started: one has ended once its duration has passed since its submission, and one that has
     not can have run since then.

@@ -7,7 +7,7 @@ BATCH_GAP = 60.0
 
 
 def hourly(submit: np.ndarray, hours: int) -> np.ndarray:
-    """Count the jobs of each hour, (hours,) float; later ones count in the last."""
+    """Return a float array (hours,) of the number of jobs of each hour; later ones count in the last."""
     at = np.minimum((submit // 3600).astype(np.int64), hours - 1)
     return np.bincount(at, minlength=hours).astype(float)
 

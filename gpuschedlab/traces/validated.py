@@ -60,7 +60,7 @@ def remember_equal(frame: pl.DataFrame, validated: Validated) -> None:
 
 
 def recall(frame: pl.DataFrame) -> Validated | None:
-    """Return the validated form of a frame, or None if it has not been validated, or has changed since."""
+    """Return the `Validated` form of a frame, or None if it has not been validated, or has changed since."""
     reference, validated = _entries.get(id(frame), (None, None))
     if reference is None or reference() is not frame:
         return None

@@ -185,7 +185,7 @@ def _replaced(limits: tuple[Limit, ...], new: Limit, what: str) -> tuple[Limit, 
 
 
 def ruled_by(site: Site, word: str) -> Policy:
-    """Policy of a word; Slurm and Kueue keep the weights, shares and quotas that the site has."""
+    """Return the `Policy` of a word; Slurm and Kueue keep the weights, shares and quotas that the site has."""
     name, values, _ = split_word(word)
     kept = {"slurm": site.slurm} if site.description.scheduler.weights.counts else {}
     kept |= {"kueue": site.own} if isinstance(site.own, Kueue) else {}

@@ -149,7 +149,7 @@ def wrapped(text: object) -> str:
 
 
 def errors(table: pl.DataFrame) -> pl.DataFrame:
-    """Return a table of `start_errors` within `WIDE` characters, under short names, without figures that all rules share."""
+    """Return a frame of `start_errors` within `WIDE` characters, under short names, without figures that all rules share."""
     import polars as pl
 
     from gpuschedlab.metrics.intervals import SHORT

@@ -35,7 +35,10 @@ class Kind(NamedTuple):
         return " and ".join(word for word, has in zip(words, self, strict=True) if has) or "flat"
 
     def held(self, figure: str) -> tuple[float, float]:
-        """Lowest and highest share of intervals of a figure that held the truth on made logs of the kind (docs/howto/intervals.md)."""
+        """Return a tuple: lowest and highest share of a figure's intervals that held the truth on made logs of the kind.
+
+        See docs/howto/intervals.md.
+        """
         return HELD[self][figure]
 
     def in_percent(self, figure: str) -> str:
@@ -51,7 +54,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(submit: np.ndarray, ran: np.ndarray) -> Kind:
-    """Return the kind of a log from its submissions and run times (n,), both in seconds.
+    """Return the `Kind` of a log from its submissions and run times (n,), both in seconds.
 
     A log of fewer than three jobs is flat.
 

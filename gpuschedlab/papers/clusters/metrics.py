@@ -9,7 +9,7 @@ from gpuschedlab.metrics.intervals import ratio_interval
 
 
 def start_errors(submit, recorded, simulated) -> dict[str, float]:
-    """Compare simulated starts with recorded ones (s), over the jobs that have both.
+    """Compare simulated starts with recorded ones (s), over the jobs that have both, and return a dict.
 
     Parameters
     ----------
@@ -61,7 +61,10 @@ def start_errors(submit, recorded, simulated) -> dict[str, float]:
 
 
 def start_errors_by(jobs: pl.DataFrame, column: str, simulated: str) -> pl.DataFrame:
-    """`start_errors` of each value of a column (null: "-") of a frame with `submit`, `started` and a column of simulated starts."""
+    """Return a frame of the `start_errors` of each value of a column (null: "-") of a frame of jobs.
+
+    It has `submit`, `started` and a column of simulated starts.
+    """
     rows = []
     for (value,), part in jobs.with_columns(pl.col(column).fill_null("-")).group_by(column, maintain_order=True):
         starts = part.select("submit", "started", simulated)

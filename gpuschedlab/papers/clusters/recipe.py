@@ -101,7 +101,7 @@ class Site(Recipe):
 
     @classmethod
     def sample(cls) -> "Site":
-        """The synthetic site that ships (`data/README.md`): six nodes, two accounts, two weeks.
+        """Return the synthetic `Site` that ships (`data/README.md`): six nodes, two accounts, two weeks.
 
         Examples
         --------
@@ -112,7 +112,7 @@ class Site(Recipe):
 
     @cached_property
     def description(self) -> Description:
-        """Description by the site's TOML; empty for a log alone."""
+        """`Description` by the site's TOML; empty for a log alone."""
         if self.file.endswith(".toml") or self.lines:
             return read_site(self.file, self.lines)
         return Description()
@@ -144,7 +144,7 @@ class Site(Recipe):
 
     @cached_property
     def completed(self) -> "Site":
-        """The site with the limits, windows, hours and tiers that its log shows, and its files do not name, as more lines."""
+        """The `Site` with the limits, windows, hours and tiers that its log shows, and its files do not name, as more lines."""
         if not self.explanation.found:
             return self
         lines = [self.lines, *(found.toml for found in self.explanation.found)]
@@ -160,7 +160,7 @@ class Site(Recipe):
         plays: int = 40,
         seed: int = 0,
     ) -> "When":
-        """Return when waiting jobs, or a planned one, will start: the site's own rule is played forward from an instant of its log.
+        """Return the `When` of waiting jobs, or a planned one: their starts by the site's own rule, played forward from an instant.
 
         Nothing that the log says of later than the instant is looked at. Run times are drawn from jobs that had ended, of the same user,
         limit and size, and arrivals are those of an earlier week. Ranges are calibrated on the log's own questions that were answered by
@@ -201,7 +201,7 @@ class Site(Recipe):
         return answer(self, Question(jobs, self.instant_of(at), planned, plays, seed))
 
     def instant_of(self, at: float | str | None) -> float | None:
-        """Return an instant (s of the log) that is given in seconds, or as a date by the log's clock; None stays None.
+        """Return an instant (s of the log, a float) that is given in seconds, or as a date by the log's clock; None stays None.
 
         Raises
         ------
@@ -325,7 +325,7 @@ class Site(Recipe):
         return scenario.replace(trace=eligible(scenario.trace))
 
     def recorded(self, seed: int = 0) -> Scenario:
-        """Scenario in which jobs are submitted when the log says, which may be before they are eligible."""
+        """Return the `Scenario` in which jobs are submitted when the log says, which may be before they are eligible."""
         return self.played(self.trace, self.with_windows, seed)
 
     @property
@@ -343,7 +343,7 @@ class Site(Recipe):
         return replace(cluster, events=cluster.events + self.windows(cluster))
 
     def played(self, trace: pl.DataFrame, cluster: Cluster, seed: int = 0) -> Scenario:
-        """Return the scenario of some jobs on a cluster, with the site's delays, limits and types."""
+        """Return the `Scenario` of some jobs on a cluster, with the site's delays, limits and types."""
         delays = Delays(switch=self.launch, restart=self.description.delays.get("restart", 0.0))
         over = self.description.scheduler.over + delays.switch + delays.restart
         if self.limited and "limit" not in trace.columns and "requested_time" in trace.columns:
@@ -377,7 +377,7 @@ class Site(Recipe):
         return self.within(self.rule)
 
     def within(self, policy: Policy) -> Policy:
-        """A policy within the site's limits, if it can keep to any."""
+        """Return a `Policy` within the site's limits, if it can keep to any."""
         if not self.description.limits:
             return policy
         return within(policy, self.description.limits, self.nodes, (self.zero or 0.0) % DAY)
@@ -394,5 +394,5 @@ class Site(Recipe):
 
     @property
     def slurm(self) -> Slurm:
-        """Slurm's rule with the site's weights, shares, priorities and plan."""
+        """`Slurm` rule with the site's weights, shares, priorities and plan."""
         return slurm_of(self.description, self.epoch)

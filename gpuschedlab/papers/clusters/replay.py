@@ -137,7 +137,7 @@ class Calibration:
         return self.shown()._repr_html_()
 
     def shown(self) -> Table:
-        """Return the table's first figures as a person reads them: how far each rule's starts are from those of the log."""
+        """Return the first figures as a `Table` that a person reads: how far each rule's starts are from those of the log."""
         names = {"mae": "mean distance", "bias": "waits longer by", "more": f"farther than {self.own}"}
         names |= {"median": "half within", "p90": "9 of 10 within"}
         interval = []

@@ -141,7 +141,7 @@ class WhatIf:
         return dict(self.table.select("figure", "difference").iter_rows())
 
     def shown(self) -> Table:
-        """Return the table as a person reads it: each figure in its unit, and the interval as one column."""
+        """Return the answers as a `Table` that a person reads: each figure in its unit, and the interval as one column."""
         rows = []
         for row in self.table.iter_rows(named=True):
             write = partial(cell, unit=UNITS.get(row["figure"], ""))

@@ -120,7 +120,10 @@ class Chronus(Round):
 
 
 def rounded_up(view: View) -> np.ndarray:
-    """GPUs (n, T) that must be free on a job's nodes of each type: powers of two up to its largest node, then whole nodes."""
+    """Return an array (n, T) of GPUs that must be free on a job's nodes of each type.
+
+    They are powers of two up to the type's largest node, then whole nodes.
+    """
     gpus = view.gpus
     by_type = []
     power = 2.0 ** np.ceil(np.log2(np.maximum(gpus, 1)))

@@ -18,7 +18,7 @@ LITTLE = 1e-9
 
 
 def time_left(view: View) -> np.ndarray:
-    """Seconds (n,) that each job still needs on the GPUs that it requests, by its estimate; at least 1."""
+    """Return an array (n,): seconds that each job still needs on the GPUs that it requests, by its estimate; at least 1."""
     left = view.estimate - view.progress
     elastic = np.flatnonzero(view.elastic)
     if len(elastic):
@@ -32,7 +32,10 @@ def time_left(view: View) -> np.ndarray:
 
 
 def chosen_by_count(order: np.ndarray, gpus: np.ndarray, capacity: float) -> np.ndarray:
-    """Whether each job (n,) is chosen: those in `order`, one after the other, for which there is still room."""
+    """Return a mask (n,): whether each job is chosen.
+
+    Chosen are those in `order`, one after the other, for which there is still room.
+    """
     chosen = np.zeros(len(gpus), bool)
     room = capacity
     for i in order:

@@ -174,7 +174,7 @@ class UniSched(Round):
 
 
 def suspensions_slo(needed: np.ndarray, leases: np.ndarray) -> np.ndarray:
-    r"""Suspensions of a job that takes n of the m leases until its deadline, any n of them as likely as any other (equation 5.3).
+    r"""Return an array of the suspensions of a job that takes n of the m leases until its deadline, any n as likely (equation 5.3).
 
     .. math:: \sum_k k \binom{n-1}{k} \binom{m-n+1}{k+1} / \binom{m}{n} = (n - 1) (m - n) / m
 

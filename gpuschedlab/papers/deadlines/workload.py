@@ -27,7 +27,7 @@ def with_deadlines(
     values: tuple[float, ...] = VALUES,
     rng: int | np.random.Generator = 0,
 ) -> pl.DataFrame:
-    """Give each job a kind, and SLO jobs deadlines: a uniform multiple of their duration, soft ones with later steps.
+    """Return a frame with a kind of each job, and deadlines of SLO jobs: a uniform multiple of their duration, soft ones in steps.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class Polytope:
 def gavel_centre(
     throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray, floor: np.ndarray, start: np.ndarray
 ) -> np.ndarray:
-    """Analytic centre of the shares that give each job its least throughput.
+    """Return an array (n, T): the analytic centre of the shares that give each job its least throughput.
 
     maximise sum_i log(sum_j T_ij X_ij - floor_i) + sum_i log(1 - sum_j X_ij) + sum_j log(capacity_j - sum_i gpus_i X_ij)
     + sum_ij log X_ij, by Newton's method. An interior-point method that is given these constraints and no objective ends there; a
@@ -162,7 +162,7 @@ def bisected(least: float, tolerance: float) -> float:
 def gavel_makespan_centre(
     throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray, left: np.ndarray, best: np.ndarray, excess: float
 ) -> np.ndarray:
-    """Centre of the shares (n, T) by which all jobs end within 1 + `excess` times the makespan of the best shares.
+    """Return an array (n, T): the centre of the shares by which all jobs end within 1 + `excess` times the best shares' makespan.
 
     Of work that is `left` (n,), the best shares `best` (n, T) do the least part of any job as fast as possible.
     """

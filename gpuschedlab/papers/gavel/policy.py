@@ -215,7 +215,7 @@ class _Carried:
 
 
 def serving_order(shares, received) -> np.ndarray:
-    """Pairs (job, type), as job x T + type, in the order of X / f; ties to the larger X, then by type and job.
+    """Return an array of pairs (job, type), as job x T + type, in the order of X / f; ties to the larger X, then by type and job.
 
     `shares` (n, T) are X, `received` (n, T) f, each job's share of the time received on each type.
     """

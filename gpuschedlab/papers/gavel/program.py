@@ -34,7 +34,7 @@ def _columns(gpus, T: int, *more) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gavel_max_sum(throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray) -> Program:
-    """Largest sum of throughputs: maximise sum T_ij X_ij (section 4.2, at equal prices of all types).
+    """Return the `Program` of the largest sum of throughputs: maximise sum T_ij X_ij (section 4.2, at equal prices of all types).
 
     Subject to sum_j X_ij <= 1 for each job, sum_i gpus_i X_ij <= capacity_j for each type, 0 <= X_ij <= 1.
 
@@ -79,7 +79,7 @@ def gavel_max_min(
     weights: np.ndarray | None = None,
     relative: bool = True,
 ) -> Program:
-    """Least attained service, aware of heterogeneity: maximise the least normalised throughput (section 4.1).
+    """Return the `Program` of least attained service, aware of heterogeneity: maximise the least normalised throughput (section 4.1).
 
     maximise min_i (gpus_i / w_i) sum_j T_ij X_ij / sum_j T_ij X^equal_ij, where X^equal gives each job each type in
     proportion to its capacity.
@@ -148,7 +148,9 @@ def _normalised(throughput, gpus, capacity, weights):
 def gavel_water_filling(
     throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray, weights: np.ndarray | None = None, **options
 ) -> np.ndarray:
-    """Max-min fairness for the second least, and so on, too (section 4.3), by raising all levels that can still rise.
+    """Return an array of shares that are max-min fair for the second least, and so on, too (section 4.3).
+
+    All levels that can still rise are raised.
 
     After each max-min program the jobs with a level that cannot rise (their row has a price) keep it as a floor.
 
@@ -195,7 +197,9 @@ def gavel_finish_time(
     work: np.ndarray,
     tolerance: float = 1e-3,
 ) -> np.ndarray:
-    """Shares with the least worst finish-time fairness: minimise max_i (age_i + left_i / throughput_i(X)) / isolated_i.
+    """Return an array of the shares with the least worst finish-time fairness.
+
+    Minimise max_i (age_i + left_i / throughput_i(X)) / isolated_i.
 
     isolated_i = work_i / throughput_i(X^isolated), where X^isolated gives each job a 1/n share of each type. A worst value
     rho is possible if each job has throughput left_i / (rho isolated_i - age_i): the least rho is found by

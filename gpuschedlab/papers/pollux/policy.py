@@ -115,7 +115,7 @@ class _Cells:
         return cls(node, view.cluster.node_type[node], np.where(view.up[node], width, 0), width)
 
     def speedups(self, view) -> np.ndarray:
-        """(n, N + 1, G + 1) goodput of each job on numbers of cells and GPUs over that on its fair share; 0: impossible."""
+        """Return an array (n, N + 1, G + 1): goodput of each job on cells and GPUs over that on its fair share; 0: impossible."""
         total = int(self.size.sum())
         cells = int((self.size > 0).sum())
         shape = (len(view.index), len(self.size) + 1, int(len(self.size) * self.width) + 1)
@@ -140,7 +140,7 @@ class _Cells:
         return found
 
     def one_type(self, view, rows) -> np.ndarray:
-        """Rows (n, N) in which each job keeps the type that it has most GPUs of, and has none if it cannot run."""
+        """Return an array (n, N) of rows in which each job keeps the type that it has most GPUs of, and has none if it cannot run."""
         kinds = len(view.capacity)
         sums = [rows[:, self.kind == k].sum(axis=1) for k in range(kinds)]
         by_type = np.stack(sums, axis=1)
@@ -185,7 +185,7 @@ class _Carried:
         return then, now
 
     def base(self, view, cells) -> np.ndarray:
-        """Matrix (n, N) of the GPUs of jobs: as the last answer laid it out, if they hold as many."""
+        """Return an array (n, N) of the GPUs of jobs: as the last answer laid it out, if they hold as many."""
         count = len(view.cluster.node_gpus)
         held = np.zeros((len(view.index), count), np.int64)
         job, node = view.nodes[:, :2].T.astype(int)
@@ -206,7 +206,7 @@ class _Carried:
         return rows
 
     def matrices(self, index, base, population: int) -> np.ndarray:
-        """(P, n, N) matrices to begin with: the present one, and those of the round before."""
+        """Return an array (P, n, N) of matrices to begin with: the present one, and those of the round before."""
         found = np.repeat(base[None], population, axis=0)
         if self.rows is not None:
             then, now = self._now(index)

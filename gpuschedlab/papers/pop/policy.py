@@ -109,7 +109,7 @@ class _Parts:
         return part
 
     def of_jobs(self, view) -> np.ndarray:
-        """Part of each job (n,): that of its nodes, otherwise the one it was in, otherwise the next in turn."""
+        """Return an array (n,): part of each job, that of its nodes, otherwise the one it was in, otherwise the next in turn."""
         part = np.array([self.job.get(row, row % self.count) for row in view.index.tolist()], np.int64)
         at = view.nodes.astype(np.int64)
         part[at[:, POSITION]] = self.node[at[:, NODE]]

@@ -7,7 +7,7 @@ LEVELS = {"time": pl.Float64, "llm": pl.Utf8, "idle": pl.Float64, "warming": pl.
 
 
 def pool_levels(run) -> pl.DataFrame:
-    """GPUs of each model's pool from each instant on at which one of its numbers changes.
+    """Return a frame of the GPUs of each model's pool from each instant on at which one of its numbers changes.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class PromptTuner(Round):
         return view.memory.answer(view, demand, turn.delay, self.window, turn.next_change())
 
     def decided(self, view: View, demand: Demand, kind: type["Turn"] | None = None) -> "Turn":
-        """The round's decisions; `kind`: a sub-class of `Turn` that looks on."""
+        """Return the round's decisions as a `Turn`; `kind`: a sub-class of `Turn` that looks on."""
         view.memory.settle(view, demand, self.window)
         turn = (kind or Turn)(view, demand, self.interval, self.delaying, self.window > 0)
         for i in list(turn.pending):  # algorithm 1 for all LLMs: their pools are apart, so one order serves all

@@ -97,7 +97,7 @@ def demand_of(view: View, most: int) -> Demand:
 
 
 def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
-    """Kinds (n,) of the next start of each job, on warm and on cold GPUs; "" if `Delays` has no kinds.
+    """Return a tuple of arrays (n,): kinds of the next start of each job, on warm and on cold GPUs; "" if `Delays` has no kinds.
 
     The prompt bank is searched at a job's first start only.
     """
@@ -209,7 +209,7 @@ class WarmPools:
     bought: dict[int, float] = field(default_factory=dict)
 
     def pool(self, key: tuple[int, int]) -> Pool:
-        """The pool of a model on a type of GPU; a new, empty one at first use."""
+        """Return the `Pool` of a model on a type of GPU; a new, empty one at first use."""
         return self.pools.setdefault(key, Pool())
 
     def settle(self, view: View, demand: Demand, window: float):
@@ -241,7 +241,7 @@ class WarmPools:
         return float(view.capacity[t]) - kept - busy
 
     def answer(self, view: View, demand: Demand, delay: np.ndarray, window: float, wake: float) -> Allocation:
-        """The allocation: jobs keep their GPUs, the pools are reserved; idle times that end wake the policy, too.
+        """Return the `Allocation`: jobs keep their GPUs, the pools are reserved; idle times that end wake the policy, too.
 
         Unused GPUs that are given back now were not yet cold for this round: the next one may use them.
         """

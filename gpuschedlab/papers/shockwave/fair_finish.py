@@ -39,7 +39,7 @@ class FairEnds:
         self.last[index] = estimates
 
     def ends(self, index: np.ndarray, now: float) -> np.ndarray:
-        """Fair ends (n,) of jobs that have an estimate."""
+        """Return an array (n,) of the fair ends of jobs that have an estimate."""
         last = self.last[index]
         seconds = now - self.first[index]
         total = self.integral[index] + last * (now - self.since[index])

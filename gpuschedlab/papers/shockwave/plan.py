@@ -22,7 +22,7 @@ class Needs:
 
     @classmethod
     def of(cls, view, rate: np.ndarray) -> "Needs":
-        """Needs of the jobs of a view, by their rates (n, T)."""
+        """Return the `Needs` of the jobs of a view, by their rates (n, T)."""
         best = np.maximum(rate.max(axis=1), 1e-300)
         work = work_left(view)
         total = view.progress + work
@@ -31,11 +31,11 @@ class Needs:
         return cls(view.submit, view.age, work / best, total / best, 1 - work / total, crowd)
 
     def rho(self, contention: np.ndarray) -> np.ndarray:
-        """Predicted finish-time fairness (n,) if contention stays (n,) the mean of the past."""
+        """Return an array (n,): predicted finish-time fairness if contention stays (n,) the mean of the past."""
         return (self.age + self.seconds * contention) / (self.whole * contention)
 
     def fair_ends(self) -> np.ndarray:
-        """Estimates (n,) of the instants (s) at which jobs would end with their shares of the GPUs since they came."""
+        """Return an array (n,): estimates of the instants (s) at which jobs would end with their shares of the GPUs since they came."""
         return self.submit + self.whole * self.crowd
 
 
@@ -71,7 +71,7 @@ class Plan:
 
 
 def proved(program, solution: Solution, rounds: np.ndarray, gap: float) -> tuple[float, float, str]:
-    """Objective, bound and status of whole rounds; "rounded" if these differ from the relaxed solution, to the gap.
+    """Return a tuple: objective, bound and status of whole rounds; "rounded" if these differ from the relaxed solution, to the gap.
 
     Rounded up, they may be more than there are GPUs: the part of them that is then done is not known, nor is its worth.
     """

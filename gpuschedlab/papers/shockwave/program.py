@@ -27,7 +27,7 @@ def shockwave_window(
     whole: bool = True,
     origin: float = ORIGIN,
 ) -> Program:
-    """Nash social welfare over a window of rounds, less a price on the end of the last job.
+    """Return the `Program` of Nash social welfare over a window of rounds, less a price on the end of the last job.
 
     maximise sum_i w_i log u_i(y_i) / n - makespan h / h_0, where y_i of the window's rounds are given to job i, u_i(y) =
     done_i + y step_i (at most 1) is the share of its work that is done after them, h >= left_i - y_i interval for each i

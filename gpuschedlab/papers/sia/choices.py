@@ -40,7 +40,7 @@ class Jobs:
         return cls(types, nodes, gpus, goodput, most, current, must, pinned, fixed, must & ~pinned)
 
     def least(self, types: int) -> np.ndarray:
-        """(n, T) fewest GPUs of each type that a job can run on, inf if it cannot."""
+        """Return an array (n, T): fewest GPUs of each type that a job can run on, inf if it cannot."""
         return _fewest(self.goodput, self.types, self.gpus, types)
 
 

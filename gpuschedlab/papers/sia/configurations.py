@@ -6,7 +6,7 @@ import numpy as np
 
 
 def sia_configurations(node_type: np.ndarray, node_gpus: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Configurations of a cluster: on one node powers of two and the node itself, beyond whole nodes (3.3.3).
+    """Return the configurations of a cluster: on one node powers of two and the node itself, beyond whole nodes (3.3.3).
 
     Parameters
     ----------

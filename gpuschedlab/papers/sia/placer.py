@@ -7,7 +7,7 @@ from gpuschedlab.policies.kept_placement import repacked
 
 
 def orderly(size: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-    """Whether jobs of these GPUs fit on nodes of these sizes, largest first, whenever the sum of all such jobs does.
+    """Return a mask: whether jobs of these GPUs fit on nodes of these sizes, largest first, whenever the sum of all such jobs does.
 
     So it is if nodes are alike and each job has a power of two below a node that is one itself, or whole nodes. `size` (n,):
     that of the nodes of a job's type, as of `node_sizes`.
@@ -19,7 +19,7 @@ def orderly(size: np.ndarray, gpus: np.ndarray) -> np.ndarray:
 
 
 def node_sizes(cluster, up: np.ndarray) -> np.ndarray:
-    """(T,) GPUs of each node of a type that are up; 0 if they are not alike, or no power of two."""
+    """Return an array (T,): GPUs of each node of a type that are up; 0 if they are not alike, or no power of two."""
     found = np.zeros(len(cluster.gpu_types), np.int64)
     for t in range(len(found)):
         own = np.unique(cluster.node_gpus[(cluster.node_type == t) & up])

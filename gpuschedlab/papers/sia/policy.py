@@ -262,14 +262,17 @@ class _Carried:
     nodes: dict = field(default_factory=dict)
 
     def sizes(self, view) -> np.ndarray:
-        """(T,) GPUs of the nodes of each type, as in `node_sizes`, while the same nodes are up."""
+        """Return an array (T,): GPUs of the nodes of each type, as in `node_sizes`, while the same nodes are up."""
         key = view.up.tobytes()
         if key not in self.nodes:
             self.nodes = {key: node_sizes(view.cluster, view.up)}
         return self.nodes[key]
 
     def proved(self) -> tuple[float, float, str]:
-        """Objective without jobs that found no place, bound and status of the round; nothing to solve is solved."""
+        """Return a tuple: objective without jobs that found no place, bound and status of the round.
+
+        A round with nothing to solve is solved.
+        """
         found = self.solution
         if found is None:
             return 0.0, 0.0, "optimal"

@@ -23,7 +23,7 @@ def sia_utility(
     factor: np.ndarray | None = None,
     current: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Worth of each configuration to each job, against nothing at 0 (equation 3.4).
+    """Return an array: worth of each configuration to each job, against nothing at 0 (equation 3.4).
 
     With G the goodput over the row's least, times the GPUs of that least configuration, and r the restart factor
     where the configuration is not the current one: penalty - (r G)^p for p < 0, (r G)^p + penalty for p > 0.
@@ -191,7 +191,7 @@ def sia_round(
     mandatory: np.ndarray | None = None,
     keys: np.ndarray | None = None,
 ) -> MultipleChoice:
-    """Sia's integer program (equation 3.4) on utilities against no allocation.
+    """Return the `MultipleChoice` of Sia's integer program (equation 3.4) on utilities against no allocation.
 
     maximise sum u_ij x_ij subject to sum_j x_ij <= 1 for each job i (= 1 for those that must run), and
     sum gpus_j x_ij <= capacity_t for each type t, x binary.

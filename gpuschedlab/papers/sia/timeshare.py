@@ -24,7 +24,7 @@ class Service:
     rounds: deque = field(default_factory=deque)
 
     def penalty(self, view, constant: float) -> float | np.ndarray:
-        """Cost (n,) of a job without GPUs; the constant if nothing is shared."""
+        """Return an array (n,): cost of a job without GPUs. Return the constant, a float, if nothing is shared."""
         most = int(self.window // view.interval) if self.window else 0
         if not most:
             return constant

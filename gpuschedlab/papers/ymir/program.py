@@ -27,7 +27,7 @@ class Merging:
     idle: np.ndarray  # (C,) cost of a job that gets nothing
 
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and configurations (n,) of all columns: row r < C is a class, row C + p is a pair."""
+        """Return a tuple of arrays (n,): rows and configurations of all columns. Row r < C is a class, row C + p is a pair."""
         return np.nonzero(~np.isnan(np.concatenate([self.cost, self.pair_cost])))
 
     def program(self) -> Program:
@@ -57,7 +57,7 @@ class Merging:
         return Program(saved, A, row_upper=limit, upper=most, integrality=True, maximize=True, name="task merger")
 
     def table(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """How often each class (C, K) and pair (P, K) gets each configuration, from a solution (n,)."""
+        """Return a tuple of arrays: how often each class (C, K) and pair (P, K) gets each configuration, from a solution (n,)."""
         found = np.zeros((len(self.count) + len(self.first), len(self.gpus)), np.int64)
         found[self.columns()] = np.round(x)
         return found[: len(self.count)], found[len(self.count) :]
@@ -73,7 +73,7 @@ def transfer_weight(a, b, pair, mode) -> np.ndarray:
 
 
 def slowdown(seconds, gpus, share, literal: bool = False) -> np.ndarray:
-    """Seconds (n, K) over those on a fair share of GPUs: the fewest that are no fewer, or the most that there are.
+    """Return an array (n, K): seconds over those on a fair share of GPUs, the fewest that are no fewer, or the most that there are.
 
     `literal`: the inverse, as equation 3.9 is printed; its minimum gives jobs as few GPUs as possible.
 

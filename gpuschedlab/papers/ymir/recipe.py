@@ -51,7 +51,7 @@ class MergingCluster(Recipe):
 
     @property
     def speeds(self) -> Speeds:
-        """Measured speeds and gains of the tasks."""
+        """Measured `Speeds` and gains of the tasks."""
         return task_speeds(self.foundation, min(self.data_sets, 14 if self.foundation == DIGITS else 9))
 
     @property

@@ -135,7 +135,7 @@ class _Table:
         return table[m[i], m[j]] if mode == TEMPORAL else table[m[j], m[i]]
 
     def total(self, i, j, mode) -> tuple[np.ndarray, np.ndarray]:
-        """Seconds of a whole pair (K,), and its gain (K,)."""
+        """Return a tuple of arrays (K,): seconds of a whole pair, and its gain."""
         a = self.jobs.seconds[i]
         b = self.anew[j]
         with np.errstate(divide="ignore"):

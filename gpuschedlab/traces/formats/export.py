@@ -34,7 +34,7 @@ def _numbers(values: pl.Series) -> pl.Series:
 
 
 def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> Path:
-    """Write a trace as a csv file that `read("csv", path)` reads back: equal in every column of the schema.
+    """Write a trace as a csv file that `read("csv", path)` reads back, equal in every column of the schema, and return the path.
 
     Lists are texts with `|` between their entries, an unlimited requested time is `unlimited`, and `clock` is written as the
     times of submission if it is there.
@@ -76,7 +76,7 @@ def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
 
 
 def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> Path:
-    """Write a trace in the Standard Workload Format, with GPUs in the place of processors.
+    """Write a trace in the Standard Workload Format, with GPUs in the place of processors, and return the path.
 
     Jobs are numbered from 1 in their order, and so are users, accounts (field 13), names, virtual clusters (15) and types (16);
     a csv file beside it (`path` + ".map.csv") says which job has which number. GPUs are rounded up; the wait comes from

@@ -110,7 +110,7 @@ def write_parquet(trace: pl.DataFrame, path: str | Path, *, report: Report | Non
 
 
 def written(data: bytes, path: str | Path, expected: str = "room for it.") -> Path:
-    """Write a trace's file, whole or not at all."""
+    """Write a trace's file, whole or not at all, and return its path."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -48,7 +48,7 @@ def score(values: np.ndarray) -> np.ndarray:
 
 
 def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Generator) -> Latents:
-    """Draw the latents of all jobs, whose batches have spells (b,)."""
+    """Return the `Latents` of all jobs, drawn for batches that have spells (b,)."""
     batch = slots.batch
     size = score(np.log(slots.size)[batch])
     surplus = score(slots.residual[slots.hour][batch])

@@ -43,7 +43,7 @@ def calibrate(
     users: int | None = None,
     waits: Waits | None = None,
 ) -> Calibration:
-    """Measure a trace, so that `generate` can make others like it.
+    """Measure a trace, and return the `Calibration` by which `generate` can make others like it.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ def _explain(y: np.ndarray, shrink: float, cause: np.ndarray, week: np.ndarray):
 
 
 def batch_correlations(gpus: np.ndarray, z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return the correlations (2, lags) of batches LAGS apart: of the logarithm of their GPU counts, and of the means of their z."""
+    """Return an array (2, lags) of correlations of batches LAGS apart: of the logarithm of GPU counts, and of the means of z."""
     first_jobs = np.unique(batch, return_index=True)[1]
     log_gpus = np.log2(gpus[first_jobs])
     deviation = log_gpus - log_gpus.mean()

@@ -60,7 +60,7 @@ class Aim(NamedTuple):
 def follow(
     figures: Marks, pull: float, level: np.ndarray, slots: Slots, spell: np.ndarray, drawn: Latents, rng
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn latents into GPU counts and durations, with demand near its level."""
+    """Turn latents into a tuple of arrays, GPU counts and durations (s), with demand near its level."""
     # Batch by batch, in the order of time: with d the GPUs in demand once the batch has come and l their level, the
     # batch's z moves by 2 p, where p = -pull ln(d / l), found by bisection, and its x by the p of its spell's first
     # batch: users choose GPUs once. Then counts and durations go by rank, so that their distributions stay as

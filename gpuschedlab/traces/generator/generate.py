@@ -77,7 +77,7 @@ def generate(
     start: str | datetime.datetime | None = None,
     rng: int | np.random.Generator = 0,
 ) -> pl.DataFrame:
-    """Generate a trace like the one that a preset or a calibration was measured in.
+    """Return the frame of a generated trace like the one that a preset or a calibration was measured in.
 
     Arrivals follow the profile of the week and the day, their over-dispersion and memory, and come in batches. GPU
     counts and durations have the calibrated distributions, whatever the seed; jobs resemble those

@@ -187,7 +187,7 @@ def presets() -> list[str]:
 
 @lru_cache(maxsize=8)
 def load_preset(name: str) -> Calibration:
-    """Return a preset's calibration.
+    """Return a preset's `Calibration`.
 
     Raises
     ------

@@ -25,7 +25,7 @@ class Slots:
 
     @property
     def hour(self) -> np.ndarray:
-        """Each batch's hour, (b,) int."""
+        """Array (b,) of int: each batch's hour."""
         return (self.start // HOUR).astype(np.int64)
 
 

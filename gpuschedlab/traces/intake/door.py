@@ -47,7 +47,7 @@ PATTERNS |= {"swf": "*.swf", "philly": "cluster_job_log*", "helios": "cluster_lo
 
 
 def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intake:
-    """Read the log of a real cluster, and report the rows that came in, those left out, and why.
+    """Read the log of a real cluster, and return the `Intake`: jobs, and a report on the rows that came in, those left out, and why.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ def _rows_of(raw: Raw) -> int:
 
 
 def snapshot_of(frame: pl.DataFrame, raw: Raw, options: Options, source: str) -> float | None:
-    """Latest instant of a log (s): as given, as the reader found it, or of the table; None if the table has no times."""
+    """Return the latest instant of a log (s): as given, as the reader found it, or of the table; None if the table has no times."""
     if options.snapshot is not None:
         text = pl.Series([str(options.snapshot)])
         (instant,) = instants(text, zone=options.zone or raw.zone, dates=None)["early"]

@@ -35,19 +35,22 @@ def devices(values: pl.Series, read: Callable[[str], Devices]) -> pl.DataFrame:
 
 
 def of_tres(text: str) -> Devices:
-    """Devices of Slurm's TRES: `gres/gpu=N` is the count, entries with a type repeat it; without it they are added up."""
+    """Return the `Devices` of Slurm's TRES: `gres/gpu=N` is the count, entries with a type repeat it.
+
+    Without the count these are added up.
+    """
     entries = TRES.findall(text)
     whole = [float(count) for kind, count in entries if not kind]
     return _added([(kind, float(count)) for kind, count in entries if kind], whole, text)
 
 
 def of_gres(text: str) -> Devices:
-    """Devices of Slurm's GRES: `gpu[:TYPE]:N`, of each node."""
+    """Return the `Devices` of Slurm's GRES: `gpu[:TYPE]:N`, of each node."""
     return _added([(kind, float(count or 1)) for kind, count in GRES.findall(text)], [], text)
 
 
 def of_chunks(text: str) -> Devices:
-    """Devices of PBS selections: chunks of nodes, `N:ngpus=G+...`, or Torque's `N:ppn=P:gpus=G`, where N may be a node's name."""
+    """Return the `Devices` of PBS selections: chunks, `N:ngpus=G+...`, or Torque's `N:ppn=P:gpus=G`. N may be a node's name."""
     sets = []
     types = []
     for chunk in text.split("+"):
@@ -71,7 +74,10 @@ def in_sets(sets: Iterable[tuple[float, float]]) -> tuple[float, float | None]:
 
 
 def of_ids(text: str, ids: dict[str, str]) -> Devices:
-    """Devices of TRES by number, as Slurm's database has them: `1=20,1002=2`; `ids` has the numbers of GPUs, and their types."""
+    """Return the `Devices` of TRES by number, as Slurm's database has them: `1=20,1002=2`.
+
+    `ids` has the numbers of GPUs, and their types.
+    """
     entries = [entry.partition("=")[::2] for entry in text.strip('"').split(",")]
     return of_tres(",".join(f"gres/gpu:{ids[key]}={count}" for key, count in entries if key in ids))
 
@@ -95,7 +101,10 @@ def _slices_of(kind: str) -> int:
 
 
 def resource_gpus(name: str, count: float) -> Devices:
-    """Devices of a Kubernetes resource, such as nvidia.com/gpu or nvidia.com/mig-1g.5gb; none of others, nor of parts of a GPU's time."""
+    """Return the `Devices` of a Kubernetes resource, such as nvidia.com/gpu or nvidia.com/mig-1g.5gb.
+
+    Others, and parts of a GPU's time, are no GPUs: `Devices` of 0.
+    """
     vendor, _, kind = name.partition("/")
     whole = kind.startswith("gpu") and not re.search("shared|mem|core", kind)
     if kind == "gpu" or (whole and vendor in ("nvidia.com", "amd.com")):

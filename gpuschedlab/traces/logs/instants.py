@@ -181,7 +181,7 @@ NO_VALUES = (2.0**32 - 1, 2.0**32 - 2, 2.0**64 - 1, 2.0**64 - 2)
 
 
 def unit_in(name: str) -> str | None:
-    """Unit that the name of a column ends with: `Hours`, `runtime_min`, `Elapsed (ms)`, `durationSeconds`.
+    """Return the unit that a column's name ends with, a text: `Hours`, `runtime_min`, `Elapsed (ms)`, `durationSeconds`.
 
     None if it ends with none.
     """

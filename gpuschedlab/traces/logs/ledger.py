@@ -250,7 +250,7 @@ class Intake:
 
     @property
     def machines(self) -> Cluster | None:
-        """The log's cluster; if it says none, the nodes that its jobs ran on, or as many as hold the GPUs that were in use at once.
+        """The log's `Cluster`; if it says none, the nodes that its jobs ran on, or as many as hold the most GPUs in use at once.
 
         None if nothing says so.
         """

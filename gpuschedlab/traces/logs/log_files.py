@@ -26,7 +26,7 @@ PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda
 
 
 def find_file(path: str | Path, name: str, *, source: str) -> Path:
-    """Return the file itself, or the one called `name` in or below a folder."""
+    """Return the path itself if it is a file, or that of the file called `name` in or below a folder."""
     path = Path(path)
     if path.is_dir():
         found = sorted(path.rglob(name))
@@ -61,7 +61,7 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Bytes of a file, unpacked if it is gzip; refused as soon as there are more of them, or of lines, than are read."""
+    """Return the bytes of a file, unpacked if it is gzip. It is refused as soon as it has more of them, or of lines, than are read."""
     found = io.BytesIO()
     lines = 0
     with opened(path) as stream:
@@ -111,7 +111,7 @@ def read_texts(
 
 
 def short_texts(frame: pl.DataFrame, source: str) -> pl.DataFrame:
-    """The table, unless one of its texts is longer than any that a log has."""
+    """Return the frame as it is; raise TraceError if one of its texts is longer than any that a log has."""
     for texts in frame:
         # Expressions over a single value copy it several times.
         if len(texts) == 1:
@@ -210,7 +210,7 @@ def headed(*names: str) -> Callable[[str], bool]:
 def tables(
     files: Sequence[Path], format: str, needed: Iterable[str], *, surplus: bool = False, **how: Any
 ) -> pl.DataFrame:
-    """Table of one file, or of several one after the other: texts, null if there is nothing."""
+    """Return a frame of one file, or of several one after the other: texts, null if there is nothing."""
     frames = []
     for file in files:
         source = f"{format} {file.name}"
@@ -237,13 +237,13 @@ def lines_of(files: Sequence[Path], format: str, expected: str) -> pl.DataFrame:
 
 
 def json_of(file: Path, format: str, expected: str) -> Any:
-    """Content of a JSON file."""
+    """Return the content of a JSON file: a dict, a list, or another value."""
     with readable(f"{format} {file.name}", expected):
         return json.loads(text_of(file, MOST_BYTES // 4))
 
 
 def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list[dict]:
-    """Objects in the list `key` of JSON files."""
+    """Return a list of dicts: the objects in the list `key` of JSON files."""
     parts: list[dict] = []
     for file in files:
         data = json_of(file, format, expected)
@@ -257,7 +257,7 @@ def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list
 
 
 def inside(entry: Any, *path: str) -> Any:
-    """Value at a path of keys of nested objects; None if it is not there."""
+    """Return the value, of any type, at a path of keys of nested objects; None if it is not there."""
     for key in path:
         entry = entry.get(key) if isinstance(entry, Mapping) else None
     return entry
@@ -270,7 +270,7 @@ def mapping(entry: Any, *path: str) -> Mapping:
 
 
 def several(entry: Any, *path: str) -> list[dict]:
-    """Objects of the list at a path; none if it is not there."""
+    """Return a list of dicts: the objects of the list at a path; empty if it is not there."""
     entries = inside(entry, *path)
     if not isinstance(entries, list):
         return []
@@ -278,14 +278,14 @@ def several(entry: Any, *path: str) -> list[dict]:
 
 
 def text(value: Any) -> str | None:
-    """Text of a JSON value; JSON can hold halves of characters, which are no text; None if it is none."""
+    """Return the text of a JSON value; None if it is none. JSON can hold halves of characters, which are no text."""
     if value is None or isinstance(value, (Mapping, list)):
         return None
     return str(value).encode(errors="replace").decode() or None
 
 
 def number(value: Any) -> float | None:
-    """Number of a JSON value: plain, a text, or Slurm's {set, infinite, number}; None if it is none."""
+    """Return a JSON value as a float: plain, a text, or Slurm's {set, infinite, number}; None if it is no number."""
     if isinstance(value, Mapping):
         if value.get("infinite"):
             return float("inf")

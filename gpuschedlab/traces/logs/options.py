@@ -136,7 +136,7 @@ TIMES = NAMED["options"]["times"].split()
 
 
 def options_of(given: Mapping[str, Any], source: str) -> Options:
-    """Check options, and name the nearest if there is no such one."""
+    """Check options, and return them as `Options`; name the nearest if there is no such one."""
     for name, value in given.items():
         if name not in NAMES:
             raise TraceError(

@@ -15,7 +15,7 @@ HALF_HOURS = 48
 
 
 def closed_spans(log: Record, seen: Seen) -> np.ndarray:
-    """Return the spells (W, 2) in which nothing ran and jobs waited.
+    """Return an array (W, 2) of the spells in which nothing ran and jobs waited.
 
     Each begins at the roundest time that lets run the jobs that ran, and not those that waited.
     """
@@ -78,7 +78,7 @@ def _roundest(low: float, high: float, zero: float) -> float | None:
 
 
 def windowed(log: Record, state: State, spans: np.ndarray) -> State:
-    """Return the state with windows as well."""
+    """Return the `State` with windows as well."""
     known_from_the_start = np.pad(spans, ((0, 0), (0, 1)))
     rules = state.rules._replace(windows=np.concatenate([state.rules.windows, known_from_the_start]))
     seen = sweep(log.jobs, rules)
@@ -89,7 +89,7 @@ def windowed(log: Record, state: State, spans: np.ndarray) -> State:
 
 
 def hours(log: Record, state: State, waiting: float) -> Iterator[Step]:
-    """Yield half hours of the day in which jobs of a QOS never start though they could; `waiting`: s of all jobs."""
+    """Yield each `Step` of half hours of the day in which jobs of a QOS never start though they could; `waiting`: s of all jobs."""
     free = state.seen.hours
     second_of_day = (log.jobs.start + log.rules.zero) % DAY
     half_hour = (second_of_day // HALF_HOUR).astype(int)

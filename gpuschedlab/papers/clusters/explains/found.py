@@ -54,7 +54,7 @@ class Step(NamedTuple):
 
 
 def could_have_started(log: Record, seen: Seen) -> np.ndarray:
-    """Return whether each job (n,) could have started for some time before it did."""
+    """Return a mask (n,): whether each job could have started for some time before it did."""
     return seen.seconds[:, NONE] > max(60.0, 5 * log.rules.lag)
 
 
@@ -74,7 +74,7 @@ def throttles(values: dict[str, float]) -> str:
 
 
 def ranges(names: list[str]) -> list[str]:
-    """Return numbers of arrays as one list of ranges, which a site's TOML reads as their names.
+    """Return a list of str: numbers of arrays as one list of ranges, which a site's TOML reads as their names.
 
     Examples
     --------

@@ -13,7 +13,7 @@ OWNERS = ("user", "account")
 
 
 def holders(why: Explanation, of: str = "user") -> pl.DataFrame:
-    """Return a row per user (or account), those first for whose GPUs others wait longest.
+    """Return a frame of a row per user (or account), those first for whose GPUs others wait longest.
 
     The seconds that a job waited because too few GPUs were idle, or none on the nodes that it needs, are shared among those who held GPUs
     there meanwhile, in proportion to GPU-seconds from when it was eligible to its start. Seconds at a limit, in a window or behind a

@@ -64,7 +64,7 @@ def _best_step(log: Record, state: State, scopes: list[Scope], waiting: float) -
 
 
 def tiered(log: Record, state: State) -> State:
-    """Return the state with the order test, and with tiers of QOS if the log shows any.
+    """Return the `State` with the order test, and with tiers of QOS if the log shows any.
 
     It does if jobs of some QOS pass equal ones of others, and never the other way round.
     """

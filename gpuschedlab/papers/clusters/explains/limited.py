@@ -25,7 +25,7 @@ def becomes_limited(policy: Policy, cluster: Cluster) -> bool:
 
 
 def within(policy: Policy, limits: tuple[Limit, ...], cluster: Cluster, day: float) -> Policy:
-    """Return a policy within limits, if it can keep to any; Slurm's own rule leaves out hours and tiers."""
+    """Return a `Policy` within limits, if it can keep to any; Slurm's own rule leaves out hours and tiers."""
     if not limits:
         return policy
     if isinstance(policy, Slurm) and policy.own:

@@ -104,7 +104,7 @@ def scope_of(log: Record, columns: tuple[str, ...], jobs: bool, alike: str) -> S
 
 
 def with_limits(rules: Rules, rows: list[LimitRow]) -> Rules:
-    """Return rules with more limits."""
+    """Return `Rules` with more limits."""
     if not rows:
         return rules
     width = max(rules.most.shape[1], *(len(row.most) for row in rows))
@@ -125,7 +125,7 @@ def _padded(most: np.ndarray, width: int) -> np.ndarray:
 
 
 def follows_own(log: Record, owner: np.ndarray) -> np.ndarray:
-    """Return whether each job (n,) starts as one of its owner's has just ended."""
+    """Return a mask (n,): whether each job starts as one of its owner's has just ended."""
     lag = 2 * log.rules.lag + 1
     end = log.jobs.end
     span = float(end.max()) + 2 * lag  # between the instants of two owners
@@ -137,7 +137,7 @@ def follows_own(log: Record, owner: np.ndarray) -> np.ndarray:
 
 
 def limits(log: Record, state: State, scopes: list[Scope], waiting: float) -> Iterator[Step]:
-    """Yield limits at the most ever held, of owners whose jobs wait free and start as one of their own ends.
+    """Yield each `Step` of a limit at the most ever held, of owners whose jobs wait free and start as one of their own ends.
 
     Scopes have rows of the rules, after those of the site; `waiting`: s of all jobs.
     """

@@ -34,7 +34,7 @@ class Record(NamedTuple):
     sure: np.ndarray  # (n,) idle slots with which each job fits, wherever they are
 
     def codes(self, *names: str) -> np.ndarray:
-        """Return the number of each job's values in columns (n,); -1 if it lacks one."""
+        """Return an array (n,): the number of each job's values in columns; -1 if it lacks one."""
         return codes(self.trace, *names)
 
 
@@ -54,7 +54,7 @@ class Nodes(NamedTuple):
 
 
 def codes(trace: pl.DataFrame, *names: str) -> np.ndarray:
-    """Return the number of each job's values in columns (n,); -1 if it lacks one."""
+    """Return an array (n,): the number of each job's values in columns; -1 if it lacks one."""
     if not set(names) <= set(trace.columns):
         return np.full(trace.height, -1)
     ranks = pl.struct(names).rank("dense").cast(pl.Int64)
@@ -64,7 +64,7 @@ def codes(trace: pl.DataFrame, *names: str) -> np.ndarray:
 
 
 def codes_of_limits(trace: pl.DataFrame, count: int) -> np.ndarray:
-    """Return the number of the owner for which each job counts by each of so many limits (K, n); -1 if it counts for none."""
+    """Return an array (K, n): the number of the owner for which each job counts by each of so many limits; -1 if it counts for none."""
     owner = np.full((count, trace.height), -1)
     for k in range(count):
         owner[k] = codes(trace, f"limit{k}")
@@ -89,7 +89,10 @@ def fewest(slots: np.ndarray, size: np.ndarray | int) -> np.ndarray:
 
 
 def spread(slots: np.ndarray, each: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return the slots (C,) of jobs on so many cells each (n,): as many as `each` says (n,), and the last one those that are left."""
+    """Return an array (C,): the slots of jobs on so many cells each (n,).
+
+    A cell has as many as `each` says (n,), and the last one those that are left.
+    """
     first = np.cumsum(count) - count
     most = np.repeat(each, count)
     before = np.arange(len(most)) - np.repeat(first, count)
@@ -195,7 +198,10 @@ def _jobs(trace: pl.DataFrame, slots: np.ndarray, nodes: Nodes, cells: Cells) ->
 
 
 def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: int, day: float) -> Rules:
-    """Limits, hours and tiers as rules, by the owner (K, n) for which a job counts by each limit, -1: none, and the QOS (n,)."""
+    """Return limits, hours and tiers as `Rules`.
+
+    `owner` (K, n) is the owner for which a job counts by each limit, -1: none; `qos` is (n,).
+    """
     jobs = len(qos)
     tier = np.zeros(jobs)
     closed = np.zeros((qos.max(initial=0) + 1, 48), bool)
@@ -234,7 +240,10 @@ def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: 
 
 
 def events(eligible, start, end) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return times, kinds and jobs: at one instant jobs end, queue, start; one that starts when eligible never waits."""
+    """Return a tuple of arrays: times, kinds and jobs.
+
+    At one instant jobs end, queue, start; one that starts when eligible never waits.
+    """
     time = np.concatenate([end, eligible, start])
     kind = np.repeat([ENDS, QUEUES, STARTS], len(start)).astype(np.int8)
     job = np.tile(np.arange(len(start)), 3)
@@ -253,7 +262,7 @@ def lag_of(eligible, start, end) -> float:
 
 
 def whole_windows(cluster: Cluster) -> np.ndarray:
-    """Return the windows (W, 3) of a cluster that all its nodes have: start, end, and when they are known (s)."""
+    """Return an array (W, 3) of the windows of a cluster that all its nodes have: start, end, and when they are known (s)."""
     windows = [(event.start, event.end, getattr(event, "announced", event.start)) for event in cluster.events]
     spans, _, nodes, _ = distinct_rows(windows or np.zeros((0, 3)))
     return spans[nodes == cluster.total_nodes]

@@ -19,7 +19,10 @@ class ConfLines:
         self.unknown = unknown
 
     def lines_of(self, text: str, source: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-        """Yield the file and number of each line, in words, and its text; those of an included file stand in the place of its line."""
+        """Yield tuples: the file and number of each line, in words, and its text.
+
+        Those of an included file stand in the place of its line.
+        """
         for number, line in numbered_lines(text):
             where = f"slurm {source}, line {number}"
             include = re.match(r"\s*include\s+(.*)", line, re.IGNORECASE)
@@ -63,7 +66,7 @@ def way_to_included(unmodelled: Sequence[str]) -> str:
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line, those that end in a backslash joined, without comments."""
+    """Yield tuples: number and text of each line, those that end in a backslash joined, without comments."""
     joined = ""
     first = 0
     for number, line in enumerate(text.splitlines(), 1):

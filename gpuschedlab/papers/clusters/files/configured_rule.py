@@ -14,7 +14,7 @@ def backfill_of(scheduler: Scheduler) -> dict[str, object]:
 
 
 def slurm_of(site: Description, epoch: float) -> Slurm:
-    """Return Slurm's rule with a site's weights, shares, priorities and plan; `epoch`: `Slurm.epoch`."""
+    """Return a `Slurm` rule with a site's weights, shares, priorities and plan; `epoch`: `Slurm.epoch`."""
     scheduler = site.scheduler
     weights = scheduler.weights
     tree = None  # all users are equal

@@ -10,7 +10,10 @@ from gpuschedlab.papers.clusters.files.slurm_files import number
 
 
 def rows_of(text: str, source: str, needed: tuple[str, ...], same: Mapping[str, str]) -> Iterator[tuple[str, dict]]:
-    """Yield place and values, by column in lower case, of the rows that `sacctmgr -P` prints; `same`: other names of columns."""
+    """Yield tuples of the rows that `sacctmgr -P` prints: the place, a text, and a dict of values by column in lower case.
+
+    `same`: other names of columns.
+    """
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
     names = []
     if lines:

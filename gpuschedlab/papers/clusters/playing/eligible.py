@@ -71,7 +71,7 @@ def eligible(trace: pl.DataFrame) -> pl.DataFrame:
 
 
 def play(scenario: Scenario, policy: Policy) -> Run:
-    """Run of jobs submitted when they are eligible; those that wait for others, when these end in this very run."""
+    """Return the `Run` of jobs submitted when they are eligible; those that wait for others, when these end in this very run."""
     waits = pl.DataFrame()
     if "started" in scenario.trace.columns:
         waits = links(scenario.trace)

@@ -81,7 +81,7 @@ class Queue:
         check_number(self.weight, PolicyError, f"queue {self.name!r}.weight", "a finite number, 0 or more")
 
     def quota(self, gpu_type: str) -> tuple[float, float, float]:
-        """Nominal quota, borrowing limit and lending limit of a GPU type."""
+        """Return a tuple: nominal quota, borrowing limit and lending limit of a GPU type."""
         nominal = dict(self.nominal).get(gpu_type, 0.0)
         return nominal, dict(self.borrow).get(gpu_type, INF), min(dict(self.lend).get(gpu_type, INF), nominal)
 

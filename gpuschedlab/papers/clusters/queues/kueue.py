@@ -29,7 +29,7 @@ class _Seen:
         self.jobs = no_jobs()
 
     def arrays(self, policy: "Kueue", cluster) -> tuple[Quotas, Rules]:
-        """Return the quotas and rules of a policy's queues on a cluster."""
+        """Return a tuple: the `Quotas` and `Rules` of a policy's queues on a cluster."""
         if self.tables is None:
             types = cluster.gpu_types
             queues = policy.queues

@@ -11,7 +11,7 @@ RECLAIM = ("Never", "LowerPriority", "Any", "LowerOrNewerEqualPriority")
 
 
 def quotas_of(queues: tuple[Queue, ...], types: tuple[str, ...]) -> Quotas:
-    """Return the quotas of queues by GPU type."""
+    """Return the `Quotas` of queues by GPU type."""
     shape = (len(queues), len(types))
     nominal = np.zeros(shape)
     borrowing = np.zeros(shape)
@@ -26,7 +26,7 @@ def quotas_of(queues: tuple[Queue, ...], types: tuple[str, ...]) -> Quotas:
 
 
 def rules_of(queues: tuple[Queue, ...], types: tuple[str, ...], fair: bool) -> Rules:
-    """Return the rules of queues, and the GPU types that each searches.
+    """Return the `Rules` of queues, and the GPU types that each searches.
 
     Raises
     ------

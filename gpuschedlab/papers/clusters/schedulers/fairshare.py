@@ -70,7 +70,7 @@ class ShareTree:
 
     @cached_property
     def users(self) -> tuple[tuple[str, str], ...]:
-        """Account and user of each place to which usage is charged: in the order of the rows."""
+        """Tuple of the account and user of each place to which usage is charged, in the order of the rows."""
         return tuple(row[:2] for row in self.rows if row[1])
 
     def places(self, accounts: Iterable[str], users: Iterable[str]) -> np.ndarray:
@@ -79,14 +79,17 @@ class ShareTree:
         return np.array([known.get(pair, -1) for pair in zip(accounts, users, strict=True)], np.int64)
 
     def levels(self, usage: np.ndarray) -> np.ndarray:
-        """(R,) level fair share of each row: its share of its siblings' shares over its share of their usage; inf without usage."""
+        """Return an array (R,): level fair share of each row.
+
+        It is the row's share of its siblings' shares over its share of their usage; inf without usage.
+        """
         parent, shares, place = self.arrays
         found = level_fair_share(parent, shares, used(parent, place, np.asarray(usage, float)))[1:]
         value = dict(zip(_parents_first(self.rows), found.tolist(), strict=True))
         return np.array([value[row] for row in self.rows])
 
     def factors(self, usage: np.ndarray, rule: str = "tree", damping: float = 1.0) -> np.ndarray:
-        """(U,) fair-share factor of each user, 0 to 1, from the decayed usage (GPU-s) of each; `damping` is for "classic"."""
+        """Return an array (U,): fair-share factor of each user, 0 to 1, from decayed usage (GPU-s). `damping` is for "classic"."""
         usage = np.asarray(usage, float)
         if rule not in RULES or usage.shape != (len(self.users),) or not damping > 0:
             raise PolicyError(

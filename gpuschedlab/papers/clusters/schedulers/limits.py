@@ -250,7 +250,7 @@ def _qos_of(limit: Limit) -> tuple[str, ...]:
 
 
 def refused(limits: Iterable[Limit], trace: pl.DataFrame) -> np.ndarray:
-    """Return whether each job (n,) asks for more than a job may have: it is refused at submission."""
+    """Return a mask (n,): whether each job asks for more than a job may have; it is refused at submission."""
     over = np.zeros(trace.height, bool)
     asked = pl.lit(0.0)
     if "requested_time" in trace.columns:

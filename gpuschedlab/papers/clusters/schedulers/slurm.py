@@ -174,7 +174,10 @@ class Slurm(Ordered):
         return 0.0
 
     def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
-        """Return users of the tree as a tuple, as `Policy.accounts` does; None without a tree."""
+        """Return a tuple: each job's place (n,) among the tree's users, and the tree's arrays; None without a tree.
+
+        See `Policy.accounts`.
+        """
         if self.tree is None:
             return None
         if not {"account", "user"} <= set(trace.columns):
@@ -188,7 +191,7 @@ class Slurm(Ordered):
         return claims_of(self.limits, trace, cluster)
 
     def points(self, trace: pl.DataFrame, cluster: Cluster) -> np.ndarray:
-        """Points that size, partition, QOS and nice give each job (n,)."""
+        """Return an array (n,): points that size, partition, QOS and nice give each job."""
         gpus = trace["gpus"].to_numpy()
         columns = trace.columns
         limit = None
@@ -212,7 +215,7 @@ class Slurm(Ordered):
 
     @staticmethod
     def standing(now: float, usage: np.ndarray, tree: np.ndarray, knobs: np.void) -> np.ndarray:
-        """Fair-share factors (U,) of the users."""
+        """Return an array (U,) of the fair-share factors of the users."""
         if knobs.fairshare == TREE:
             return fair_tree(tree["parent"], tree["shares"], tree["account"], usage)
         return classic(tree["parent"], tree["shares"], tree["account"], usage, knobs.damping)

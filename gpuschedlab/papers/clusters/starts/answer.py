@@ -143,7 +143,7 @@ class When:
         }
 
     def shown(self) -> Table:
-        """Return the table as a person reads it, with dates."""
+        """Return the answers as a `Table` that a person reads, with dates."""
         dates = {}
         for name in ("start", "low", "high"):
             instants = self.table[name].to_list()

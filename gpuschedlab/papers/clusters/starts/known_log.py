@@ -67,7 +67,7 @@ def end_of(site: Recipe) -> float:
 
 
 def known_at(site: Recipe, instant: float) -> Known:
-    """Return what was known of a site at an instant (s) of its log: submissions and ends up to it, and starts before it."""
+    """Return what was `Known` of a site at an instant (s) of its log: submissions and ends up to it, and starts before it."""
     jobs = jobs_of(site).filter(pl.col("submit") <= instant)
     has_started = (pl.col("started") < instant).fill_null(False)
     has_ended = has_started & (pl.col("ends") <= instant).fill_null(False)

@@ -61,7 +61,7 @@ class Question:
 
 
 def answer(site: Recipe, question: Question, as_written: bool = True) -> When:
-    """Play a site's rule forward from an instant, and return when jobs start.
+    """Play a site's rule forward from an instant, and return a `When`: the instants at which jobs start.
 
     If it is not played as written, it has the limits, windows, hours and tiers that its log showed by the instant as well.
 

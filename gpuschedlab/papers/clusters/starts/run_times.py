@@ -99,7 +99,10 @@ class PastRunTimes:
         return longer
 
     def drawn(self, request: Request, age: float, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Return run times (count,) of a job that has run for an age (s): its limit, or a second more, if nothing lasted so long."""
+        """Return an array (count,) of run times of a job that has run for an age (s).
+
+        They are its limit, or a second more, if nothing lasted so long.
+        """
         past = self.alike(request, age)
         if len(past):
             weight = RECENT ** np.arange(len(past))[::-1]
@@ -112,7 +115,7 @@ class PastRunTimes:
 def draws(
     past: PastRunTimes, requests: list[Request], ages: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return run times (n, count) of jobs, of which those of one sweep share their draws, the oldest job's first."""
+    """Return an array (n, count) of run times of jobs, of which those of one sweep share their draws, the oldest job's first."""
     table = np.empty((len(requests), count))
     first_of_sweep: dict[Hashable, int] = {}
     for i in np.argsort(-ages, kind="stable"):

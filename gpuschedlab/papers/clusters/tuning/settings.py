@@ -55,7 +55,7 @@ class Axis:
 
 
 def own_setting(site: Site) -> Setting:
-    """The setting that a site's files say."""
+    """Return the `Setting` that a site's files say."""
     return Setting(replace(site.slurm, limits=()), site.description.limits)
 
 

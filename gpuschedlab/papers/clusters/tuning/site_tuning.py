@@ -199,7 +199,7 @@ class Parts:
         self._rest: dict[Setting, pl.DataFrame] = {}
 
     def policy(self, setting: Setting) -> Policy:
-        """Policy of a setting, within its limits, as the site plays its own."""
+        """Return the `Policy` of a setting, within its limits, as the site plays its own."""
         site = replace(self.site)
         site.__dict__["log"] = self.site.log
         site.__dict__["description"] = replace(self.site.description, limits=setting.limits)
@@ -222,7 +222,7 @@ class Parts:
         return self._rest[setting]
 
     def both(self, setting: Setting) -> tuple[float, float]:
-        """Mean waits (s) of a setting on the first part and on the rest; inf where fewer jobs start."""
+        """Return a tuple: mean waits (s) of a setting on the first part and on the rest; inf if fewer jobs start."""
         return self.early(setting), _mean(self.rest(setting), self.rest(self.own))
 
     @staticmethod
@@ -238,7 +238,7 @@ def cut_of(site: Site, part: float = PART) -> float:
 
 
 def completed_by(site: Site, cut: float) -> Site:
-    """The site with the limits, windows, hours and tiers that its log showed by an instant (s); nothing later is looked at.
+    """Return the `Site` with the limits, windows, hours and tiers that its log showed by an instant (s); nothing later is looked at.
 
     A log without recorded starts shows none.
     """
@@ -264,7 +264,7 @@ def gain_of(before: pl.DataFrame, after: pl.DataFrame) -> Gain:
 
 
 def searched(parts: Parts, axes: list[Axis], rounds: int, rng: np.random.Generator) -> Iterator[Setting]:
-    """Yield each setting that is played on the first part: from the site's own, one knob after the other takes its best value.
+    """Yield each `Setting` played on the first part: from the site's own, one knob after the other takes its best value.
 
     Knobs come in an order that is drawn, again and again while any gains, until so many settings were played.
     """
@@ -286,7 +286,7 @@ def searched(parts: Parts, axes: list[Axis], rounds: int, rng: np.random.Generat
 
 
 def simplest(parts: Parts, best: Setting, axes: list[Axis]) -> Setting:
-    """The best setting with each change taken back that hardly gains: the whole keeps all but `KEPT` of its gain.
+    """Return the best `Setting` with each change taken back that hardly gains: the whole keeps all but `KEPT` of its gain.
 
     Settings between both are played beside those of the search.
     """

@@ -28,7 +28,10 @@ def copter_prices(problem: MultipleChoice, tol: float = 1e-5) -> np.ndarray:
 
 
 def descent_prices(problem: MultipleChoice, moves: int = STEPS) -> np.ndarray:
-    """Return the prices (k, T) of a coordinate descent on the bound: one after the other goes to its best, until none moves."""
+    """Return an array (k, T) of the prices of a coordinate descent on the bound.
+
+    One after the other goes to its best, until none moves.
+    """
     cells = possible_cells(problem)
     prices = np.zeros(len(problem.capacity))
     highest = float(np.nanmax(problem.utility / problem.gpus))

@@ -53,7 +53,7 @@ class SimilarRounds(Knobbed):
 
 
 def residuals(rounds: SimilarRounds, tol: float = 1e-5) -> dict[str, list]:
-    """Solve the second round cold and warm.
+    """Solve the second round cold and warm, and return a dict of the residuals.
 
     Parameters
     ----------

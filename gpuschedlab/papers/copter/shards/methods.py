@@ -58,7 +58,7 @@ def random_fleet(shards: int, servers: int, rng: int | np.random.Generator = 0) 
 def zipf_loads(
     rounds: int, shards: int, stateful: bool, rng: int | np.random.Generator = 0, z: tuple[float, float] = Z
 ) -> np.ndarray:
-    """Loads (rounds, shards) of sum 1: Zipf over an order of the shards that stays the same, with an exponent for each round.
+    """Return an array (rounds, shards) of loads of sum 1: Zipf over an order of the shards that stays, an exponent for each round.
 
     A `stateful` exponent is that of the round before times 1 + or - `STEP`, and turns back at `z`; else it is uniform between these
     (COpter thesis, section 5.2.1; the bounds, that a stateful one stays within them, and the order are ours).

@@ -115,7 +115,7 @@ def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
 
 
 def whole_shares(share: np.ndarray) -> np.ndarray:
-    """Shares (N, D) of a solver, cleaned: none below `TINY`, and those of a shard sum to 1."""
+    """Return an array (N, D): shares of a solver, cleaned. None is below `TINY`, and those of a shard sum to 1."""
     share = np.where(share > TINY, share, 0.0)
     total = share.sum(axis=0)
     if not (total > 0).all():
@@ -126,7 +126,9 @@ def whole_shares(share: np.ndarray) -> np.ndarray:
 
 
 def fit_memory(fleet: Fleet, load: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Placement and shares (N, D) from shares of each shard's load, within all memories: the shim (COpter thesis, section 5.1.1).
+    """Return a tuple of arrays (N, D), placement and shares, from each shard's shares, within all memories: the shim.
+
+    See COpter thesis, section 5.1.1.
 
     Each server over its memory gives up replicas, those with the least load first, if another server has one; their load
     goes to the others in proportion. If none such is left, the smallest shard moves whole to the server with the most memory

@@ -45,7 +45,7 @@ class Grouped(NamedTuple):
         return typical(*bounds) if len(self.groups) else typical(*bounds, self.rl, self.ru), typical(self.c)
 
     def unscaled(self, x, y, prices) -> tuple[np.ndarray, np.ndarray]:
-        """Point and prices of the program's rows, from those of places, coupling rows and groups."""
+        """Return a tuple of arrays: the point and prices of the program's rows, from those of places, coupling rows and groups."""
         point = np.empty(len(x))
         duals = np.empty(len(self.rows) + len(self.groups))
         point[self.order] = x * self.by_column

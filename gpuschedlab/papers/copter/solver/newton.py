@@ -33,17 +33,17 @@ class Answer:
 
     @property
     def x(self) -> np.ndarray:
-        """Variables (n,)."""
+        """Array (n,) of the variables."""
         return self.point.x
 
     @property
     def price(self) -> np.ndarray:
-        """Best price (G,) of each group's row."""
+        """Array (G,) of the best price of each group's row."""
         return self.point.price
 
     @property
     def activity(self) -> np.ndarray:
-        """A x (m,)."""
+        """Array A x (m,)."""
         return self.point.activity
 
 
@@ -71,7 +71,7 @@ class Newton:
         self.floor = 1e-2 * np.bincount(lp.at, lp.val**2, len(lp.rl)) / mean + 1e-12
 
     def evaluate(self, x0, tau: float, y, a: Answer) -> Answer:
-        """The point of prices y in a step of size tau around x0, in an answer that is overwritten."""
+        """Return the point of prices y in a step of size tau around x0, as an `Answer` that is overwritten."""
         lp = self.lp
         point = a.point
         activity = point.activity

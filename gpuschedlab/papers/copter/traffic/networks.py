@@ -34,12 +34,12 @@ class Network(NamedTuple):
 
     @property
     def tails(self) -> np.ndarray:
-        """Where each link starts, (E,)."""
+        """Array (E,): the router at which each link starts."""
         return np.repeat(np.arange(self.nodes), np.diff(self.starts))
 
     @classmethod
     def of(cls, links, capacity=CAPACITY, place=None) -> "Network":
-        """Network of `links` (m, 2) that carry the same in both directions; of several between two routers, the first counts.
+        """Return a `Network` of `links` (m, 2) that carry the same both ways; of several between two routers, the first counts.
 
         Examples
         --------
@@ -112,7 +112,9 @@ def bimodal_demands(
     high: tuple[float, float],
     rng: int | np.random.Generator = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random pairs (count, 2) and their demands (count,), half of them in a low band and half in a high one (Mb/s), the largest first.
+    """Return a tuple of arrays: random pairs (count, 2) and their demands (count,), the largest first.
+
+    Half are in a low band and half in a high one (Mb/s).
 
     A roughly even split between two bands: COpter thesis, section 5.2.2.
     """

@@ -17,7 +17,7 @@ class Routes(NamedTuple):
     uses: sp.csc_array  # (E, P) 1 where a path uses a link
 
     def first(self) -> np.ndarray:
-        """First path of each pair that has one: (n,) by pair."""
+        """Return an array (n,): the first path of each pair that has one."""
         return np.flatnonzero(np.diff(self.pair, prepend=-1))
 
 
@@ -55,7 +55,10 @@ def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Pr
 
 
 def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """A flow (P,) that breaks bounds by a solver's tolerance, divided by the excess of its pair, then by the largest of its links."""
+    """Return an array (P,): a flow that breaks bounds by a solver's tolerance, made feasible.
+
+    It is divided by the excess of its pair, then by the largest of its links.
+    """
     flow = np.maximum(flow, 0.0)
     asked = np.bincount(routes.pair, flow, len(demand))
     flow = flow / np.maximum(_over(asked, demand), 1.0)[routes.pair]
@@ -86,7 +89,7 @@ def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 
 
 def top_routes(routes: Routes, demand: np.ndarray, share: float = 0.1) -> np.ndarray:
-    """Paths (p,), rising, of the largest demands (n,): of a share of these, by number."""
+    """Return an array (p,) of paths, rising, of the largest demands (n,): of a share of these, by number."""
     demand = np.asarray(demand)
     largest_first = np.argsort(-demand, kind="stable")
     count = int(np.ceil(share * len(demand)))

@@ -49,7 +49,7 @@ class Ensemble(NamedTuple):
     members: tuple[Member, ...]
 
     def mean(self, x) -> np.ndarray:
-        """(k,) expected metric at x."""
+        """Return an array (k,): the expected metric at x."""
         x = np.asarray(x, float)
         total = np.zeros(x.shape)
         for member in self.members:
@@ -58,7 +58,7 @@ class Ensemble(NamedTuple):
         return total
 
     def above(self, target: float, x) -> np.ndarray:
-        """(k,) probability that the curve is at or above a target at x."""
+        """Return an array (k,): the probability that the curve is at or above a target at x."""
         from scipy.special import ndtr  # loaded when used: every import would wait for it
 
         x = np.asarray(x, float)

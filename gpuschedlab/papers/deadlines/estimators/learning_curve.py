@@ -99,7 +99,7 @@ def measurements_to(metric: tuple[float, ...], target: float, most: float) -> fl
 
 
 def rising(metric: np.ndarray, target: float) -> tuple[np.ndarray, float]:
-    """A metric and its target in [0, 1], where more is better."""
+    """Return a tuple: a metric, an array, and its target in [0, 1], of which more is better."""
     scale = 100.0 if max(metric.max(), target) > 1 else 1.0
     falls = metric[-1] < metric[0]
     return (1 - metric / scale, 1 - target / scale) if falls else (metric / scale, target / scale)

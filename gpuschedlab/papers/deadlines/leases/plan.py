@@ -124,7 +124,7 @@ def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None)
 
 
 def timetable(jobs: LeaseJobs, step: np.ndarray, capacity: float) -> np.ndarray:
-    """Leases (n, K) that jobs have in a plan, each as late as it can be, the first lease first.
+    """Return a mask (n, K) of the leases that jobs have in a plan, each as late as it can be, the first lease first.
 
     `step` (n,) is the deadline that each meets, -1: none, as of `LeasePlan`; the first placements of the jobs count.
     """

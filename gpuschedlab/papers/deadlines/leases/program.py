@@ -57,7 +57,7 @@ def lease_program(
     cells: np.ndarray | None = None,
     free: np.ndarray | None = None,
 ) -> Program:
-    r"""Largest sum of rewards of jobs that get the leases which they need before a deadline.
+    r"""Return the `Program` of the largest sum of rewards of jobs that get the leases which they need before a deadline.
 
     .. math:: \max \sum_{ifp} V_{if} s_{ifp}
 
@@ -124,7 +124,10 @@ def _entries(value, row, column, shape) -> sp.coo_array:
 
 
 def lease_choices(jobs: LeaseJobs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Jobs, deadlines and placements (m,) of the variables s: those in which the leases needed fit before the deadline."""
+    """Return a tuple of arrays (m,): jobs, deadlines and placements of the variables s.
+
+    They are those in which the leases needed fit before the deadline.
+    """
     need = jobs.need[:, None, :]
     return np.nonzero((need > 0) & (need <= jobs.due[:, :, None]))
 

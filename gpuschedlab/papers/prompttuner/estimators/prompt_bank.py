@@ -41,7 +41,10 @@ class Inserted(NamedTuple):
 
 
 def cosine_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """One minus the cosine of each row of a (n, d) and each of b (m, d); a row of zeros is at distance 1 of all."""
+    """Return an array (n, m): one minus the cosine of each row of a (n, d) and each of b (m, d).
+
+    A row of zeros is at distance 1 of all.
+    """
     return 1.0 - _unit(a) @ _unit(b).T
 
 

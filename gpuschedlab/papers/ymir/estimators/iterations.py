@@ -23,7 +23,7 @@ class LossCurve(NamedTuple):
     b3: float = 0.0
 
     def of(self, k) -> np.ndarray:
-        """Loss after k epochs (or steps), an array of any shape."""
+        """Return an array of any shape: the loss after k epochs (or steps)."""
         k = np.asarray(k, float)
         return 1.0 / (self.b3 * k**2 + self.b2 * k + self.b1) + self.b0
 
@@ -89,7 +89,7 @@ def saved(curve: LossCurve, gain: float, *, rule: str = "target") -> float:
 
 
 def joint_iterations(k, batch, samples) -> tuple[float, float]:
-    """Steps of a joint training of two tasks until each is there; the slower one's are those of the pair (3.7).
+    """Return a tuple: steps of a joint training until each of two tasks is there; the slower one's are those of the pair (3.7).
 
     From steps, batch size, samples of an epoch of each: the task's epochs, times the steps of a joint epoch.
     """

@@ -84,7 +84,7 @@ class GainRegression(Regressor, Parameters):
         return self
 
     def predict(self, pairs: pl.DataFrame) -> np.ndarray:
-        """Gains (n,) of pairs by their scores."""
+        """Return an array (n,): gains of pairs by their scores."""
         if not hasattr(self, "start_"):
             raise EstimatorError("GainRegression has not been fitted; expected fit before predict.")
         self._demand(pairs, ("score",), "pairs")

@@ -130,7 +130,7 @@ class Transfers(Around, Estimator):
         return self.estimator.update(view)
 
     def factors(self, mode: str, true: np.ndarray, models: tuple[str, ...]) -> np.ndarray:
-        """Estimated factors (M, M) of one mode; pairs that are unknown stay so."""
+        """Return an array (M, M) of the estimated factors of one mode; pairs that are unknown stay so."""
         return _estimated(self, mode, true.tobytes(), tuple(models))
 
 

@@ -25,7 +25,7 @@ SIZES = ((0.5, 0.3), (10.0, 0.6), (64.0, 0.1))
 
 @lru_cache(maxsize=16)  # a recipe asks for its own again and again
 def task_speeds(fm: str, tasks: int = 9) -> Speeds:
-    """Speeds (epochs a second) of tasks of a foundation model on V100, their gains from each other, and their curves.
+    """Return `Speeds` (epochs a second) of tasks of a foundation model on V100, their gains from each other, and their curves.
 
     `fm` is one of `FOUNDATIONS`; the first 1 to 9 tasks by name are taken (1 to 14 of ``digits``), whose models are called ``fm@task``.
     """

@@ -29,7 +29,7 @@ def transfer_speeds(
     *,
     samples: Mapping[str, float] | None = None,
 ) -> Transfer:
-    """Turn measured fine-tuning curves of one foundation model into speed factors by pair of tasks.
+    """Turn measured fine-tuning curves of one foundation model into a `Transfer`: speed factors by pair of tasks.
 
     A factor is E / E', with E the epochs that a task needs to its target alone and E' those with the other task.
     Both end at the first evaluation at or above the target. 0: E' is more than was measured. Models are called

@@ -160,7 +160,7 @@ def _gpu_entries(field: str) -> pl.Expr:
 
 
 def gpus_of(jobs: pl.DataFrame, options: Options) -> tuple[pl.DataFrame, list[str]]:
-    """GPUs, their types and slices, of TRES or of GRES."""
+    """Return a tuple: a frame of the GPUs, their types and slices, of TRES or of GRES, and a list of assumptions in words."""
     fields = [f for f in TRES if f in jobs.columns]
     if not fields or not tracked(jobs, TRES):
         fields = [f for f in GRES if f in jobs.columns] or fields

@@ -35,7 +35,7 @@ def with_throttles(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def task_count(text: str) -> int | None:
-    """Count the tasks of a list such as `1,3-9,20-40:5`; None if it is cut off, or no such list.
+    """Return the number of tasks in a list such as `1,3-9,20-40:5`; None if it is cut off, or no such list.
 
     Examples
     --------
