@@ -135,7 +135,7 @@ def _checksum(name: str, file: str, known: str | None, given, note: Path) -> str
 
 
 def bring(url: str, target: Path, *, resume: bool, checksum: str | None = None, progress: bool = False) -> None:
-    """Bring one file into a folder, unless it is there, and unpack it."""
+    """Bring one file into a folder, unless it is there, and unpack it; return nothing."""
     # To resume puts together what came at two times: a checksum, or a commit in the address, must say that they belong together.
     pooch = need("pooch")
     file = url.rpartition("/")[2]

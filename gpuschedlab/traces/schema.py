@@ -149,7 +149,7 @@ def shown(columns: list[str]) -> str:
 def require_columns(
     frame: pl.DataFrame, names: list[str], *, source: str, way_out: str = "Take the file as its owner publishes it."
 ) -> None:
-    """Raise a TraceError if `frame` lacks one of `names`."""
+    """Raise a TraceError if `frame` lacks one of `names`; return nothing."""
     missing = [n for n in names if n not in frame.columns]
     if missing:
         found = shown(frame.columns)

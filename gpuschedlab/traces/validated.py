@@ -54,7 +54,7 @@ def remember(frame: pl.DataFrame, columns: list[str]) -> Validated:
 
 
 def remember_equal(frame: pl.DataFrame, validated: Validated) -> None:
-    """Know a frame if its content is that of another that is known."""
+    """Know a frame if its content is that of another that is known; return nothing."""
     if _has(frame, validated):
         _keep(frame, validated)
 

@@ -232,7 +232,7 @@ def whatif(
 
 
 def never_started(before: pl.DataFrame, after: pl.DataFrame) -> int:
-    """Return how many jobs start in one run and never in another, of the columns of `played`."""
+    """Return the number of jobs that start in one run and never in another, of the columns of `played`."""
     both = before.select("job_id", "wait")
     both = both.join(after.select("job_id", later="wait"), on="job_id", maintain_order="left")
     return both.drop_nulls("wait")["later"].null_count()
@@ -255,7 +255,10 @@ def misses(site: Site, trace: pl.DataFrame, replayed: pl.DataFrame) -> Missed:
 
 
 def stopped(trace: pl.DataFrame, limits: np.ndarray) -> float:
-    """GPU-hours of jobs that were stopped at their limits, by state or else by requested time, and that other limits (n,) let run on."""
+    """Return the GPU-hours, a sum, of jobs stopped at their limits that other limits (n,) let run on.
+
+    They were stopped by state, or else by requested time.
+    """
     if "state" in trace.columns:
         state = pl.col("state").cast(pl.String)
         by_limit = state.str.contains(TIMEOUT)

@@ -144,12 +144,12 @@ class Pool:
 
     @property
     def ready(self) -> float:
-        """GPUs that a job could have now."""
+        """Number of GPUs that a job could have now, a float."""
         return sum(g for _, g in self.idle) + sum(g for _, g in self.fresh)
 
     @property
     def loading(self) -> float:
-        """GPUs that are warming."""
+        """Number of GPUs that are warming, a float."""
         return sum(g for _, g in self.warming)
 
     def settle(self, now: float):
@@ -169,11 +169,11 @@ class Pool:
         self.fresh = []
 
     def take(self, gpus: float) -> float:
-        """Take GPUs, those that were idle for the shortest time first; how many were taken."""
+        """Take GPUs, those that were idle for the shortest time first, and return the number that was taken, a float."""
         return _removed(gpus, (self.fresh, -1), (self.idle, -1))
 
     def drop(self, gpus: float) -> float:
-        """Lose GPUs: those that were idle for the longest time first, then those that will be ready last; how many were lost."""
+        """Lose GPUs, and return the number lost, a float. Those that were idle longest go first, then those that will be ready last."""
         return _removed(gpus, (self.idle, 0), (self.fresh, 0), (self.warming, -1))
 
 
@@ -235,7 +235,7 @@ class WarmPools:
                     over -= pool.drop(over)
 
     def cold(self, view: View, t: int) -> float:
-        """GPUs of a type that are up and in no pool."""
+        """Return the number of GPUs of a type that are up and in no pool, a float."""
         kept = sum(p.ready + p.loading for key, p in self.pools.items() if key[1] == t)
         busy = sum(job.gpus for job in self.running.values() if job.key[1] == t)
         return float(view.capacity[t]) - kept - busy

@@ -25,7 +25,7 @@ class FairEnds:
     integral: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def add(self, index: np.ndarray, now: float, estimates: np.ndarray) -> None:
-        """Put new estimates (n,) in the place of the last ones."""
+        """Put new estimates (n,) in the place of the last ones; return nothing."""
         self.last = long_enough(self.last, index, np.nan)
         self.since = long_enough(self.since, index)
         self.first = long_enough(self.first, index)

@@ -58,7 +58,7 @@ class Plan:
         return np.array_equal(self.index, view.index) and np.array_equal(self.capacity, view.capacity)
 
     def begin(self, view, window: int) -> None:
-        """Forget the last window; no job has a round in the new one yet."""
+        """Forget the last window, and return nothing; no job has a round in the new one yet."""
         jobs = len(view.index)
         self.index = view.index
         self.capacity = view.capacity

@@ -31,14 +31,14 @@ class Merges:
     ever: dict = field(default_factory=dict)
 
     def merge(self, first: int, second: int, mode: int) -> None:
-        """Make a pair."""
+        """Make a pair; return nothing."""
         self.partner[first] = (second, mode, True)
         self.partner[second] = (first, mode, False)
         for row in (first, second):
             self.ever.setdefault(row, mode)
 
     def part(self, row: int) -> None:
-        """Dissolve the pair of a job."""
+        """Dissolve the pair of a job; return nothing."""
         other = self.partner.pop(row)[0]
         self.partner.pop(other, None)
 

@@ -130,7 +130,7 @@ def _near(values: np.ndarray, lag: int, variance: float | None = None) -> float:
 
 
 def recurrence(near: np.ndarray, recency: float) -> float:
-    """Find the share of batches with a new spell, for which P(same spell | lag) comes next to the correlation of GPU counts."""
+    """Return the share of batches with a new spell, a float. For it P(same spell | lag) comes next to the correlation of GPU counts."""
 
     def squared_error(new: float) -> float:
         error = near - X_SPELL * same_spell(new, recency)

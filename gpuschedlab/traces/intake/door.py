@@ -219,7 +219,7 @@ def _over(given: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any
 
 
 def recognised(path: Path) -> str:
-    """Format of a file, by how it begins."""
+    """Return the format of a file, a name, by how it begins."""
     head = head_of(path)
     for name, module in RECOGNISED.items():
         reader = importlib.import_module(module)

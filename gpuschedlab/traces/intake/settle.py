@@ -318,7 +318,7 @@ def _asked(frame: pl.DataFrame, options: Options, report: Report, source: str) -
 
 
 def no_job(report: Report, source: str) -> str:
-    """Message if no job is left."""
+    """Return the message, a string, if no job is left."""
     why = counted(report.counts())
     noun = "rows"
     if report.rows == 1:

@@ -20,7 +20,7 @@ UNIX = 10 * 365 * 86_400.0
 
 
 def check_zone(zone: str | None, source: str) -> None:
-    """Raise a TraceError if there is no such time zone."""
+    """Raise a TraceError if there is no such time zone; return nothing."""
     try:
         zone is None or ZoneInfo(zone)
     except (KeyError, ValueError, OSError) as error:

@@ -95,7 +95,7 @@ class Report:
 
     @property
     def lost(self) -> float:
-        """Share of GPU-hours that could be lost: bad rows, shards, jobs without a duration."""
+        """Share of GPU-hours that could be lost, a float: bad rows, shards, jobs without a duration."""
         return sum(entry["share"] for reason, entry in self.left_out.items() if reason in LOSSES)
 
     def counts(self) -> dict[str, int]:
@@ -178,7 +178,7 @@ class Ledger:
         self.waiting: pl.DataFrame | None = None
 
     def take(self, reason: str, rows: pl.DataFrame) -> None:
-        """Count rows that are left out."""
+        """Count rows that are left out; return nothing."""
         if not rows.height:
             return
         gpus = pl.col("gpus")
@@ -194,7 +194,7 @@ class Ledger:
             self.tasks[reason] += int(rows["tasks"].fill_null(1).sum())
 
     def take_unread(self, reason: str, rows: int) -> None:
-        """Count rows that do not say their GPUs or time."""
+        """Count rows that do not say their GPUs or time; return nothing."""
         self.rows += Counter({reason: rows})
         self.unknown[reason] += rows
 
@@ -222,7 +222,7 @@ class Ledger:
 
 
 def most_at_once(jobs: pl.DataFrame, start: str = "started") -> float:
-    """Most GPUs in use at once, by recorded starts, of which each counts once; 0 without any."""
+    """Return the most GPUs in use at once, a float, by recorded starts, of which each counts once; 0 without any."""
     if start not in jobs.columns:
         return 0.0
     jobs = jobs.select("job_id", start, "gpus", "duration").drop_nulls().sort("duration")

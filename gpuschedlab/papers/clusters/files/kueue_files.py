@@ -117,7 +117,7 @@ def _others(where: str, given: dict, known) -> dict[str, None]:
 
 
 def quantity(value: object) -> float:
-    """Read a quantity of Kubernetes."""
+    """Return a quantity of Kubernetes as a float."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([mkMG]?)", str(value))
     if not match:
         raise ValueError(f"the quantity {value!r}")

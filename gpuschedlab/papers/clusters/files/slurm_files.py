@@ -12,7 +12,7 @@ from gpuschedlab.traces.logs.hosts import hosts
 
 
 def number(text: str, where: str) -> float:
-    """Read a number, 0 or more."""
+    """Return the number in a text as a float, 0 or more."""
     try:
         value = float(text)
     except ValueError:

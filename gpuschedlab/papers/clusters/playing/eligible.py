@@ -103,7 +103,10 @@ def _released(trace: pl.DataFrame, waits: pl.DataFrame, run: Run) -> pl.DataFram
 
 
 def unsettled(trace: pl.DataFrame, jobs: pl.DataFrame) -> float:
-    """Share of the jobs that wait for others which start before these have ended, of `submit`, `wait` and `ran` (s) of a run."""
+    """Return the share, a float, of jobs that wait for others which start before these have ended.
+
+    `jobs` has `submit`, `wait` and `ran` (s) of a run.
+    """
     waits = links(trace)
     start = pl.col("submit") + pl.col("wait")
     instants = jobs.select("job_id", start=start, end=start + pl.col("ran"))

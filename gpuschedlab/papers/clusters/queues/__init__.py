@@ -87,7 +87,10 @@ class Queue:
 
 
 def most(queues: Sequence[Queue], name: str, gpu_type: str) -> float:
-    """GPUs of a type that a queue may take where nobody uses any: its own, and what its cohort lends, within its borrowing limit."""
+    """Return the number of GPUs of a type, a float, that a queue may take if no job uses any.
+
+    It is its own, and loans of its cohort, within its borrowing limit.
+    """
     own = next(q for q in queues if q.name == name)
     nominal, borrow, lend = own.quota(gpu_type)
     if not own.cohort:

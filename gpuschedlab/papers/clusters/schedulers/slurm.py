@@ -168,7 +168,7 @@ class Slurm(Ordered):
 
     @property
     def period(self) -> float:
-        """Seconds between recalculations, if any factor changes."""
+        """Seconds between recalculations, if any factor changes, as a float."""
         if self.weight_fairshare or self.weight_age:
             return self.recalculated
         return 0.0

@@ -130,7 +130,7 @@ def played_forward(site: Recipe, question: Question) -> Asked:
 
 
 def affordable(plays: int, forward: Forward) -> int:
-    """Return how many plays are made: fewer beside a long queue, as each takes longer."""
+    """Return the number of plays that are made: fewer beside a long queue, as each takes longer."""
     waiting = int((~forward.runs).sum())
     return min(plays, max(LEAST, MOST_WORK // max(waiting, 1)))
 

@@ -121,6 +121,6 @@ def _amounts(place: int, what: str, own: float) -> Callable[[Setting], list[Sett
 
 
 def distance(setting: Setting, own: Setting) -> int:
-    """How many knobs and amounts of limits differ."""
+    """Return the number of knobs and amounts of limits that differ."""
     knobs = sum(_value(setting.rule, name) != _value(own.rule, name) for name in LADDERS)
     return knobs + sum(one != other for one, other in zip(setting.limits, own.limits, strict=True))

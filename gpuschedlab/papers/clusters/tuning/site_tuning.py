@@ -232,7 +232,7 @@ class Parts:
 
 
 def cut_of(site: Site, part: float = PART) -> float:
-    """Instant (s) by which so large a part of a log's jobs had become eligible."""
+    """Return the instant (s, a float) by which so large a part of a log's jobs had become eligible."""
     submit = eligible(site.log.trace)["submit"].sort()
     return float(submit[min(int(part * len(submit)), len(submit) - 1)])
 
@@ -374,7 +374,7 @@ def tune_site(
 
 
 def missed(played: pl.DataFrame, trace: pl.DataFrame) -> float:
-    """Simulated minus recorded mean wait (s) of the jobs that were played; nan if the log has no recorded starts."""
+    """Return the simulated minus the recorded mean wait (s) of the jobs that were played; nan if the log has no recorded starts."""
     if "started" not in trace.columns:
         return np.nan
     log = eligible(trace).select("job_id", recorded=pl.col("started") - pl.col("submit"))

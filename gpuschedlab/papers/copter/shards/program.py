@@ -182,7 +182,7 @@ def _move_whole(fleet: Fleet, load, placed, share, i: int, j: int):
 
 
 def unevenness(load: np.ndarray, share: np.ndarray) -> float:
-    """Load of the fullest server less that of the emptiest, over the mean.
+    """Return the load of the fullest server less that of the emptiest, over the mean, as a float.
 
     Examples
     --------

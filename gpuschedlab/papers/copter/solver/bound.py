@@ -10,7 +10,7 @@ NOTHING = 1e-9
 
 
 def proved_bound(program: Program, prices: np.ndarray) -> float:
-    """Best objective that any point could have, by the Lagrangian at some prices.
+    """Return the best objective that any point could have, a float, by the Lagrangian at some prices.
 
     Variables without a bound get the one that the rows imply, if any. If one without any has a reduced cost of the wrong
     sign, the prices (m,), d objective / d bound of each row, are moved, as little as possible, to make it none. A price of the wrong

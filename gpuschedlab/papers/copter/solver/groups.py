@@ -55,7 +55,7 @@ class Grouped(NamedTuple):
 
 
 def typical(*parts) -> float:
-    """Median of the finite values that are not 0, unsigned; 1 without any."""
+    """Return the median of the finite values that are not 0, unsigned, as a float; 1 if there are none."""
     every = np.abs(np.concatenate(parts))
     every = every[np.isfinite(every) & (every > 0)]
     return float(np.median(every)) if every.size else 1.0

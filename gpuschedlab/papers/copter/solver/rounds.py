@@ -43,7 +43,7 @@ def _spread(keys, problem: MultipleChoice, cells: Cells, ties: float) -> np.ndar
 
 
 def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float:
-    """Bound of all choices, by the prices (T,) of GPUs: sum of each job's best at them, plus the price of the GPUs."""
+    """Return a float, the bound of all choices by the prices (T,) of GPUs: sum of each job's best at them, plus the GPUs' price."""
     prices = np.maximum(prices, 0.0)
     worth = problem.utility[cells.job, cells.config] - (prices[problem.kinds] * problem.gpus)[cells.config]
     best = np.where(problem.mandatory, -np.inf, 0.0)

@@ -108,7 +108,7 @@ def some_routes(routes: Routes, paths: np.ndarray) -> tuple[Routes, np.ndarray]:
 
 
 def excess(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> float:
-    """Largest amount by which a flow breaks a demand, a capacity, or 0, relative to the largest capacity; 0 if none."""
+    """Return the largest amount, a float, by which a flow breaks a demand, a capacity, or 0, over the largest capacity; 0 if none."""
     return float(flow_program(routes, capacity, demand).violation(flow) / np.max(capacity))
 
 

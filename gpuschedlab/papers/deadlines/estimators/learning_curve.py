@@ -90,7 +90,7 @@ class LearningCurve(Around, Estimator):
 
 @lru_cache(maxsize=4096)
 def measurements_to(metric: tuple[float, ...], target: float, most: float) -> float:
-    """Measurements after which a target is expected, from those made so far, which rise or fall; at most so many."""
+    """Return the number of measurements, a float, after which a target is expected, from those so far; at most so many."""
     y, goal = rising(np.array(metric), target)
     if (y >= goal).any():
         return float(np.flatnonzero(y >= goal)[0] + 1)

@@ -83,7 +83,10 @@ def iterations(
 
 
 def saved(curve: LossCurve, gain: float, *, rule: str = "target") -> float:
-    """Epochs needed alone over those with a gain: a factor on the task's speed, as in `Speeds.transfer`; 0: never."""
+    """Return a float: the epochs needed alone over those with a gain.
+
+    It is a factor on the speed, as in `Speeds.transfer`; 0: never.
+    """
     then = iterations(curve, gain, rule=rule)
     return 0.0 if then >= MOST else iterations(curve, rule=rule) / then
 
