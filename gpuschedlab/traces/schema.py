@@ -266,7 +266,7 @@ def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
 
 
 def _convert(values: pl.Series, column: Column) -> pl.Series:
-    """Convert one column; a value that would lose its meaning becomes null."""
+    """Return one column, a Series, converted; a value that would lose its meaning becomes null."""
     dtype = column.dtype
     given = values.dtype
     nothing = pl.Series(values.name, [None] * len(values), dtype)

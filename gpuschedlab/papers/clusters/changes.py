@@ -61,7 +61,7 @@ class QuotaChange(SiteChange):
 
 
 def _with_quota(queue: Queue, kind: str, more: float) -> Queue:
-    """Return a queue with so many GPUs of a type more of its own."""
+    """Return a `Queue` with so many GPUs of a type more of its own."""
     nominal = dict(queue.nominal)
     if kind in nominal:
         nominal[kind] += more

@@ -101,7 +101,7 @@ class Chronus(Round):
         return proved(answer, plan.in_force(mine, answer.gpus[rows] > 0), plan.bound, plan.status, self.gap)
 
     def _renew(self, view, jobs, state, aim, capacity) -> tuple:
-        """Solve the program of the accepted jobs, and note which have the first lease; whose it is, its jobs and its plan."""
+        """Solve the program of the accepted jobs, note which have the first lease, and return a tuple: rows, its jobs and its plan."""
         rows = np.flatnonzero(state == ACCEPTED)
         mine = LeaseJobs(*(a[rows] for a in jobs))
         # All accepted jobs must finish, and count the same but for their rewards.

@@ -20,7 +20,10 @@ def _checked(throughput, gpus, capacity) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _columns(gpus, T: int, *more) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients and rows (n, T, k) of the variables X: 1 in the job's row, its GPUs in the type's (3.1), and `more`."""
+    """Return a tuple of arrays (n, T, k): coefficients and rows of the variables X.
+
+    They are 1 in the job's row, its GPUs in the type's (3.1), and `more`.
+    """
     n = len(gpus)
     data = np.ones((n, T, 2 + len(more)))
     rows = np.empty((n, T, 2 + len(more)), np.int32)

@@ -92,7 +92,10 @@ class _Parts:
         return count != before
 
     def _dealt(self, view, count: int) -> np.ndarray:
-        """Part of each node (N,): nodes that share a job together, where they were if there are as many parts as before."""
+        """Return an array (N,): part of each node.
+
+        Nodes that share a job are together, as they were if there are as many parts as before.
+        """
         cluster = view.cluster
         size = np.zeros((count, len(view.capacity)))
         part = np.full(cluster.total_nodes, -1)
@@ -120,7 +123,7 @@ class _Parts:
 
 
 def _groups(view) -> np.ndarray:
-    """Group of each node (N,): nodes that running jobs share, directly or by others, have the same number."""
+    """Return an array (N,): group of each node. Nodes that running jobs share, directly or by others, have the same number."""
     from scipy import sparse  # loaded when used: every import would wait for it
     from scipy.sparse.csgraph import connected_components
 

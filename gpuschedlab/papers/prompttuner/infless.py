@@ -110,5 +110,5 @@ class Infless(Round):
 
 
 def _key(view, demand, i: int) -> tuple[int, int]:
-    """Model and type of GPU of a job's instances."""
+    """Return a tuple of int: model and type of GPU of a job's instances."""
     return int(view.model[i]), int(demand.gpu_type[i])

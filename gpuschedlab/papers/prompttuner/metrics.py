@@ -36,7 +36,7 @@ def pool_levels(run) -> pl.DataFrame:
 
 
 def _held(rows: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Instants and GPUs held from each on."""
+    """Return a tuple of arrays: instants, and GPUs held from each on."""
     start, end, gpus = (rows[name].to_numpy() for name in ("start", "end", "gpus"))
     time = np.concatenate([start, end])
     step = np.concatenate([gpus, -gpus])
@@ -45,7 +45,7 @@ def _held(rows: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _reserved(pools: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Instants and GPUs reserved under a name from each on, over all types."""
+    """Return a tuple of arrays: instants, and GPUs reserved under a name from each on, over all types."""
     rows = pools.filter(name=name).sort("time", maintain_order=True)
     if rows.is_empty():
         return np.zeros(0), np.zeros(0)

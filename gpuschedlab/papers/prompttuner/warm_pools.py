@@ -123,7 +123,7 @@ def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _seconds_of(view, kinds) -> np.ndarray:
-    """Seconds (n,) before progress of a start of each job's own kind."""
+    """Return an array (n,): seconds before progress of a start of each job's own kind."""
     out = np.zeros(len(view))
     for kind in set(kinds.tolist()):
         rows = np.flatnonzero(kinds == kind)

@@ -109,7 +109,10 @@ class Shockwave(Round):
         return Allocation(gpu_type, gpus, *plan.proved)
 
     def _by_worth(self, view, plan) -> np.ndarray:
-        """Order (n,) of the jobs by the worth of their next round for each GPU; first those that have planned rounds left."""
+        """Return an array (n,): order of jobs by the worth of their next round per GPU.
+
+        First are those that have planned rounds left.
+        """
         at = np.minimum(plan.served, plan.gain.shape[1] - 1)
         worth = plan.gain[np.arange(len(at)), at] / view.gpus
         lost = np.minimum(view.restart / self.interval, 1.0)  # a job that starts loses time

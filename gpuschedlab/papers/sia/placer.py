@@ -58,7 +58,7 @@ def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.n
 
 
 def _find(cluster, free: FreeGpus, gpus: float, nodes: int, kind: int) -> np.ndarray:
-    """Take nodes for a job, so many of a type: alike empty ones before any others; rows (node, GPUs)."""
+    """Take nodes for a job, so many of a type, and return an array of rows (node, GPUs). Alike empty nodes come before any others."""
     if nodes > 1:
         size = cluster.node_gpus
         alike = np.flatnonzero((cluster.node_type == kind) & (free.free == size) & (size * nodes == gpus))[:nodes]

@@ -203,7 +203,7 @@ class Sia(Round):
         return utility
 
     def _solve(self, view, kept, jobs, utility, reserved) -> tuple[np.ndarray, str]:
-        """Choice (n,), -1 for none, and remarks; the program and its solution are kept."""
+        """Return a tuple: choice (n,), an array, -1 for none, and remarks, a text; the program and its solution are kept."""
         kept.solution = None
         fixed = jobs.fixed
         if fixed.all():

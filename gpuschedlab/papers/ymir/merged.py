@@ -84,7 +84,7 @@ class Merges:
             self._split(row, spatial, restart)
 
     def _hopeless(self, view, place) -> np.ndarray:
-        """Whether jobs (n,) have done `LONGEST` times their own work since they were merged."""
+        """Return a mask (n,): whether jobs have done `LONGEST` times their own work since they were merged."""
         merged = []
         for row, i in place.items():
             if row in self.partner or self.source.get(row, row) != row:

@@ -108,7 +108,10 @@ class Ymir(Round):
         return kind, size * new, new
 
     def _entrants(self, view, kept, jobs, profiling) -> np.ndarray:
-        """Whether jobs (n,) take part: the shortest ones, on their fewest GPUs, with the partners of those in pairs."""
+        """Return a mask (n,): whether jobs take part.
+
+        They are the shortest ones, on their fewest GPUs, with the partners of those in pairs.
+        """
         able = ~np.isnan(jobs.seconds).all(axis=1) & ~profiling
         short = np.where(able, np.nanmin(np.where(able[:, None], jobs.work_time, np.inf), axis=1), np.inf)
         most = int(np.ceil(self.entrants * view.capacity.sum()))

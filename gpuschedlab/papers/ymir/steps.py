@@ -190,7 +190,7 @@ def _told(found: Round, table, pruned, tests) -> Case:
 
 
 def _beside(n: int, m: int) -> str:
-    """Words for a column that is n times in the plan chosen, and m times in the second best."""
+    """Return a text for a column that is n times in the plan chosen, and m times in the second best."""
     if n and m and n != m:
         return f"chosen {n} x, second best {m} x"
     return ("chosen" if m else "chosen; not in the second best") if n else "in the second best" if m else ""

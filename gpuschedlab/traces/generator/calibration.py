@@ -116,7 +116,7 @@ def _user_count(frame: pl.DataFrame) -> int:
 
 
 def _checked(trace: pl.DataFrame, name: str, days: float | None) -> tuple[pl.DataFrame, int]:
-    """Return the trace and its hours, if it is long enough for a calibration."""
+    """Return a tuple: the frame of the trace and its hours, if it is long enough for a calibration."""
     frame = validate(trace, source=f"calibrate {name}")
     last = frame["submit"].max() or 0.0
     hours = round(days * 24) if days else int(last // HOUR) + 1
@@ -178,7 +178,7 @@ def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple
 
 
 def _profiles(counts: np.ndarray, first_hour: int) -> tuple[tuple[float, ...], ...]:
-    """Return the levels of weeks (of the stretch), weekdays and hours of the day, each with mean 1."""
+    """Return a tuple of tuples: levels of weeks (of the stretch), weekdays and hours of the day, each with mean 1."""
     week_of_hour = _weeks(len(counts))
     week = _means(counts, week_of_hour)
     within_week = counts / np.maximum(week[week_of_hour], 1e-9)
@@ -282,7 +282,7 @@ def _spread(number: np.ndarray, uneven: float) -> float:
 
 
 def _demand(submit, gpus, duration, hours: int) -> Demand:
-    """Measure GPUs in demand: weekly levels, residuals by class of week, memory, and the demand of a full cluster."""
+    """Return the `Demand` of GPUs: weekly levels, residuals by class of week, memory, and the demand of a full cluster."""
     instants = (np.arange(hours * 6) + 0.5) * 600.0
     demanded = demand(submit, gpus, duration, instants)
     mean = (gpus @ duration) / (hours * HOUR)

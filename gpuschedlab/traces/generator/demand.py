@@ -108,7 +108,7 @@ def _before(figures: Marks, hours: int) -> np.ndarray:
 
 
 def _sums_from(values: np.ndarray) -> np.ndarray:
-    """Return the sum of the values from each one on, and 0 at the end: (n,) -> (n + 1,)."""
+    """Return an array (n + 1,): the sum of the values (n,) from each one on, and 0 at the end."""
     sums = np.cumsum(values[::-1])[::-1]
     return np.concatenate([sums, [0.0]])
 
@@ -137,7 +137,7 @@ def _tables(figures: Marks, moved: Latents | None, gpus: np.ndarray | None) -> T
 
 
 def _share_below(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Return the share of the values below each point of a grid; within (0, 1)."""
+    """Return an array: the share of the values below each point of a grid; within (0, 1)."""
     number = np.searchsorted(np.sort(values), grid)
     return (number + 0.5) / (len(values) + 1)
 

@@ -118,7 +118,7 @@ def _numbers(frame: pl.DataFrame, options: Options) -> list[pl.Series]:
 
 
 def _lists(frame: pl.DataFrame) -> list[pl.Series]:
-    """Lists that are texts in the file, with commas or bars between their parts; null for an empty text."""
+    """Return a list of Series: lists that are texts in the file, with commas or bars between their parts; null for an empty text."""
     columns = []
     for name in [n for n in LISTS if n in frame.columns and frame.schema[n] == pl.String]:
         text = pl.col(name).str.replace_all(r"\s*[,|]\s*", "|")

@@ -146,7 +146,7 @@ def _cluster(given: Mapping[str, str], name: str) -> Cluster:
 
 
 def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[str, Any]]:
-    """Format, paths and options of a source."""
+    """Return a tuple: the format, list of paths and dict of options of a source."""
     format = None
     path = source
     if isinstance(source, tuple) and len(source) == 2:
@@ -173,7 +173,7 @@ def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[
 
 
 def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[str, Any]]:
-    """Format, paths and options that a TOML file gives; options given apart go before its own."""
+    """Return a tuple: the format, list of paths and dict of options of a TOML file; options given apart go before its own."""
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

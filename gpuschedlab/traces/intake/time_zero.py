@@ -61,7 +61,7 @@ def from_zero(
 
 
 def _densest(times: np.ndarray) -> tuple[float, float]:
-    """Beginning and length (s) of the shortest time in which 99 % of some jobs were submitted; 0 and 0 if there is no job."""
+    """Return a tuple: beginning and length (s) of the shortest time in which 99 % of some jobs were submitted; 0 and 0 without jobs."""
     most = max(int(np.ceil(0.99 * len(times))), 1)
     lengths = times[most - 1 :] - times[: len(times) - most + 1]
     if not len(lengths):

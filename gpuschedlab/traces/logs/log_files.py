@@ -143,7 +143,7 @@ def _nulls(frame: pl.DataFrame, source: str) -> pl.DataFrame:
 
 
 def _ragged(raw: bytes, has_header: bool, how: dict, source: str) -> pl.DataFrame:
-    """Read a table some of whose rows have more fields than it has columns: the first of those is in SURPLUS."""
+    """Read a table some of whose rows have more fields than it has columns, and return a frame. The first of those is in SURPLUS."""
     how = how | {"truncate_ragged_lines": True}
     names = pl.read_csv(raw, n_rows=1, has_header=has_header, **how).columns
     # polars takes the number of columns from the first line.

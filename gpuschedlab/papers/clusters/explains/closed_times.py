@@ -53,7 +53,7 @@ def _minus_length(span: tuple[float, float]) -> float:
 
 
 def _idle_spells(log: Record) -> np.ndarray:
-    """Return the spells (S, 2) from the last end before a start to that start, if they are long and jobs wait in them."""
+    """Return an array (S, 2) of spells from the last end before a start to that start, if they are long and jobs wait in them."""
     jobs = log.jobs
     # Between the last end before a start and that start nothing runs, if as many ended as had started.
     starts = np.unique(jobs.start)

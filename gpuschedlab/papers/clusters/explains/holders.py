@@ -67,7 +67,7 @@ def holders(why: Explanation, of: str = "user") -> pl.DataFrame:
 
 
 def _named(names: pl.Series, shares: np.ndarray, axis: int) -> pl.Series:
-    """Return the name of the largest share of each row (axis 1) or column; null if it is 0."""
+    """Return a Series: the name of the largest share of each row (axis 1) or column; null if it is 0."""
     largest = shares.argmax(axis=axis)
     positive = pl.Series(shares.max(axis=axis) > 0)
     named = pl.when(positive).then(names[pl.Series(largest)])
@@ -75,7 +75,7 @@ def _named(names: pl.Series, shares: np.ndarray, axis: int) -> pl.Series:
 
 
 def _shares(log: Record, owner: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Seconds (U, U) that jobs of each owner (column) waited for GPUs of each (row)."""
+    """Return an array (U, U): seconds that jobs of each owner (column) waited for GPUs of each (row)."""
     jobs = log.jobs
     count = int(owner.max()) + 1
     shares = np.zeros((count, count))
@@ -95,7 +95,7 @@ def _shares(log: Record, owner: np.ndarray, seconds: np.ndarray) -> np.ndarray:
 
 
 def _on_nodes(log: Record, part: int) -> np.ndarray:
-    """Slots (n,) that each job holds on the nodes of a row of the masks."""
+    """Return an array (n,): slots that each job holds on the nodes of a row of the masks."""
     jobs = log.jobs
     job = np.repeat(np.arange(len(jobs.slots)), np.diff(jobs.first))
     usable = log.rules.masks[part][jobs.node]
@@ -103,7 +103,7 @@ def _on_nodes(log: Record, part: int) -> np.ndarray:
 
 
 def _integral(jobs, weight: np.ndarray, of: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the slot-seconds (rows,) that some jobs held while each of other rows waited."""
+    """Return an array (rows,): slot-seconds that some jobs held while each of other rows waited."""
     begin = _steps(jobs.start[of], weight[of])
     end = _steps(jobs.end[of], weight[of])
     slot_seconds = np.zeros(len(rows))

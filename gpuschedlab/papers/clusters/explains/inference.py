@@ -46,7 +46,7 @@ def _scopes(log: Record) -> list[Scope]:
 
 
 def _best_step(log: Record, state: State, scopes: list[Scope], waiting: float) -> State | None:
-    """Return the state with the rule that explains most; None if no rule explains enough, or its owners' jobs wait free below it."""
+    """Return the `State` with the rule that explains most; None if no rule explains enough, or its owners' jobs wait free below it."""
     best = None
     most = max(SHARE / 2 * waiting, 0.1 * state.left)
     for step in (*limits(log, state, scopes, waiting), *hours(log, state, waiting)):

@@ -92,7 +92,7 @@ class Limited(Round):
         return Allocation(gpu_type, np.where(starts, view.gpus, gpus), nodes=cells, wake=wake)
 
     def _jobs(self, view, unit: int, slots: np.ndarray) -> Jobs:
-        """Return the jobs that wait or run, in order of submission."""
+        """Return the `Jobs` that wait or run, in order of submission."""
         runs = view.gpu_type >= 0
         largest = max(group.gpus_per_node for group in view.cluster.groups) * unit
         wide = fewest(slots, largest)
@@ -128,7 +128,7 @@ class Limited(Round):
         )
 
     def _rules(self, view, unit: int, qos: np.ndarray) -> Rules:
-        """Return the rules by which jobs of such QOS start now."""
+        """Return the `Rules` by which jobs of such QOS start now."""
         owner = np.zeros((len(self.limits), len(view)), np.int64)
         for k in range(len(self.limits)):
             owner[k] = view.codes(f"limit{k}")

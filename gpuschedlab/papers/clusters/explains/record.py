@@ -146,7 +146,7 @@ def _started(trace: pl.DataFrame) -> pl.DataFrame:
 
 
 def _nodes(scenario: Scenario, trace: pl.DataFrame, unit: int) -> Nodes:
-    """Return the nodes of a cluster, and those that the jobs of a log may have."""
+    """Return the `Nodes` of a cluster, and those that the jobs of a log may have."""
     cluster = scenario.cluster
     group = np.repeat(np.arange(len(cluster.groups)), [g.nodes for g in cluster.groups])
     size = np.array([g.gpus_per_node for g in cluster.groups])[group] * unit
@@ -160,7 +160,7 @@ def _nodes(scenario: Scenario, trace: pl.DataFrame, unit: int) -> Nodes:
 
 
 def _surely_fits(slots: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return the idle slots (n,) with which jobs fit on their fewest nodes, wherever the slots are."""
+    """Return an array (n,): idle slots with which jobs fit on their fewest nodes, wherever the slots are."""
     largest = size.max()
     wide = fewest(slots, largest)
     # Just too few: all slots of one node less than it needs are idle, and on each other one slot less than it needs there.
@@ -169,7 +169,7 @@ def _surely_fits(slots: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def _jobs(trace: pl.DataFrame, slots: np.ndarray, nodes: Nodes, cells: Cells) -> Jobs:
-    """Return the jobs of a log on the fewest nodes that hold them."""
+    """Return the `Jobs` of a log on the fewest nodes that hold them."""
     submit = trace["submit"].to_numpy()
     eligible = trace["eligible"].to_numpy()
     start = trace["started"].to_numpy()

@@ -62,7 +62,7 @@ def _name_of(item: dict) -> object:
 
 
 def _queue(item: dict, unknown: dict[str, None]) -> Queue:
-    """Return the queue of a ClusterQueue."""
+    """Return the `Queue` of a ClusterQueue."""
     spec = item["spec"]
     quotas = {"nominal": {}, "borrow": {}, "lend": {}}
     unknown |= _others("spec", spec, SPEC)

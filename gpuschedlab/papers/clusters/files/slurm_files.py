@@ -129,7 +129,7 @@ def _nodes(names: str, pairs: dict[str, str], where: str, unknown: dict) -> dict
 
 
 def _partition(name: str, pairs: dict[str, str], where: str, unknown: dict, nodes: dict) -> Partition:
-    """Return the partition of a line, of which the file has such nodes."""
+    """Return the `Partition` of a line, of which the file has such nodes."""
     unknown |= {f"PartitionName.{key}": None for key in pairs if key not in {*PARTITION, "nodes"}}
     named = pairs.get("nodes", "")
     values: dict = {}
@@ -154,7 +154,7 @@ def _amount(key: str, text: str, where: str) -> float:
 
 
 def _scheduler(settings: dict[str, tuple[str, str]], unknown: dict) -> Scheduler:
-    """Return the scheduler of the keys that are of no node and no partition: their values, and the places of these in words."""
+    """Return the `Scheduler` of the keys that are of no node and no partition: their values, and their places in words."""
     weights = {}
     values = {}
     for key, (value, where) in settings.items():

@@ -146,7 +146,7 @@ def claims_of(limits: Sequence[Limit], trace: pl.DataFrame, cluster: Cluster) ->
 
 
 def _packed(rows: Rows, jobs: int) -> np.ndarray:
-    """Claims job by job (n, K), those of a job from the first column on."""
+    """Return an array (n, K): claims job by job, those of a job from the first column on."""
     order = np.argsort(rows.job, kind="stable")
     job = rows.job[order]
     place = np.arange(len(job)) - np.searchsorted(job, job)

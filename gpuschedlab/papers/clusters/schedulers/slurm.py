@@ -32,7 +32,7 @@ def points_of(factor: str) -> Knob:
 
 
 def _values_of(names: pl.Series, values: dict[str, float], default: float) -> np.ndarray:
-    """Return the value (n,) of each name."""
+    """Return an array (n,) of the value of each name."""
     return names.replace_strict(values, default=default, return_dtype=pl.Float64).to_numpy()
 
 

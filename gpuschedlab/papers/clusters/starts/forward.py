@@ -165,7 +165,7 @@ class Forward:
         return np.array([row_of[job] for job in jobs], np.int64)
 
     def _played(self, draw: Draw, jobs: Sequence[str], horizon: float) -> np.ndarray:
-        """Return the starts (n,) of the queue's jobs in a play of so many seconds at most, s after the instant; inf without one."""
+        """Return an array (n,): starts of the queue's jobs in a play of so many seconds, s after the instant; inf without one."""
         site = self.known.site
         instant = self.known.instant
         setting = self._setting(draw.weeks, horizon)

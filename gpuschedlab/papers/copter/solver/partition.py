@@ -108,7 +108,7 @@ class Pop(Limits):
         return choice, status
 
     def _dealt(self, problem: MultipleChoice, parts: int) -> np.ndarray:
-        """Part (n,) of each job: the one it was in, otherwise the one with the fewest jobs."""
+        """Return an array (n,): part of each job, the one it was in, otherwise the one with the fewest jobs."""
         keys = range(len(problem.utility)) if problem.keys is None else problem.keys.tolist()
         self._part = {key: self._part[key] for key in keys if self._part.get(key, parts) < parts}
         jobs = np.bincount(list(self._part.values()), minlength=parts)
@@ -130,7 +130,7 @@ def _parts_that_fit(problem: MultipleChoice, most: int, node: int) -> int:
 
 
 def _share(capacity: np.ndarray, parts: int, k: int, node: int) -> np.ndarray:
-    """GPUs (T,) of part k: nodes dealt out in turn, the rest of a node to the first part."""
+    """Return an array (T,): GPUs of part k; nodes are dealt out in turn, the rest of a node goes to the first part."""
     nodes = capacity // node
     share = node * (nodes // parts + (k < nodes % parts))
     if k == 0:

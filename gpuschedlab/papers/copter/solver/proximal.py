@@ -145,7 +145,7 @@ class Copter(Limits):
         return found
 
     def _start(self, lp: Grouped, x0, y0) -> tuple[np.ndarray, np.ndarray, float]:
-        """Point and prices to begin with, and the size of the first step."""
+        """Return a tuple: point and prices to begin with, arrays, and the size of the first step."""
         x, y, size = self._last if self.warm and self._last is not None else (np.empty(0), np.empty(0), 1.0)
         x = x if x0 is None else np.asarray(x0, float)
         y = y if y0 is None else np.asarray(y0, float)

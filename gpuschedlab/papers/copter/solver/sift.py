@@ -119,7 +119,10 @@ class Sift(Limits):
         return Solution(x, status, objective, bound, seconds, f"sift {count} pricings", found.duals, program.shape)
 
     def _columns(self, shape: tuple, use: np.ndarray) -> np.ndarray:
-        """Return the columns to begin with: those of the last program if it had this shape, whose basis is extended, then those in use."""
+        """Return an array of the columns to begin with: those of the last program of this shape, if there is one, then those in use.
+
+        The basis of the last program is extended.
+        """
         last = self._kept
         self._kept = None
         if last is None or last[0] != shape:
@@ -140,7 +143,7 @@ class Sift(Limits):
 
 
 def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) -> np.ndarray:
-    """Columns (n,) in use from the start: free ones, those that cannot stand at 0, those above 0 in x0, and those that gain at prices."""
+    """Return a mask (n,) of columns in use from the start. They are free, cannot be 0, are above 0 in x0, or gain at the prices."""
     use = (c == 0) | (program.lower != 0)
     use |= np.zeros(len(c), bool) if x0 is None else np.asarray(x0) > 0
     if prices is None:
@@ -161,7 +164,7 @@ def _misses(program: Program) -> sp.csc_array:
 
 
 def _restricted(program: Program, columns: np.ndarray, miss, penalty: float) -> Program:
-    """Return the program of some columns, behind one column for each way to miss a row, which costs a penalty."""
+    """Return the `Program` of some columns, behind one column for each way to miss a row, which costs a penalty."""
     none = np.zeros(miss.shape[1])
     return replace(
         program,

@@ -133,7 +133,7 @@ def _fit_one(name: str, x, y, weight, far):
 
 
 def _slope(f, x, parameters) -> np.ndarray:
-    """(k, p) derivatives by the parameters, by central differences."""
+    """Return an array (k, p) of derivatives by the parameters, by central differences."""
     out = np.empty((len(x), len(parameters)))
     for j, value in enumerate(parameters):
         step = 1e-5 * max(1.0, abs(value))

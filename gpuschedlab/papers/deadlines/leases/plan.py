@@ -138,7 +138,7 @@ def timetable(jobs: LeaseJobs, step: np.ndarray, capacity: float) -> np.ndarray:
 
 
 def _best(value: np.ndarray) -> np.ndarray:
-    """(n,) deadline of the largest value above 0; -1: there is none."""
+    """Return an array (n,): deadline of the largest value above 0; -1 if there is none."""
     return np.where(value.max(axis=1, initial=0) > 0, value.argmax(axis=1) if value.size else 0, -1)
 
 

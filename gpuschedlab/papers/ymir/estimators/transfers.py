@@ -181,7 +181,7 @@ def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
 
 
 def _drawn(seed: int, mode: str, models) -> np.ndarray:
-    """Errors (M, M) between -1 and 1, the same for a pair of names whatever else the table holds."""
+    """Return an array (M, M) of errors between -1 and 1, the same for a pair of names whatever else the table holds."""
     errors = np.empty((len(models), len(models)))
     for i, task in enumerate(models):
         for j, source in enumerate(models):

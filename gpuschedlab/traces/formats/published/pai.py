@@ -166,7 +166,7 @@ def _tags(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _tries(folder: Path) -> pl.DataFrame:
-    """Return the most launches of an instance, the machines, and the rows of each job; never the whole table in memory."""
+    """Return a frame of the most launches of an instance, the machines, and the rows of each job; never the whole table in memory."""
     file = find_file(folder, "pai_instance_table.csv", source="pai")
     with readable(f"pai {file.name}"):
         lazy = pl.scan_csv(file, has_header=False, infer_schema=False, null_values=NOTHING, glob=False)
