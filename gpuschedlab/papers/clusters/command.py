@@ -93,11 +93,11 @@ def replay(args) -> None:
     if args.json:
         print(as_json(_as_values(calibration, groups, changed, why)))
         return
-    own = calibration.errors(calibration.own)
+    own_errors = calibration.errors(calibration.own)
     waits = []
     for name, column in (("mean", "recorded"), ("median", "recorded_median"), ("p95", "recorded_p95")):
-        waits.append(f"{name} {own[column]:,.0f}")
-    print(f"{wrapped(calibration.verdict)}\n\n{own['jobs']:,} jobs; recorded waits (s): {', '.join(waits)}")
+        waits.append(f"{name} {own_errors[column]:,.0f}")
+    print(f"{wrapped(calibration.verdict)}\n\n{own_errors['jobs']:,} jobs; recorded waits (s): {', '.join(waits)}")
     print(f"{laid_out(errors(calibration.table))}\n{wrapped(WORDS)}")
     print(wrapped(f"\n{_launch_of(calibration)}"))
     for name, table in groups.items():
@@ -157,9 +157,9 @@ def errors(table: pl.DataFrame) -> pl.DataFrame:
     per_cent = 100 * pl.col("within_60")
     near = per_cent.round().alias("% <60 s")
     rank = pl.col("rank").round(2)
-    shown = [pl.col("simulated").alias("wait"), "mae", "median", "p90", near, rank]
+    shown_errors = [pl.col("simulated").alias("wait"), "mae", "median", "p90", near, rank]
     if "more" not in table.columns:
-        return table.select(table.columns[0], "jobs", "recorded", "bias", *shown)
+        return table.select(table.columns[0], "jobs", "recorded", "bias", *shown_errors)
     limits = table.select("more_low", "more_high").iter_rows()
     interval = []
     for low, high in limits:
@@ -167,7 +167,7 @@ def errors(table: pl.DataFrame) -> pl.DataFrame:
             interval.append(SHORT)
         else:
             interval.append(f"{cell(low)} to {cell(high)}")
-    return table.select("rule", *shown, "more").with_columns(pl.Series("interval", interval))
+    return table.select("rule", *shown_errors, "more").with_columns(pl.Series("interval", interval))
 
 
 def laid_out(table: pl.DataFrame) -> str:
@@ -183,4 +183,4 @@ def changes_in(words: list[str], site: Site) -> dict[str, object]:
     """Return a dict of the changes of `whatif`, from KEY=VALUE."""
     from gpuschedlab.papers.clusters.changes import changes_of
 
-    return changes_of(site, dict(word.partition("=")[::2] for word in words))
+    return changes_of(site, dict(change_word.partition("=")[::2] for change_word in words))

@@ -34,10 +34,13 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     if len(unknown := site.untyped(scenario.cluster)):
         names = ", ".join(sorted(unknown.explode().unique()))
         yield f"{len(unknown)} jobs ask for GPU types that the cluster lacks: {names}; so all run on any type"
-    silent, left = (limitless(frame) for frame in (site.log.trace, trace))
-    if silent:
-        yield f"{silent} jobs have no time limit: {silent - left} get that of their partition, {left} a day"
-    beyond = trace.filter(pl.col("duration") > pl.col("requested_time")).height if site.limited and not silent else 0
+    silent_jobs, limitless_jobs = (limitless(frame) for frame in (site.log.trace, trace))
+    if silent_jobs:
+        of_partition = silent_jobs - limitless_jobs
+        yield f"{silent_jobs} jobs have no time limit: {of_partition} get that of their partition, {limitless_jobs} a day"
+    beyond = (
+        trace.filter(pl.col("duration") > pl.col("requested_time")).height if site.limited and not silent_jobs else 0
+    )
     if beyond:
         yield f"{beyond} jobs ran for longer than they requested: no limit stops them"
     if left_out := [w for w in has.windows if w.users or (w.nodes and site.cluster)]:

@@ -31,8 +31,8 @@ class Kind(NamedTuple):
     batches: bool = False
 
     def __str__(self) -> str:
-        words = ("daily", "heavy tails", "batches")
-        return " and ".join(word for word, has in zip(words, self, strict=True) if has) or "flat"
+        kind_words = ("daily", "heavy tails", "batches")
+        return " and ".join(kind_word for kind_word, has in zip(kind_words, self, strict=True) if has) or "flat"
 
     def held(self, figure: str) -> tuple[float, float]:
         """Return a tuple: lowest and highest share of a figure's intervals that held the truth on made logs of the kind.

@@ -147,7 +147,7 @@ class Site(Recipe):
         """The `Site` with the limits, windows, hours and tiers that its log shows, and its files do not name, as more lines."""
         if not self.explanation.found:
             return self
-        lines = [self.lines, *(found.toml for found in self.explanation.found)]
+        lines = [self.lines, *(found_rule.toml for found_rule in self.explanation.found)]
         site = replace(self, lines="\n".join(lines).strip())
         site.__dict__["log"] = self.log  # read once
         return site
@@ -237,9 +237,9 @@ class Site(Recipe):
         limits = {p.name: p.default_time or p.max_time for p in self.description.partitions}
         if not limits or "vc" not in trace.columns:
             return trace
-        asked = pl.col("requested_time") if "requested_time" in trace.columns else pl.lit(None, pl.Float64)
+        requested_time = pl.col("requested_time") if "requested_time" in trace.columns else pl.lit(None, pl.Float64)
         of_partition = pl.col("vc").replace_strict(limits, default=None, return_dtype=pl.Float64)
-        return trace.with_columns(requested_time=pl.coalesce(asked, of_partition))
+        return trace.with_columns(requested_time=pl.coalesce(requested_time, of_partition))
 
     @property
     def limited(self) -> bool:

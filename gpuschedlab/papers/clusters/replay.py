@@ -104,13 +104,13 @@ class Calibration:
     @property
     def verdict(self) -> str:
         """String of sentences: which rule is nearest, if it is not the site's own, how near the own is, and which are as near."""
-        own = self.errors(self.own)
-        table = self.table
+        own_errors = self.errors(self.own)
+        rules_table = self.table
         nearest = self.own
-        if table["mae"][0] < own["mae"]:
-            nearest = table["rule"][0]
-        near = table.filter((pl.col("more_low") <= 0) & (pl.col("more_high") >= 0))
-        short = table.filter(pl.col("more_low").is_nan())["rule"]
+        if rules_table["mae"][0] < own_errors["mae"]:
+            nearest = rules_table["rule"][0]
+        near = rules_table.filter((pl.col("more_low") <= 0) & (pl.col("more_high") >= 0))
+        short = rules_table.filter(pl.col("more_low").is_nan())["rule"]
         first = ""
         if nearest != self.own:
             first = f"{nearest} is nearer to the log than {self.own}. "
@@ -121,8 +121,9 @@ class Calibration:
         if len(short):
             doubts_of_rules += f" The log is {SHORT} it from {', '.join(short)}."
         return (
-            f"{first}{self.own}: mean wait {own['simulated']:.0f} s, recorded {own['recorded']:.0f} s; half of the starts within "
-            f"{own['median']:.0f} s, 9 of 10 within {own['p90']:.0f} s. Differences below {abs(own['bias']):.0f} s of mean wait are within "
+            f"{first}{self.own}: mean wait {own_errors['simulated']:.0f} s, recorded {own_errors['recorded']:.0f} s; "
+            f"half of the starts within {own_errors['median']:.0f} s, 9 of 10 within {own_errors['p90']:.0f} s. "
+            f"Differences below {abs(own_errors['bias']):.0f} s of mean wait are within "
             f"what the model misses.{doubts_of_rules}"
         )
 
@@ -158,14 +159,14 @@ def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
     The estimator is None if the rule knows the run times that the site knew.
     """
     policies = site.policies
-    own = own_rule(site)
+    own_name = own_rule(site)
     limited = site.within(policies["EASY"])
     if not isinstance(site.own, Limited) and isinstance(limited, Limited):
         policies = policies | {"EASY within limits": limited}
-    if own not in policies:
-        policies = {own: site.own} | policies
-    known = {name: (policy, None) for name, policy in policies.items()}
-    return known | {own + TRUE: (site.own, Oracle())}
+    if own_name not in policies:
+        policies = {own_name: site.own} | policies
+    rules_of_site = {name: (policy, None) for name, policy in policies.items()}
+    return rules_of_site | {own_name + TRUE: (site.own, Oracle())}
 
 
 def own_rule(site: Site) -> str:
@@ -191,8 +192,8 @@ def replay(site: Site) -> Calibration:
     if "started" not in trace.columns or trace["started"].null_count() == trace.height:
         raise TraceError(f"replay {site.file}: found no recorded starts; expected a log with the column started.")
     rules_of_site = rules(site)
-    own = own_rule(site)
-    own_policy, _ = rules_of_site[own]
+    own_name = own_rule(site)
+    own_policy, _ = rules_of_site[own_name]
     starts_by = {}
     for name, (policy, estimator) in rules_of_site.items():
         informed = scenario
@@ -214,7 +215,7 @@ def replay(site: Site) -> Calibration:
     launch = min(miss, key=miss.get)
     never = {name: starts[name].null_count() for name in starts_by}
     idle = (f"{count} jobs never start by {name}" for name, count in never.items() if count)
-    return Calibration(site, scenario, own, starts, launch, launched[launch], (*doubts(site, scenario), *idle))
+    return Calibration(site, scenario, own_name, starts, launch, launched[launch], (*doubts(site, scenario), *idle))
 
 
 def grouped(trace: pl.DataFrame) -> pl.DataFrame:

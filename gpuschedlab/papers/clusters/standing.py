@@ -20,8 +20,8 @@ def standing(site: Site) -> pl.DataFrame:
         )
     tree = has.shares
     scheduler = has.scheduler
-    place = pl.Series(tree.places(trace["account"], trace["user"]), dtype=pl.Int64)
-    jobs = trace.with_columns(place=place)
+    user_place = pl.Series(tree.places(trace["account"], trace["user"]), dtype=pl.Int64)
+    jobs = trace.with_columns(place=user_place)
     jobs = jobs.filter(pl.col("started").is_not_null(), pl.col("place") >= 0)
     start = jobs["started"].to_numpy()
     end = np.maximum(start + jobs["duration"].to_numpy(), 0.0)
@@ -29,7 +29,7 @@ def standing(site: Site) -> pl.DataFrame:
     seconds = decayed(start, end, end.max(initial=0.0), scheduler.half_life)
     usage = np.bincount(jobs["place"], jobs["gpus"].to_numpy() * seconds, len(tree.users))
     factors = tree.factors(usage, scheduler.fairshare, scheduler.damping)
-    level = {row[:2]: value for row, value in zip(tree.rows, tree.levels(usage), strict=True)}
+    level = {tree_row[:2]: level_of_row for tree_row, level_of_row in zip(tree.rows, tree.levels(usage), strict=True)}
     points = np.floor(scheduler.weights.fairshare * factors)
     users = pl.DataFrame(
         {

@@ -79,22 +79,22 @@ def way_back(site: Site, changes: Mapping[str, object]) -> WayBack:
     not in Slurm's files: keys of [scheduler] in site.toml, which go before those of slurm.conf: change them there as well
     """
     path = conf_of(site)
-    text = path.read_text(encoding="utf-8", errors="replace")
-    found = changes_of(site, changes)
+    slurm_conf = path.read_text(encoding="utf-8", errors="replace")
+    site_changes = changes_of(site, changes)
     was = replace(site.slurm, limits=())
-    wanted = found.get("policy", was)
-    notes = [f"{name}: it is no setting" for name in found if name not in ("policy", "within")]
-    conf = ConfChange(text)
+    wanted = site_changes.get("policy", was)
+    notes = [f"{name}: it is no setting" for name in site_changes if name not in ("policy", "within")]
+    conf = ConfChange(slurm_conf)
     if not isinstance(wanted, Slurm):
         notes.append(f"policy={wanted.name}: slurm.conf has Slurm's own rule alone")
     elif wrong := unsayable(was, replace(wanted, limits=())):
         notes += wrong
     else:
-        conf = conf_with(text, was, replace(wanted, limits=()))
+        conf = conf_with(slurm_conf, was, replace(wanted, limits=()))
     if conf.lines and "scheduler" in _tables(site):
         notes.append("keys of [scheduler] in site.toml, which go before those of slurm.conf: change them there as well")
-    said = ()
-    if "within" in found:
-        said, unsaid = commands(site.description, found["within"])
-        notes += unsaid
-    return WayBack(conf, tuple(said), tuple(notes))
+    sacctmgr_commands = ()
+    if "within" in site_changes:
+        sacctmgr_commands, unsaid_limits = commands(site.description, site_changes["within"])
+        notes += unsaid_limits
+    return WayBack(conf, tuple(sacctmgr_commands), tuple(notes))

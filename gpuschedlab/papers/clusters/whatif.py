@@ -116,11 +116,11 @@ class WhatIf:
     def lines(self, verdict: str = "{}") -> list[str]:
         """Return a list of lines: one for each figure, its verdict in such a form, and what the intervals and GPU-hours are of."""
         lines = []
-        for f, before, after, difference, low, high, _, said in self.table.iter_rows():
+        for figure_name, before, after, difference, low, high, _, figure_verdict in self.table.iter_rows():
             change = f"{figure(before)} to {figure(after)}, {figure(difference, '+')}"
             if np.isfinite(low):
-                change += f" [{figure(low, '+')}, {figure(high, '+')}; held in {self.kind.in_percent(f)}]"
-            lines.append(f"{f}: {change}: {verdict.format(said)}")
+                change += f" [{figure(low, '+')}, {figure(high, '+')}; held in {self.kind.in_percent(figure_name)}]"
+            lines.append(f"{figure_name}: {change}: {verdict.format(figure_verdict)}")
         if self.missing:
             lines += [self.sentence, f"no intervals: {self.missing}"]
         lines += [f"paired differences of {self.jobs:,} jobs; arrivals as recorded"]
@@ -142,17 +142,17 @@ class WhatIf:
 
     def shown(self) -> Table:
         """Return the answers as a `Table` that a person reads: each figure in its unit, and the interval as one column."""
-        rows = []
-        for row in self.table.iter_rows(named=True):
-            write = partial(cell, unit=UNITS.get(row["figure"], ""))
-            words = {name: write(row[name]) for name in ("before", "after", "difference")}
+        figure_rows = []
+        for figure_row in self.table.iter_rows(named=True):
+            write = partial(cell, unit=UNITS.get(figure_row["figure"], ""))
+            figure_words = {name: write(figure_row[name]) for name in ("before", "after", "difference")}
             interval = NOTHING
-            if np.isfinite(row["low"]):
-                interval = f"{write(row['low'])} to {write(row['high'])}"
-            held = self.kind.in_percent(row["figure"]) if interval != NOTHING else NOTHING
-            words |= {"interval": interval, "held": held, "replay errs by": write(row["bias"])}
-            rows.append({"figure": row["figure"]} | words)
-        frame = pl.DataFrame(rows).with_columns(self.table["verdict"])
+            if np.isfinite(figure_row["low"]):
+                interval = f"{write(figure_row['low'])} to {write(figure_row['high'])}"
+            held_truth = self.kind.in_percent(figure_row["figure"]) if interval != NOTHING else NOTHING
+            figure_words |= {"interval": interval, "held": held_truth, "replay errs by": write(figure_row["bias"])}
+            figure_rows.append({"figure": figure_row["figure"]} | figure_words)
+        frame = pl.DataFrame(figure_rows).with_columns(self.table["verdict"])
         return Table(frame, caption=f"{self.jobs:,} jobs. {HELD_ON} ({self.kind}).")
 
     def _repr_html_(self) -> str:
@@ -208,20 +208,20 @@ def whatif(
     -30.0
     """
     changes = changes_of(site, changes)
-    other = replace(site, **{k: v for k, v in changes.items() if k in ("more", "cluster")})
+    changed_site = replace(site, **{k: v for k, v in changes.items() if k in ("more", "cluster")})
     if "within" in changes:
-        other.__dict__["description"] = replace(site.description, limits=changes["within"])
-    own = site.own
-    wanted = other.within(changes.get("policy", site.rule))
-    parts = {k: v for k, v in changes.items() if k in ("estimator", "delays", "limits")}
+        changed_site.__dict__["description"] = replace(site.description, limits=changes["within"])
+    site_rule = site.own
+    wanted = changed_site.within(changes.get("policy", site.rule))
+    scenario_changes = {k: v for k, v in changes.items() if k in ("estimator", "delays", "limits")}
     scenario = site.recorded()
-    changed = other.recorded().replace(**parts)
-    before, after = played(((scenario, own), (changed, wanted)), weeks)
-    unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in parts else 0.0
+    changed = changed_site.recorded().replace(**scenario_changes)
+    before, after = played(((scenario, site_rule), (changed, wanted)), weeks)
+    unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in scenario_changes else 0.0
     missed = misses(site, scenario.trace, before)
     never = never_started(before, after)
-    unkept = broken(wanted, other.description.limits)
-    if unkept and (own != wanted or "within" in changes):
+    unkept = broken(wanted, changed_site.description.limits)
+    if unkept and (site_rule != wanted or "within" in changes):
         missed = Missed(missed.reason or unkept)
     elif np.isfinite(missed.recorded) and max(unsettled(scenario.trace, jobs) for jobs in (before, after)) > UNSETTLED:
         reason = "runs in which jobs start after all that they wait for: more than were made"
@@ -310,14 +310,14 @@ def compared(
     """
     missed = missed or Missed()
     both = before.join(after, on="job_id", maintain_order="left", suffix="_after").drop_nulls(["wait", "wait_after"])
-    one = figures(both["wait"].to_numpy(), both["ran"].to_numpy())
-    two = figures(both["wait_after"].to_numpy(), both["ran_after"].to_numpy())
+    figures_before = figures(both["wait"].to_numpy(), both["ran"].to_numpy())
+    figures_after = figures(both["wait_after"].to_numpy(), both["ran_after"].to_numpy())
     bias_of = biases(calibration) if calibration else {}
-    rows = []
-    for name in one:
-        difference = float((two[name] - one[name]).mean())
+    figure_rows = []
+    for name in figures_before:
+        difference = float((figures_after[name] - figures_before[name]).mean())
         bias = bias_of.get(name)
-        low, high = difference_interval(one[name], two[name])
+        low, high = difference_interval(figures_before[name], figures_after[name])
         answer = verdict(low, high, ("lower", "higher"))
         if missed.reason:
             low = np.nan
@@ -328,13 +328,15 @@ def compared(
         elif bias is not None and abs(difference) < abs(bias):
             answer = BELOW
         elif name == "mean wait" and not low * high > 0:
-            answer = in_this_log(difference, float(one[name].mean()), missed) or answer
-        rows.append((name, one[name].mean(), two[name].mean(), difference, low, high, bias, answer))
+            answer = in_this_log(difference, float(figures_before[name].mean()), missed) or answer
+        figure_rows.append(
+            (name, figures_before[name].mean(), figures_after[name].mean(), difference, low, high, bias, answer)
+        )
     columns = ("figure", "before", "after", "difference", "low", "high", "bias", "verdict")
     kinds = {name: pl.String if name in ("figure", "verdict") else pl.Float64 for name in columns}
     cut = float((both["undone_after"] - both["undone"]).sum()) / 3600
     kind = kind_of(both["submit"].to_numpy(), both["ran"].to_numpy())
-    return WhatIf(pl.DataFrame(rows, schema=kinds, orient="row"), both.height, cut=cut, missed=missed, kind=kind)
+    return WhatIf(pl.DataFrame(figure_rows, schema=kinds, orient="row"), both.height, cut=cut, missed=missed, kind=kind)
 
 
 def in_this_log(difference: float, before: float, missed: Missed) -> str:

@@ -40,8 +40,8 @@ def closed_spans(log: Record, seen: Seen) -> np.ndarray:
         # The run-up to a longer window, in which each waiting job would have run into it, is none.
         waits = (jobs.eligible <= begin) & (jobs.start >= end - lag)
         later = [start for start, _ in windows if begin < start < end + 3 * DAY]
-        asked = jobs.asked[waits]
-        if not any((end - 60 + asked > start - lag).all() for start in later):
+        asked_seconds = jobs.asked[waits]
+        if not any((end - 60 + asked_seconds > start - lag).all() for start in later):
             windows.append((float(begin), float(end)))
     return np.array(sorted(windows)).reshape(-1, 2)
 
@@ -81,11 +81,11 @@ def windowed(log: Record, state: State, spans: np.ndarray) -> State:
     """Return the `State` with windows as well."""
     known_from_the_start = np.pad(spans, ((0, 0), (0, 1)))
     rules = state.rules._replace(windows=np.concatenate([state.rules.windows, known_from_the_start]))
-    seen = sweep(log.jobs, rules)
+    seen_waits = sweep(log.jobs, rules)
     lines = "\n".join(f"[[windows]]\nstart = {start:.0f}\nend = {end:.0f}" for start, end in spans)
-    seconds = float(seen.seconds[:, WINDOW].sum())
-    found = Found("window", "all nodes", [*map(tuple, spans.tolist())], seconds, lines)
-    return State(rules, seen, (*state.found, found))
+    seconds = float(seen_waits.seconds[:, WINDOW].sum())
+    found_windows = Found("window", "all nodes", [*map(tuple, spans.tolist())], seconds, lines)
+    return State(rules, seen_waits, (*state.found, found_windows))
 
 
 def hours(log: Record, state: State, waiting: float) -> Iterator[Step]:
@@ -93,8 +93,8 @@ def hours(log: Record, state: State, waiting: float) -> Iterator[Step]:
     free = state.seen.hours
     second_of_day = (log.jobs.start + log.rules.zero) % DAY
     half_hour = (second_of_day // HALF_HOUR).astype(int)
-    place = log.jobs.qos * HALF_HOURS + half_hour
-    starts = np.bincount(place, minlength=free.size).reshape(free.shape)
+    qos_half_hour = log.jobs.qos * HALF_HOURS + half_hour
+    starts = np.bincount(qos_half_hour, minlength=free.size).reshape(free.shape)
     open_all_day = ~state.rules.closed.any(axis=1)
     for qos in np.flatnonzero(open_all_day & (free.sum(axis=1) > SHARE * waiting)):
         first, length = _longest_gap(np.flatnonzero(starts[qos]))
@@ -107,8 +107,8 @@ def hours(log: Record, state: State, waiting: float) -> Iterator[Step]:
             name = name_of(log, qos)
             value = f"{_clock(first + length)}-{_clock(first)}"
             lines = lines_of("qos", "hours", value, names=[name])
-            found = Found("hours", f"qos {name}", value, float(free_of_qos), lines)
-            yield Step(state.rules._replace(closed=closed), found)
+            found_hours = Found("hours", f"qos {name}", value, float(free_of_qos), lines)
+            yield Step(state.rules._replace(closed=closed), found_hours)
 
 
 def _longest_gap(half_hours: np.ndarray) -> tuple[int, int]:

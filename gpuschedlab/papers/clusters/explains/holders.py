@@ -46,21 +46,21 @@ def holders(why: Explanation, of: str = "user") -> pl.DataFrame:
     owners = log.trace[of].filter(pl.Series(owned))
     names = owners.unique().sort()
     count = len(names)
-    own = np.diagonal(shares).copy()
-    others = shares - np.diag(own)
+    own_waits = np.diagonal(shares).copy()
+    others_waits = shares - np.diag(own_waits)
     gpu_seconds = log.jobs.slots / log.unit * (log.jobs.end - log.jobs.start)
     frame = pl.DataFrame(
         {
             of: names,
             "jobs": np.bincount(owner[owned], minlength=count),
             "held": np.bincount(owner[owned], gpu_seconds[owned], count),
-            "others_wait": others.sum(axis=1),
-            "waiter": _named(names, others, axis=1),
-            "waiter_s": others.max(axis=1),
-            "waits": others.sum(axis=0),
-            "holder": _named(names, others, axis=0),
-            "holder_s": others.max(axis=0),
-            "own": own,
+            "others_wait": others_waits.sum(axis=1),
+            "waiter": _named(names, others_waits, axis=1),
+            "waiter_s": others_waits.max(axis=1),
+            "waits": others_waits.sum(axis=0),
+            "holder": _named(names, others_waits, axis=0),
+            "holder_s": others_waits.max(axis=0),
+            "own": own_waits,
         }
     )
     return frame.sort("others_wait", of, descending=[True, False])
@@ -102,13 +102,13 @@ def _on_nodes(log: Record, part: int) -> np.ndarray:
     return np.bincount(job, jobs.held * usable, len(jobs.slots))
 
 
-def _integral(jobs, weight: np.ndarray, of: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _integral(jobs, weight: np.ndarray, holder_jobs: np.ndarray, waiting_rows: np.ndarray) -> np.ndarray:
     """Return an array (rows,): slot-seconds that some jobs held while each of other rows waited."""
-    begin = _steps(jobs.start[of], weight[of])
-    end = _steps(jobs.end[of], weight[of])
-    slot_seconds = np.zeros(len(rows))
-    for at, sign in ((jobs.start[rows], 1.0), (jobs.eligible[rows], -1.0)):
-        slot_seconds += sign * (_held_until(at, *begin) - _held_until(at, *end))
+    begin = _steps(jobs.start[holder_jobs], weight[holder_jobs])
+    end = _steps(jobs.end[holder_jobs], weight[holder_jobs])
+    slot_seconds = np.zeros(len(waiting_rows))
+    for waits_at, sign in ((jobs.start[waiting_rows], 1.0), (jobs.eligible[waiting_rows], -1.0)):
+        slot_seconds += sign * (_held_until(waits_at, *begin) - _held_until(waits_at, *end))
     return slot_seconds
 
 
@@ -123,10 +123,10 @@ def _steps(times: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return times[order], sums, moments
 
 
-def _held_until(at: np.ndarray, times: np.ndarray, sums: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """Return an array: for each instant `at`, the sum of weights times seconds since their instants, of those before it."""
-    place = np.searchsorted(times, at, side="right")
-    return sums[place] * at - moments[place]
+def _held_until(instants: np.ndarray, times: np.ndarray, sums: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """Return an array: for each instant, the sum of weights times seconds since their times, of those before it."""
+    count_before = np.searchsorted(times, instants, side="right")
+    return sums[count_before] * instants - moments[count_before]
 
 
 def sentence(table: pl.DataFrame) -> str:
@@ -134,14 +134,14 @@ def sentence(table: pl.DataFrame) -> str:
 
     Return "" if no job waits for another's GPUs.
     """
-    of = table.columns[0]
+    owner_column = table.columns[0]
     total = table["others_wait"].sum()
     if not total:
         return ""
-    first = table.row(0, named=True)
-    share = 100 * first["others_wait"] / total
-    waited = span(first["others_wait"])
+    top_holder = table.row(0, named=True)
+    share = 100 * top_holder["others_wait"] / total
+    waited = span(top_holder["others_wait"])
     return (
-        f"Others wait longest for GPUs that {of} {first[of]} holds: {waited}, {share:.0f} % of such waiting, "
-        f"{span(first['waiter_s'])} of it by {of} {first['waiter']}."
+        f"Others wait longest for GPUs that {owner_column} {top_holder[owner_column]} holds: {waited}, {share:.0f} % of such waiting, "
+        f"{span(top_holder['waiter_s'])} of it by {owner_column} {top_holder['waiter']}."
     )

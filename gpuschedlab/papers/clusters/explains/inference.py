@@ -78,14 +78,14 @@ def tiered(log: Record, state: State) -> State:
         return state
     by_tier = np.argsort(-tiers[log.jobs.qos], kind="stable")
     rules = state.rules._replace(place=np.argsort(by_tier) * 1.0)
-    seen = sweep(log.jobs, rules)
-    order_by_tiers = sweep(log.jobs, rules._replace(held=could_have_started(log, seen))).order
-    if order_by_tiers[PAST] >= 0.2 * order[PAST] or seen.seconds[:, NONE].sum() > 1.02 * state.left + 3600:
+    seen_waits = sweep(log.jobs, rules)
+    order_by_tiers = sweep(log.jobs, rules._replace(held=could_have_started(log, seen_waits))).order
+    if order_by_tiers[PAST] >= 0.2 * order[PAST] or seen_waits.seconds[:, NONE].sum() > 1.02 * state.left + 3600:
         return state
     tier_of_name = {name_of(log, qos): int(tier) for qos, tier in enumerate(tiers)}
     lines = []
     for tier in sorted({*tier_of_name.values()} - {0}):
         names = [name for name in tier_of_name if tier_of_name[name] == tier]
         lines.append(lines_of("qos", "tier", tier, names=names))
-    shown = Found("tier", "qos", tier_of_name, 0.0, "\n".join(lines))
-    return State(rules, seen._replace(order=order_by_tiers), (*state.found, shown))
+    found_tiers = Found("tier", "qos", tier_of_name, 0.0, "\n".join(lines))
+    return State(rules, seen_waits._replace(order=order_by_tiers), (*state.found, found_tiers))

@@ -102,8 +102,8 @@ class Limited(Round):
         of_runs = np.repeat(runs, count)
         node = np.zeros(len(of_runs), np.int64)
         node[of_runs] = node_of_cell
-        held = spread(slots, fewest(slots, wide), count)
-        held[of_runs] = (gpus_of_cell * unit).round()
+        held_slots = spread(slots, fewest(slots, wide), count)
+        held_slots[of_runs] = (gpus_of_cell * unit).round()
         start = np.where(runs, view.now - view.executed, np.inf)
         qos = np.zeros(len(view), np.int64)
         if self.has_hours:
@@ -120,7 +120,7 @@ class Limited(Round):
             each=fewest(slots, wide),
             first=np.concatenate([[0], np.cumsum(count)]),
             node=node,
-            held=held,
+            held=held_slots,
             qos=qos,
             time=np.zeros(0),
             kind=np.zeros(0, np.int8),

@@ -141,23 +141,23 @@ def limits(log: Record, state: State, scopes: list[Scope], waiting: float) -> It
 
     Scopes have rows of the rules, after those of the site; `waiting`: s of all jobs.
     """
-    seen = state.seen
+    seen_waits = state.seen
     first = len(log.rules.most)
-    late = could_have_started(log, seen) & (seen.last >= log.jobs.start - log.rules.lag - 1e-6)
+    late = could_have_started(log, seen_waits) & (seen_waits.last >= log.jobs.start - log.rules.lag - 1e-6)
     candidates = []
     for row, scope in enumerate(scopes, first):
         candidates += _candidates(log, state, row, scope, late, waiting)
     for candidate in sorted(candidates, key=lambda candidate: -candidate.seconds)[:TRIED]:
         scope = candidate.scope
         member = np.flatnonzero(candidate.member)
-        seconds = seen.above[candidate.row, member].sum()
+        seconds = seen_waits.above[candidate.row, member].sum()
         most = np.where(candidate.limited, scope.most, UNLIMITED)
         rules = with_limits(state.rules, [LimitRow(scope.owner, scope.jobs, most, True)])
-        found = limit_found(log, scope, member, float(seconds))
+        found_limit = limit_found(log, scope, member, float(seconds))
         if scope.of_arrays:
-            yield Step(rules, found)
+            yield Step(rules, found_limit)
         else:
-            yield Step(rules, found, candidate.row, member)
+            yield Step(rules, found_limit, candidate.row, member)
 
 
 def _candidates(log: Record, state: State, row: int, scope: Scope, late: np.ndarray, waiting: float) -> list[Candidate]:
@@ -210,40 +210,46 @@ def _follows_more_often(log: Record, scope: Scope, counted: np.ndarray, least: i
 
 def limit_found(log: Record, scope: Scope, member: np.ndarray, seconds: float) -> Found:
     """Return a `Found`: the words and lines of a limit of some owners, for which jobs wait so many seconds."""
-    of = scope.columns[0]
-    key = "gpus"
+    owner_column = scope.columns[0]
+    amount_name = "gpus"
     unit = log.unit
     if scope.jobs:
-        key = "jobs"
+        amount_name = "jobs"
         unit = 1
-    values = (scope.most[member] / unit).tolist()
+    limit_amounts = (scope.most[member] / unit).tolist()
     jobs = [log.trace.row(int(np.argmax(scope.owner == owner)), named=True) for owner in member]
-    if of == "array":
-        throttle_of = {job["array"]: value for job, value in zip(jobs, values, strict=True)}
+    if owner_column == "array":
+        throttle_of = {job["array"]: value for job, value in zip(jobs, limit_amounts, strict=True)}
         return _throttle_found(throttle_of, np.delete(scope.most, member), seconds)
     names = []
     qos = []
-    whose = [of]
+    whose = [owner_column]
     if scope.alike:
         whose.insert(0, "each")
     else:
-        names.append(jobs[0][of])
-        whose.append(jobs[0][of])
+        names.append(jobs[0][owner_column])
+        whose.append(jobs[0][owner_column])
     if len(scope.columns) > 1:
         qos.append(jobs[0]["qos"])
         whose.append(f"of qos {jobs[0]['qos']}")
     return Found(
-        "limit", " ".join(whose), (values[0], key), seconds, lines_of(of, key, values[0], names=names, qos=qos)
+        "limit",
+        " ".join(whose),
+        (limit_amounts[0], amount_name),
+        seconds,
+        lines_of(owner_column, amount_name, limit_amounts[0], names=names, qos=qos),
     )
 
 
 def _throttle_found(throttle_of: dict[str, float], most_of_others: np.ndarray, seconds: float) -> Found:
     """Return a `Found`: the words and lines of throttles of some arrays, beside the most jobs at once of each other array."""
-    values = sorted({*throttle_of.values()})
-    if len(values) == 1 and most_of_others.max(initial=0) <= values[0]:  # no array of the log contradicts one rule
-        return Found("throttle", "arrays", throttle_of, seconds, lines_of("array", "jobs", values[0]))
+    throttles = sorted({*throttle_of.values()})
+    if (
+        len(throttles) == 1 and most_of_others.max(initial=0) <= throttles[0]
+    ):  # no array of the log contradicts one rule
+        return Found("throttle", "arrays", throttle_of, seconds, lines_of("array", "jobs", throttles[0]))
     lines = []
-    for value in values:
-        arrays = [array for array in throttle_of if throttle_of[array] == value]
-        lines.append(lines_of("array", "jobs", value, names=ranges(arrays)))
+    for throttle in throttles:
+        arrays = [array for array in throttle_of if throttle_of[array] == throttle]
+        lines.append(lines_of("array", "jobs", throttle, names=ranges(arrays)))
     return Found("throttle", "arrays", throttle_of, seconds, "\n".join(lines))

@@ -205,8 +205,8 @@ def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: 
     jobs = len(qos)
     tier = np.zeros(jobs)
     closed = np.zeros((qos.max(initial=0) + 1, 48), bool)
-    rows = []
-    counts = []
+    limit_rows = []
+    counts_jobs = []
     most = []
     for k, limit in enumerate(limits):
         counted = owner[k] >= 0
@@ -215,11 +215,11 @@ def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: 
             closed[np.ix_(np.unique(qos[counted]), limit.closed)] = True
         for of_jobs, amount in ((False, limit.gpus * unit), (True, limit.jobs)):
             if amount < INF:
-                rows.append(k)
-                counts.append(of_jobs)
+                limit_rows.append(k)
+                counts_jobs.append(of_jobs)
                 most.append(amount)
-    place = np.empty(jobs)
-    place[np.argsort(-tier, kind="stable")] = np.arange(jobs)
+    tier_place = np.empty(jobs)
+    tier_place[np.argsort(-tier, kind="stable")] = np.arange(jobs)
     amounts = np.array(most, float).astype(np.int64)
     no_windows = np.zeros((0, 2))
     return Rules(
@@ -228,11 +228,11 @@ def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: 
         size=np.zeros(0, np.int64),
         masks=no_windows > 0,
         windows=no_windows,
-        place=place,
-        owner=owner[np.array(rows, np.int64)],
-        counts=np.array(counts, bool),
+        place=tier_place,
+        owner=owner[np.array(limit_rows, np.int64)],
+        counts=np.array(counts_jobs, bool),
         most=np.repeat(amounts[:, None], owner.max(initial=0) + 1, axis=1),
-        holds=np.ones(len(rows), bool),
+        holds=np.ones(len(limit_rows), bool),
         closed=closed,
         zero=day,
         held=np.zeros(jobs, bool),
@@ -256,8 +256,8 @@ def events(eligible, start, end) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def lag_of(eligible, start, end) -> float:
     """Return the seconds within which 99 of 100 starts follow an end or a job that becomes eligible."""
     released = np.sort(np.concatenate([end, eligible]))
-    place = np.searchsorted(released, start, side="right")
-    after = start - released[np.maximum(place - 1, 0)]
+    releases_before = np.searchsorted(released, start, side="right")
+    after = start - released[np.maximum(releases_before - 1, 0)]
     return float(np.clip(np.ceil(np.quantile(after, 0.99)) + 1, *LAGS))
 
 

@@ -54,14 +54,14 @@ PARTITION |= {"prioritytier": "tier", "priorityjobfactor": "factor", "qos": "qos
 def pairs_of(line: str, where: str) -> dict[str, str]:
     """Return a dict of the values of a line by key, in lower case."""
     pairs = {}
-    place = 0
-    while line[place:].strip():
-        match = PAIR.match(line, place)
+    line_place = 0
+    while line[line_place:].strip():
+        match = PAIR.match(line, line_place)
         if not match:
-            unread = line[place:].strip()
+            unread = line[line_place:].strip()
             raise TraceError(f"{where}: found {unread[:60]!r}; expected KEY=VALUE.")
         pairs[match[1].lower()] = match[2].strip('"')
-        place = match.end()
+        line_place = match.end()
     return pairs
 
 

@@ -91,9 +91,9 @@ def most(queues: Sequence[Queue], name: str, gpu_type: str) -> float:
 
     It is its own, and loans of its cohort, within its borrowing limit.
     """
-    own = next(q for q in queues if q.name == name)
-    nominal, borrow, lend = own.quota(gpu_type)
-    if not own.cohort:
+    queue = next(q for q in queues if q.name == name)
+    nominal, borrow, lend = queue.quota(gpu_type)
+    if not queue.cohort:
         return nominal
-    lent = sum(q.quota(gpu_type)[2] for q in queues if q.cohort == own.cohort)
+    lent = sum(q.quota(gpu_type)[2] for q in queues if q.cohort == queue.cohort)
     return min(nominal - lend + lent, nominal + borrow)

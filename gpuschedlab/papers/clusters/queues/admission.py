@@ -88,11 +88,11 @@ def in_line(jobs, queues):
     for i in range(len(jobs.kind)):
         if jobs.kind[i] < 0:  # nearly in order: they are so by submission, unless they were evicted
             q = jobs.queue[i]
-            place = end[q]
-            while place > first[q] and goes_before(jobs, i, line[place - 1]):
-                line[place] = line[place - 1]
-                place -= 1
-            line[place] = i
+            line_place = end[q]
+            while line_place > first[q] and goes_before(jobs, i, line[line_place - 1]):
+                line[line_place] = line[line_place - 1]
+                line_place -= 1
+            line[line_place] = i
             end[q] += 1
     return line, first, end
 
@@ -109,23 +109,23 @@ def admit(now, requests, table, quotas, rules, capacity):
 
     The instants of jobs' places and of their last start are written into the table.
     """
-    rows = requests.rows
-    held = requests.held
+    job_rows = requests.rows
+    held_types = requests.held
     jobs = Jobs(
-        table.queue[rows],
-        table.able[rows],
-        table.priority[rows],
-        table.since[rows],
-        table.admitted[rows],
+        table.queue[job_rows],
+        table.able[job_rows],
+        table.priority[job_rows],
+        table.since[job_rows],
+        table.admitted[job_rows],
         requests.gpus,
-        held.copy(),
+        held_types.copy(),
     )
     run_cycles(jobs, quotas, rules, capacity)
-    for i in range(len(rows)):
-        if held[i] >= 0 and jobs.kind[i] < 0:  # evicted: it goes behind its queue
-            table.since[rows[i]] = now
-        elif held[i] < 0 and jobs.kind[i] >= 0:
-            table.admitted[rows[i]] = now
+    for i in range(len(job_rows)):
+        if held_types[i] >= 0 and jobs.kind[i] < 0:  # evicted: it goes behind its queue
+            table.since[job_rows[i]] = now
+        elif held_types[i] < 0 and jobs.kind[i] >= 0:
+            table.admitted[job_rows[i]] = now
     return jobs.kind
 
 

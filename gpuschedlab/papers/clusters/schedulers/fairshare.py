@@ -61,12 +61,12 @@ class ShareTree:
 
         The root is first, parents are before their children.
         """
-        rows = [(ROOT, "", "", 0.0), *_parents_first(self.rows)]
-        at = {row[0]: i for i, row in enumerate(rows) if not row[1]}
+        tree_rows = [(ROOT, "", "", 0.0), *_parents_first(self.rows)]
+        account_row = {row[0]: i for i, row in enumerate(tree_rows) if not row[1]}
         users = {name: i for i, name in enumerate(self.users)}
-        parent = [-1, *(at[row[2]] for row in rows[1:])]
-        place = [users.get(row[:2], -1) for row in rows]
-        return np.array(parent, np.int64), np.array([row[3] for row in rows]), np.array(place, np.int64)
+        parent = [-1, *(account_row[row[2]] for row in tree_rows[1:])]
+        user_place = [users.get(row[:2], -1) for row in tree_rows]
+        return np.array(parent, np.int64), np.array([row[3] for row in tree_rows]), np.array(user_place, np.int64)
 
     @cached_property
     def users(self) -> tuple[tuple[str, str], ...]:
@@ -75,18 +75,18 @@ class ShareTree:
 
     def places(self, accounts: Iterable[str], users: Iterable[str]) -> np.ndarray:
         """Return an array: place among the users of each pair of account and user; -1 if there is none."""
-        known = {name: i for i, name in enumerate(self.users)}
-        return np.array([known.get(pair, -1) for pair in zip(accounts, users, strict=True)], np.int64)
+        user_place = {name: i for i, name in enumerate(self.users)}
+        return np.array([user_place.get(pair, -1) for pair in zip(accounts, users, strict=True)], np.int64)
 
     def levels(self, usage: np.ndarray) -> np.ndarray:
         """Return an array (R,): level fair share of each row.
 
         It is the row's share of its siblings' shares over its share of their usage; inf without usage.
         """
-        parent, shares, place = self.arrays
-        found = level_fair_share(parent, shares, used(parent, place, np.asarray(usage, float)))[1:]
-        value = dict(zip(_parents_first(self.rows), found.tolist(), strict=True))
-        return np.array([value[row] for row in self.rows])
+        parent, shares, user_place = self.arrays
+        row_levels = level_fair_share(parent, shares, used(parent, user_place, np.asarray(usage, float)))[1:]
+        level_of_row = dict(zip(_parents_first(self.rows), row_levels.tolist(), strict=True))
+        return np.array([level_of_row[row] for row in self.rows])
 
     def factors(self, usage: np.ndarray, rule: str = "tree", damping: float = 1.0) -> np.ndarray:
         """Return an array (U,): fair-share factor of each user, 0 to 1, from decayed usage (GPU-s). `damping` is for "classic"."""
@@ -104,27 +104,27 @@ class ShareTree:
 def _parents_first(rows):
     """Rows with each after its parent, otherwise in their order."""
     done = {ROOT}
-    left = rows
-    found = ()
-    while left:
-        ready = tuple(row for row in left if row[2] in done)
+    unplaced_rows = rows
+    placed_rows = ()
+    while unplaced_rows:
+        ready = tuple(row for row in unplaced_rows if row[2] in done)
         if not ready:
-            raise PolicyError(f"shares: account {left[0][0]!r} is below itself; expected a tree.")
+            raise PolicyError(f"shares: account {unplaced_rows[0][0]!r} is below itself; expected a tree.")
         done |= {row[0] for row in ready if not row[1]}
-        found = found + ready
-        left = tuple(row for row in left if row not in set(ready))
-    return found
+        placed_rows = placed_rows + ready
+        unplaced_rows = tuple(row for row in unplaced_rows if row not in set(ready))
+    return placed_rows
 
 
 @njit
 def used(parent, place, usage):
     """(R,) usage of each row: a user's own, an account's that of all below it."""
-    found = np.zeros(len(parent))
+    row_usage = np.zeros(len(parent))
     for i in range(len(parent) - 1, 0, -1):
         if place[i] >= 0:
-            found[i] = usage[place[i]]
-        found[parent[i]] += found[i]
-    return found
+            row_usage[i] = usage[place[i]]
+        row_usage[parent[i]] += row_usage[i]
+    return row_usage
 
 
 @njit
@@ -143,20 +143,20 @@ def classic(parent, shares, place, usage, damping):
     S is the product of shares over siblings' shares up to the root. U is the share of all usage, moved towards the parent's by the
     share of siblings' shares: own + (parent's - own) shares / siblings' shares; below the root it is the own.
     """
-    own = used(parent, place, usage)
+    own_usage = used(parent, place, usage)
     around = of_siblings(parent, shares)
-    part = np.ones(len(parent))
+    share_of_all = np.ones(len(parent))
     effective = np.zeros(len(parent))
     factor = np.zeros(len(usage))
     for i in range(1, len(parent)):
         above = parent[i]
         share = shares[i] / around[i] if around[i] > 0.0 else 0.0
-        part[i] = part[above] * share
-        effective[i] = own[i] / own[0] if own[0] > 0.0 else 0.0
+        share_of_all[i] = share_of_all[above] * share
+        effective[i] = own_usage[i] / own_usage[0] if own_usage[0] > 0.0 else 0.0
         if above > 0:
             effective[i] += (effective[above] - effective[i]) * share
-        if place[i] >= 0 and part[i] > 0.0:
-            factor[place[i]] = 2.0 ** (-effective[i] / part[i] / damping)
+        if place[i] >= 0 and share_of_all[i] > 0.0:
+            factor[place[i]] = 2.0 ** (-effective[i] / share_of_all[i] / damping)
     return factor
 
 
@@ -165,11 +165,11 @@ def level_fair_share(parent, shares, own):
     """(R,) share of siblings' shares over share of siblings' usage: 0 without shares, infinite without usage."""
     around = of_siblings(parent, shares)
     all_used = of_siblings(parent, own)
-    found = np.zeros(len(parent))
+    row_levels = np.zeros(len(parent))
     for i in range(1, len(parent)):
         if shares[i] > 0.0:  # one division: rows that are equal tie exactly
-            found[i] = shares[i] * all_used[i] / (own[i] * around[i]) if own[i] > 0.0 else np.inf
-    return found
+            row_levels[i] = shares[i] * all_used[i] / (own[i] * around[i]) if own[i] > 0.0 else np.inf
+    return row_levels
 
 
 @njit

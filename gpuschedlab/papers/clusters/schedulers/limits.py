@@ -132,28 +132,28 @@ def claims_of(limits: Sequence[Limit], trace: pl.DataFrame, cluster: Cluster) ->
     A job that asks for more than a job may have claims a quota of which nothing is there: it never starts.
     """
     most = [0.0]
-    rows = []
+    claim_rows = []
     for claim, amounts in _claims(limits, trace, cluster):
-        rows.append(claim._replace(quota=claim.quota + len(most)))
+        claim_rows.append(claim._replace(quota=claim.quota + len(most)))
         most.extend(amounts)
     jobs = np.flatnonzero(refused(limits, trace))
     ones = np.ones_like(jobs)
-    rows.append(Rows(jobs, 0 * ones, ones, ANY_TYPE * ones, ones))
-    if not sum(len(claim.job) for claim in rows):
+    claim_rows.append(Rows(jobs, 0 * ones, ones, ANY_TYPE * ones, ones))
+    if not sum(len(claim.job) for claim in claim_rows):
         return None
-    every = Rows(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
-    return _packed(every, trace.height), np.array(most)
+    all_claims = Rows(*(np.concatenate(claim_columns) for claim_columns in zip(*claim_rows, strict=True)))
+    return _packed(all_claims, trace.height), np.array(most)
 
 
-def _packed(rows: Rows, jobs: int) -> np.ndarray:
+def _packed(claim_rows: Rows, jobs: int) -> np.ndarray:
     """Return an array (n, K): claims job by job, those of a job from the first column on."""
-    order = np.argsort(rows.job, kind="stable")
-    job = rows.job[order]
-    place = np.arange(len(job)) - np.searchsorted(job, job)
-    claims = np.zeros((jobs, int(place.max()) + 1), CLAIM)
+    order = np.argsort(claim_rows.job, kind="stable")
+    job = claim_rows.job[order]
+    claim_column = np.arange(len(job)) - np.searchsorted(job, job)
+    claims = np.zeros((jobs, int(claim_column.max()) + 1), CLAIM)
     claims["quota"] = -1
     for name in CLAIM.names:
-        claims[name][job, place] = getattr(rows, name)[order]
+        claims[name][job, claim_column] = getattr(claim_rows, name)[order]
     return claims
 
 
@@ -165,20 +165,20 @@ def _claims(limits: Iterable[Limit], trace: pl.DataFrame, cluster: Cluster) -> I
     if THROTTLE in trace.columns:
         throttled = pl.col(THROTTLE).is_not_null()
         arrays = trace.select(owner=pl.when(throttled).then(ARRAY), most=THROTTLE)
-        rows, names = _of_owners(arrays["owner"], ones, ones)
+        claim_rows, names = _of_owners(arrays["owner"], ones, ones)
         most = dict(arrays.drop_nulls().iter_rows())
-        yield rows, [float(most[name]) for name in names]
+        yield claim_rows, [float(most[name]) for name in names]
     for limit in limits:
         owners = trace.select("gpus", owner=limit.counted(trace), free=limit.exempted(trace))
         bound = 1 - owners["free"].to_numpy().astype(np.int64)
         if limit.gpus < INF:
-            rows, names = _of_owners(owners["owner"], slots, bound)
+            claim_rows, names = _of_owners(owners["owner"], slots, bound)
             if limit.gpu_type:
-                rows = _of_type(limit.gpu_type, rows, trace, cluster)
-            yield rows, [limit.gpus * SLOTS] * len(names)
+                claim_rows = _of_type(limit.gpu_type, claim_rows, trace, cluster)
+            yield claim_rows, [limit.gpus * SLOTS] * len(names)
         if limit.jobs < INF:
-            rows, names = _of_owners(owners["owner"], ones, bound)
-            yield rows, [limit.jobs] * len(names)
+            claim_rows, names = _of_owners(owners["owner"], ones, bound)
+            yield claim_rows, [limit.jobs] * len(names)
 
 
 def _of_owners(owner: pl.Series, amount: np.ndarray, held: np.ndarray) -> tuple[Rows, list[str]]:
@@ -189,11 +189,11 @@ def _of_owners(owner: pl.Series, amount: np.ndarray, held: np.ndarray) -> tuple[
         number_of = {name: i for i, name in enumerate(names)}
         numbers = owner.replace_strict(number_of, default=-1, return_dtype=pl.Int64).to_numpy()
     job = np.flatnonzero(numbers >= 0)
-    rows = Rows(job, numbers[job], amount[job], np.full(len(job), ANY_TYPE), held[job])
-    return rows, names.to_list()
+    claim_rows = Rows(job, numbers[job], amount[job], np.full(len(job), ANY_TYPE), held[job])
+    return claim_rows, names.to_list()
 
 
-def _of_type(gpu_type: str, rows: Rows, trace: pl.DataFrame, cluster: Cluster) -> Rows:
+def _of_type(gpu_type: str, claim_rows: Rows, trace: pl.DataFrame, cluster: Cluster) -> Rows:
     """Return claims on GPUs of one type as `Rows`: a job that asks for it is held, one that may get it counts while it has it."""
     wanted = gpu_type.lower()
     kinds = [i for i, kind in enumerate(cluster.gpu_types) if bare(kind).lower() == wanted]
@@ -208,17 +208,21 @@ def _of_type(gpu_type: str, rows: Rows, trace: pl.DataFrame, cluster: Cluster) -
         among = lists.select(asks=asks_for_it, may=may_get_it)
         asks = among["asks"].to_numpy()
         may = among["may"].to_numpy()
-    parts = [_some(rows, asks[rows.job])]
-    count_only = (may & ~asks)[rows.job]
+    claims_of_type = [_some(claim_rows, asks[claim_rows.job])]
+    count_only = (may & ~asks)[claim_rows.job]
     for kind in kinds:
-        part = _some(rows, count_only)
-        parts.append(part._replace(type=np.full(len(part.job), kind), held=np.zeros_like(part.held)))
-    return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        counted_claims = _some(claim_rows, count_only)
+        claims_of_type.append(
+            counted_claims._replace(
+                type=np.full(len(counted_claims.job), kind), held=np.zeros_like(counted_claims.held)
+            )
+        )
+    return Rows(*(np.concatenate(columns) for columns in zip(*claims_of_type, strict=True)))
 
 
-def _some(rows: Rows, chosen: np.ndarray) -> Rows:
+def _some(claim_rows: Rows, chosen: np.ndarray) -> Rows:
     """Return the `Rows` of the claims that are chosen."""
-    return Rows(*(column[chosen] for column in rows))
+    return Rows(*(column[chosen] for column in claim_rows))
 
 
 def with_partitions(limits: Sequence[Limit], qos: Mapping[str, str]) -> tuple[Limit, ...]:
@@ -228,15 +232,15 @@ def with_partitions(limits: Sequence[Limit], qos: Mapping[str, str]) -> tuple[Li
     """
     limits_of_all = []
     for limit in limits:
-        own = _qos_of(limit)
+        own_qos = _qos_of(limit)
         over = set()
         for rival in limits:
             if limit.alike(rival):
                 over |= {*_qos_of(rival)}
         free = {*limit.exempt}
-        if own:
-            free |= over - {*own}
-        own_partitions = tuple(name for name, of_partition in qos.items() if of_partition in own)
+        if own_qos:
+            free |= over - {*own_qos}
+        own_partitions = tuple(name for name, of_partition in qos.items() if of_partition in own_qos)
         free_partitions = tuple(name for name, of_partition in qos.items() if of_partition in free)
         limits_of_all.append(replace(limit, partitions=own_partitions, exempt_in=free_partitions))
     return tuple(limits_of_all)
@@ -252,13 +256,13 @@ def _qos_of(limit: Limit) -> tuple[str, ...]:
 def refused(limits: Iterable[Limit], trace: pl.DataFrame) -> np.ndarray:
     """Return a mask (n,): whether each job asks for more than a job may have; it is refused at submission."""
     over = np.zeros(trace.height, bool)
-    asked = pl.lit(0.0)
+    requested_time = pl.lit(0.0)
     if "requested_time" in trace.columns:
-        asked = pl.col("requested_time").fill_null(0.0)
+        requested_time = pl.col("requested_time").fill_null(0.0)
     for limit in limits:
         if limit.wall == INF and limit.size == INF:
             continue
-        beyond = (asked > limit.wall) | (pl.col("gpus") > limit.size)
+        beyond = (requested_time > limit.wall) | (pl.col("gpus") > limit.size)
         counts = limit.owners(trace).is_not_null()
         refusals = trace.select((beyond & counts).fill_null(False))
         over |= refusals.to_series().to_numpy()

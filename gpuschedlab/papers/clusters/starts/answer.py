@@ -71,19 +71,19 @@ class When:
     @cached_property
     def sentence(self) -> str:
         """Return when the first job of the table starts, in words."""
-        row = self.table.row(0, named=True)
-        what = [counted(row["gpus"])]
-        limit = row.get("requested_time")
+        first_job = self.table.row(0, named=True)
+        request_words = [counted(first_job["gpus"])]
+        limit = first_job.get("requested_time")
         if limit is not None and np.isfinite(limit):
-            what.append(f"limit {span(limit)}")
-        if row.get("user"):
-            what.append(f"user {row['user']}")
-        name = f"Job {row['job_id']} ({', '.join(what)})"
-        if row["low"] == row["high"] <= self.instant + NOW:
+            request_words.append(f"limit {span(limit)}")
+        if first_job.get("user"):
+            request_words.append(f"user {first_job['user']}")
+        name = f"Job {first_job['job_id']} ({', '.join(request_words)})"
+        if first_job["low"] == first_job["high"] <= self.instant + NOW:
             return f"{name} starts now, {self.date(self.instant)}, in all plays."
-        start = f"{name} starts about {self.date(row['start'])}"
-        low = self.date(row["low"])
-        high = self.date(row["high"])
+        start = f"{name} starts about {self.date(first_job['start'])}"
+        low = self.date(first_job["low"])
+        high = self.date(first_job["high"])
         if self.calibrated:
             return f"{start}; with 80 % between {low} and {high}."
         return f"{start}; in most plays between {low} and {high}."
@@ -93,8 +93,8 @@ class When:
         """Return on what the range rests, in words."""
         answers = self.calibration.answers
         if self.calibrated:
-            held = f"the range as played held {self.calibration.held:.0%} of them"
-            return f"Calibrated on {answers} answered questions of this log: {held}. {self.plays} plays."
+            range_held = f"the range as played held {self.calibration.held:.0%} of them"
+            return f"Calibrated on {answers} answered questions of this log: {range_held}. {self.plays} plays."
         return (
             f"Not calibrated, so no per cent: the log has {answers} answered questions before this instant, {ENOUGH} are needed. "
             f"{self.plays} plays."
@@ -105,8 +105,8 @@ class When:
         if seconds >= self.instant + HORIZON - 1:
             return f"after {self.date(self.instant + HORIZON - 1)}"
         if self.zero is None:
-            day, rest = divmod(seconds, DAY)
-            minutes = int(rest // 60)
+            day, second_of_day = divmod(seconds, DAY)
+            minutes = int(second_of_day // 60)
             return f"day {int(day) + 1}, {minutes // 60:02d}:{minutes % 60:02d}"
         since_1970 = timedelta(seconds=self.zero + seconds)
         date = datetime.fromtimestamp(0, UTC) + since_1970
@@ -118,13 +118,13 @@ class When:
         if self.sooner is None:
             return []
         better = self.sooner.filter(pl.col("sooner") >= GAIN)
-        lines = []
-        for row in better.iter_rows(named=True):
-            line = f"{span(row['sooner'])} sooner with {row['request']}: about {self.date(self.instant + row['start'])}"
-            if row["fits"] < FITS:
-                line += f"; only {10 * row['fits']:.0f} of 10 alike jobs ran within it"
-            lines.append(f"{line}.")
-        return lines or ["No smaller request that was tried starts sooner."]
+        request_lines = []
+        for request in better.iter_rows(named=True):
+            request_line = f"{span(request['sooner'])} sooner with {request['request']}: about {self.date(self.instant + request['start'])}"
+            if request["fits"] < FITS:
+                request_line += f"; only {10 * request['fits']:.0f} of 10 alike jobs ran within it"
+            request_lines.append(f"{request_line}.")
+        return request_lines or ["No smaller request that was tried starts sooner."]
 
     def summary(self) -> dict:
         """Return a dict of all of it, as plain values."""

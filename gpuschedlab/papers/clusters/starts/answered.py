@@ -101,12 +101,12 @@ class Calibration:
 
         The plays' own range counts as so many answers as `OWN`, of which it holds what it says.
         """
-        own = np.linspace(0.0, 1 / WIDE, OWN)
-        scores = np.concatenate([[question.score for question in self.questions], own])
-        known = np.array([question.known for question in self.questions] + [True] * OWN)
+        own_scores = np.linspace(0.0, 1 / WIDE, OWN)
+        scores = np.concatenate([[question.score for question in self.questions], own_scores])
+        known_answers = np.array([question.known for question in self.questions] + [True] * OWN)
         count = len(scores)
         levels = np.minimum(np.ceil(np.array([0.5, WIDE]) * (count + 1)) / count, 1.0)
-        return censored_quantiles(scores, known, levels)
+        return censored_quantiles(scores, known_answers, levels)
 
     def quantiles(self, played: Played) -> np.ndarray:
         """Return an array of waits (s) at the `LEVELS`: the played range, made as much wider as answers need.
@@ -135,5 +135,5 @@ def censored_quantiles(values: np.ndarray, known: np.ndarray, levels: np.ndarray
     order = np.lexsort((~known, values))
     at_risk = len(values) - np.arange(len(values))
     below = 1.0 - np.cumprod(1.0 - known[order] / at_risk)
-    place = np.searchsorted(below, levels - 1e-9)
-    return values[order][np.minimum(place, len(values) - 1)]
+    quantile_place = np.searchsorted(below, levels - 1e-9)
+    return values[order][np.minimum(quantile_place, len(values) - 1)]

@@ -36,8 +36,8 @@ class Arrivals:
         first = self.submit[0] if len(self.submit) else known.instant
         age = known.instant - first
         self.span = next((span for span in (WEEK, DAY) if age >= span), 0.0)
-        whole = int(age // self.span) if self.span else 0
-        self.back = np.arange(1, min(whole, WEEKS) + 1) * self.span
+        whole_spans = int(age // self.span) if self.span else 0
+        self.back = np.arange(1, min(whole_spans, WEEKS) + 1) * self.span
 
     def drawn(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Return a tuple of the order in which earlier weeks come again: seconds before the instant at which each begins.
@@ -53,17 +53,17 @@ class Arrivals:
         """
         if not order:
             return self.jobs.clear()
-        rows = []
+        arrival_rows = []
         submits = []
         for turn in range(int(np.ceil(horizon / self.span))):
             begin = self.instant - order[turn % len(order)]
             inside = (self.submit > begin) & (self.submit <= min(begin + self.span, self.instant))
-            rows.append(np.flatnonzero(inside))
+            arrival_rows.append(np.flatnonzero(inside))
             submits.append(self.submit[inside] - begin + self.instant + turn * self.span)
         submit = np.concatenate(submits)
         submit = np.maximum(submit, np.nextafter(self.instant, np.inf))  # whatever is rounded
         within = submit <= self.instant + horizon
-        coming = self.jobs[np.concatenate(rows)[within]]
+        coming = self.jobs[np.concatenate(arrival_rows)[within]]
         number = pl.int_range(pl.len()).cast(pl.String)
         name = pl.format("{}:{}", pl.lit("later") + number, "job_id")
         return coming.with_columns(job_id=name, submit=pl.Series(submit[within], dtype=pl.Float64))

@@ -131,14 +131,14 @@ class Forward:
         """Return the same `Forward` with other values in some columns of a waiting job, which keeps its draws."""
         is_job = pl.col("job_id") == job
         columns = {}
-        for name, value in changes.items():
-            kept = pl.col(name) if name in self.queue.columns else pl.lit(None)
-            columns[name] = pl.when(is_job).then(pl.lit(value)).otherwise(kept)
-        other = copy.copy(self)
-        other.queue = self.queue.with_columns(**columns)
-        other.requests = requests_of(other.queue, self.known.site.limited)
-        other.settings = {}
-        return other
+        for name, requested_value in changes.items():
+            queue_value = pl.col(name) if name in self.queue.columns else pl.lit(None)
+            columns[name] = pl.when(is_job).then(pl.lit(requested_value)).otherwise(queue_value)
+        other_forward = copy.copy(self)
+        other_forward.queue = self.queue.with_columns(**columns)
+        other_forward.requests = requests_of(other_forward.queue, self.known.site.limited)
+        other_forward.settings = {}
+        return other_forward
 
     def played(self, draws_of_plays: Sequence[Draw], jobs: Sequence[str]) -> Plays:
         """Play forward until some jobs have started, or to the horizon, and return the `Plays`.
@@ -174,11 +174,11 @@ class Forward:
         durations = np.where(setting.source >= 0, run_times[setting.source], setting.durations)
         scenario = with_durations(setting.scenario, durations)
         simulation = scenario.simulation(site.own, start=instant, initial=self.initial, usage=self.held_before)
-        asked = setting.rows[self.rows(jobs)]
+        asked_rows = setting.rows[self.rows(jobs)]
         for step in [step for step in STEPS if step <= horizon]:
             simulation.advance(instant + step)
             first = simulation.snapshot().jobs["first"]
-            if np.isfinite(first[asked]).all():
+            if np.isfinite(first[asked_rows]).all():
                 break
         return first[setting.rows] + site.launch - instant
 

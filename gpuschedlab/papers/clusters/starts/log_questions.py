@@ -26,10 +26,10 @@ KEPT = "_forecasts_of_answered"
 
 def completed_as(completed: Recipe, site: Recipe) -> Recipe:
     """Return a site, a `Recipe`, with the lines of another; it reads the same log, and knows the plays so far."""
-    other = replace(site, lines=completed.lines)
-    other.__dict__["log"] = site.log
-    other.__dict__[KEPT] = site.__dict__.setdefault(KEPT, {})
-    return other
+    completed_site = replace(site, lines=completed.lines)
+    completed_site.__dict__["log"] = site.log
+    completed_site.__dict__[KEPT] = site.__dict__.setdefault(KEPT, {})
+    return completed_site
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def calibrated_at(site: Recipe, instant: float, seed: int = 0) -> Calibration:
     begun = dict(jobs.select("job_id", "started").iter_rows())
     questions = []
     for forecast in forecasts_at(site, instant, seed):
-        known = forecast.job in begun
-        until = begun[forecast.job] if known else instant
-        questions.append(Answered(forecast.played, until - forecast.instant, known))
+        has_begun = forecast.job in begun
+        until = begun[forecast.job] if has_begun else instant
+        questions.append(Answered(forecast.played, until - forecast.instant, has_begun))
     return Calibration(tuple(questions))
 
 
@@ -78,8 +78,8 @@ def forecasts_at(site: Recipe, instant: float, seed: int = 0) -> list[Forecast]:
         after = submit[submit > mark * EVERY]
         if mark * EVERY >= submit.min() + DAY and len(after):
             instants.append(float(after.min()))
-    for asked in dict.fromkeys(instants):  # two multiples may have the same submission after them
-        forecasts += _forecasts(site, asked, seed)
+    for asked_instant in dict.fromkeys(instants):  # two multiples may have the same submission after them
+        forecasts += _forecasts(site, asked_instant, seed)
     return forecasts
 
 
@@ -88,19 +88,19 @@ def _forecasts(site: Recipe, instant: float, seed: int) -> list[Forecast]:
 
     Those that start at once in all plays are no question.
     """
-    kept = site.__dict__.setdefault(KEPT, {})
+    kept_forecasts = site.__dict__.setdefault(KEPT, {})
     key = (instant, seed, site.lines)
-    if key not in kept:
-        known = known_at(site, instant)
+    if key not in kept_forecasts:
+        known_site = known_at(site, instant)
         rng = np.random.default_rng([seed, int(instant)])
-        names = known.waiting.sort("submit", "job_id")["job_id"].to_list()
+        names = known_site.waiting.sort("submit", "job_id")["job_id"].to_list()
         newest = names[-1:]
-        others = rng.permutation(names[:-1])[: JOBS - len(newest)].tolist()
-        chosen = newest + others
-        kept[key] = []
+        other_jobs = rng.permutation(names[:-1])[: JOBS - len(newest)].tolist()
+        chosen = newest + other_jobs
+        kept_forecasts[key] = []
         if chosen:
-            forward = Forward(known)
+            forward = Forward(known_site)
             waits = waits_of(forward, forward.played(forward.drawn(CALIBRATING, rng), chosen), chosen)
             forecasts = [Forecast(instant, *pair) for pair in zip(chosen, waits, strict=True)]
-            kept[key] = [forecast for forecast in forecasts if forecast.played.quantiles[-1] > MINUTE]
-    return kept[key]
+            kept_forecasts[key] = [forecast for forecast in forecasts if forecast.played.quantiles[-1] > MINUTE]
+    return kept_forecasts[key]

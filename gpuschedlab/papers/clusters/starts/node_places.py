@@ -20,16 +20,16 @@ def places_of(site: Recipe, cluster: Cluster, jobs: pl.DataFrame) -> pl.Series:
         return empty
     texts = jobs["nodelist"].drop_nulls().unique()
     try:
-        names_of = {text: hosts(text, "nodelist") for text in texts}
+        names_of = {nodelist: hosts(nodelist, "nodelist") for nodelist in texts}
     except TraceError:  # names of another notation
         return empty
     numbers = site.node_numbers(cluster) or _numbered(site, cluster)
-    lists = []
-    for text in jobs["nodelist"].to_list():
-        names = names_of.get(text, ())
-        known = all(name in numbers for name in names)
-        lists.append([numbers[name] for name in names] if known else [])
-    return pl.Series("nodes", lists, dtype=NOWHERE)
+    node_numbers = []
+    for nodelist in jobs["nodelist"].to_list():
+        names = names_of.get(nodelist, ())
+        all_numbered = all(name in numbers for name in names)
+        node_numbers.append([numbers[name] for name in names] if all_numbered else [])
+    return pl.Series("nodes", node_numbers, dtype=NOWHERE)
 
 
 def _numbered(site: Recipe, cluster: Cluster) -> dict[str, int]:

@@ -73,28 +73,28 @@ def answer(site: Recipe, question: Question, as_written: bool = True) -> When:
     if not as_written:
         instant = checked_instant(site, question.instant)
         site = completed_as(known_at(site, instant).site.completed, site)
-    asked = played_forward(site, question)
-    forward = asked.forward
+    asked_question = played_forward(site, question)
+    forward = asked_question.forward
     missed = ""
     reasons: tuple[str, ...] = ()
-    table = None
-    if asked.jobs:
+    sooner_requests = None
+    if asked_question.jobs:
         missed = replay_miss(forward.known.site)
-    if len(asked.jobs) == 1:
-        job = asked.jobs[0]
-        reasons = tuple(waits_for.reasons(forward, asked.plays, job))
-        few = asked.draws[: max(1, len(asked.draws) // FOURTH)]
-        table = sooner(forward, asked.plays, few, job)
+    if len(asked_question.jobs) == 1:
+        job = asked_question.jobs[0]
+        reasons = tuple(waits_for.reasons(forward, asked_question.plays, job))
+        few = asked_question.draws[: max(1, len(asked_question.draws) // FOURTH)]
+        sooner_requests = sooner(forward, asked_question.plays, few, job)
     return When(
         file=site.file,
         instant=forward.known.instant,
         zero=site.zero,
-        table=_table(asked),
-        plays=len(asked.draws),
-        calibration=asked.calibration,
+        table=_table(asked_question),
+        plays=len(asked_question.draws),
+        calibration=asked_question.calibration,
         missed=missed,
         reasons=reasons,
-        sooner=table,
+        sooner=sooner_requests,
         notes=tuple(_notes(forward)),
     )
 
@@ -118,9 +118,9 @@ class Asked:
 def played_forward(site: Recipe, question: Question) -> Asked:
     """Play a site's rule forward until the jobs of a question have started, and return it as `Asked`; errors as of `answer`."""
     instant = checked_instant(site, question.instant)
-    known = known_at(site, instant)
-    planned = None if question.planned is None else planned_job(known, question.planned)
-    forward = Forward(known, planned)
+    known_site = known_at(site, instant)
+    planned = None if question.planned is None else planned_job(known_site, question.planned)
+    forward = Forward(known_site, planned)
     jobs = asked_jobs(site, forward, question)
     check_sizes(site, forward, jobs)
     rng = np.random.default_rng([question.seed, int(instant)])
@@ -156,12 +156,14 @@ def planned_job(known: Known, planned: Mapping[str, object]) -> pl.DataFrame:
     """
     wrong = [name for name in planned if name not in COLUMNS]
     if wrong or "gpus" not in planned:
-        found = wrong[0] if wrong else "no gpus"
-        raise TraceError(f"when: found {found} in a planned job; expected gpus, and any of {', '.join(COLUMNS[1:])}.")
-    row = {name: [value] for name, value in planned.items()}
-    schema = {name: known.waiting.schema.get(name, SCHEMA[name].dtype) for name in row}
-    frame = pl.DataFrame(row, strict=False).cast(schema, strict=False)
-    unread = [name for name, (value,) in row.items() if value is not None and frame[name].null_count()]
+        wrong_name = wrong[0] if wrong else "no gpus"
+        raise TraceError(
+            f"when: found {wrong_name} in a planned job; expected gpus, and any of {', '.join(COLUMNS[1:])}."
+        )
+    planned_row = {name: [value] for name, value in planned.items()}
+    schema = {name: known.waiting.schema.get(name, SCHEMA[name].dtype) for name in planned_row}
+    frame = pl.DataFrame(planned_row, strict=False).cast(schema, strict=False)
+    unread = [name for name, (value,) in planned_row.items() if value is not None and frame[name].null_count()]
     if unread:
         expected = schema[unread[0]]
         raise TraceError(
@@ -194,9 +196,9 @@ def _why_not(site: Recipe, known: Known, job: str) -> str:
     """Return a phrase, a text, that says what a job does that does not wait."""
     if job in known.held:
         return f"found job {job}, which was not eligible at this instant (dependency, begin time or hold);"
-    rows = known.site.log.trace.filter(pl.col("job_id") == job)
-    if rows.height:
-        return f"found job {job}, which started at {rows['started'][0]:g} s, before this instant;"
+    started_rows = known.site.log.trace.filter(pl.col("job_id") == job)
+    if started_rows.height:
+        return f"found job {job}, which started at {started_rows['started'][0]:g} s, before this instant;"
     later = jobs_of(site).filter(pl.col("job_id") == job)
     if later.height:
         return f"found job {job}, which is submitted after this instant;"
@@ -205,17 +207,17 @@ def _why_not(site: Recipe, known: Known, job: str) -> str:
 
 def check_sizes(site: Recipe, forward: Forward, jobs: list[str]):
     """Refuse jobs that could never start: TraceError if one asks for more than the cluster or a limit allows."""
-    rows = forward.queue[forward.rows(jobs)]
+    asked_rows = forward.queue[forward.rows(jobs)]
     total = forward.cluster.total_gpus
-    large = rows.filter(pl.col("gpus") > total)
+    large = asked_rows.filter(pl.col("gpus") > total)
     if large.height:
         name, gpus = large.select("job_id", "gpus").row(0)
         raise TraceError(
             f"when {site.file}: found {gpus:g} GPUs of job {name}; expected at most the {total:g} of the cluster. Ask for fewer."
         )
-    beyond = refused(site.description.limits, rows)
+    beyond = refused(site.description.limits, asked_rows)
     if beyond.any():
-        name = rows["job_id"].filter(pl.Series(beyond))[0]
+        name = asked_rows["job_id"].filter(pl.Series(beyond))[0]
         raise TraceError(
             f"when {site.file}: found job {name}, which asks for more than a limit lets a job have; expected a smaller or shorter one: it "
             "would never start."
@@ -241,28 +243,28 @@ def replay_miss(site: Recipe) -> str:
     )
 
 
-def _table(asked: Asked) -> pl.DataFrame:
+def _table(asked_question: Asked) -> pl.DataFrame:
     """Return a frame: the rows of an answer, in the order of the jobs."""
-    forward = asked.forward
+    forward = asked_question.forward
     instant = forward.known.instant
-    queue = forward.queue[forward.rows(asked.jobs)]
+    queue = forward.queue[forward.rows(asked_question.jobs)]
     columns = [name for name in ("job_id", "user", "gpus", "requested_time") if name in queue.columns]
-    quantiles = np.zeros((len(asked.jobs), len(LEVELS)))
-    later = np.zeros(len(asked.jobs))
-    for i, played in enumerate(asked.waits):
-        quantiles[i] = asked.calibration.quantiles(played)
+    quantiles = np.zeros((len(asked_question.jobs), len(LEVELS)))
+    later = np.zeros(len(asked_question.jobs))
+    for i, played in enumerate(asked_question.waits):
+        quantiles[i] = asked_question.calibration.quantiles(played)
         later[i] = (played.waits >= HORIZON).mean()
     low, _, middle, _, high = quantiles.T + instant
-    table = queue.select(*columns, waited=instant - pl.col("submit"))
-    ahead = waits_for.jobs_ahead(asked.plays, forward, asked.jobs)
-    return table.with_columns(start=middle, low=low, high=high, later=later, ahead=ahead)
+    waiting_table = queue.select(*columns, waited=instant - pl.col("submit"))
+    ahead = waits_for.jobs_ahead(asked_question.plays, forward, asked_question.jobs)
+    return waiting_table.with_columns(start=middle, low=low, high=high, later=later, ahead=ahead)
 
 
 def _notes(forward: Forward) -> Iterator[str]:
     """Yield sentences that a reader should know on the state and on the plays."""
     if forward.arrivals.span < WEEK:
-        what = "jobs of an earlier day come again" if forward.arrivals.span else "no job comes"
-        yield f"the log is younger than a week: in the plays {what}"
+        arrival_words = "jobs of an earlier day come again" if forward.arrivals.span else "no job comes"
+        yield f"the log is younger than a week: in the plays {arrival_words}"
     if forward.known.held:
         yield f"{len(forward.known.held):,} jobs were submitted and not eligible: they are not in the queue"
     unmodelled = forward.known.site.description.unmodelled

@@ -44,9 +44,9 @@ def _limits(forward: Forward, row: int) -> Iterator[str]:
         for name, amounts in (("gpus", queue["gpus"].to_numpy()), ("jobs", np.ones(queue.height))):
             most = getattr(limit, name)
             if amounts[holds].sum() + amounts[row] > most:
-                word = {"gpus": "GPUs", "jobs": "jobs"}[name]
-                of = f"{limit.of} {owner}" if owner != "all" else limit.of
-                yield f"It is at a limit: {of} holds {amounts[holds].sum():g} of {most:g} {word}."
+                amount_noun = {"gpus": "GPUs", "jobs": "jobs"}[name]
+                limited_owner = f"{limit.of} {owner}" if owner != "all" else limit.of
+                yield f"It is at a limit: {limited_owner} holds {amounts[holds].sum():g} of {most:g} {amount_noun}."
 
 
 def _gpus(forward: Forward, row: int) -> str:

@@ -117,18 +117,18 @@ class SiteTuning:
                 f"leave it as it is. They wait {_span(self.announced.before)} on average."
             )
         low, high = self.interval
-        said = (
+        tuned_waits = (
             f"Announced on the first {self.announced.jobs:,} jobs: a mean wait of {_span(self.announced.after)} in the place of "
             f"{_span(self.announced.before)}. On the {self.realised.jobs:,} jobs of the rest: {_span(self.realised.after)} in the place of "
             f"{_span(self.realised.before)}"
         )
         if self.realised.never:
-            said = f"{said} ({self.realised.never:,} more never start)"
+            tuned_waits = f"{tuned_waits} ({self.realised.never:,} more never start)"
         if not np.isfinite(low + high):
-            return f"{said}; no interval: the rest is too short."
+            return f"{tuned_waits}; no interval: the rest is too short."
         misses = f", the replay's own miss of {_span(abs(self.miss))} among it" if np.isfinite(self.miss) else ""
         side = "less" if high < 0 else "more" if low > 0 else "no clear change"
-        return f"{said}, a change of {_span(low, '+')} to {_span(high, '+')}{misses}: {side}."
+        return f"{tuned_waits}, a change of {_span(low, '+')} to {_span(high, '+')}{misses}: {side}."
 
     @property
     def table(self) -> pl.DataFrame:
@@ -136,13 +136,15 @@ class SiteTuning:
 
         The settings: as configured, tuned, and those with which they are compared.
         """
-        rows = [
+        setting_rows = [
             ("as configured", self.announced.before, self.realised.before),
             ("tuned", self.announced.after, self.realised.after),
             (f"{self.constant}, the best on the first part without a search", *self.constant_waits),
             (f"best of the {BEST} best and this one, known afterwards", None, self.afterwards),
         ]
-        return pl.DataFrame(rows, schema={"setting": pl.String, "announced": float, "realised": float}, orient="row")
+        return pl.DataFrame(
+            setting_rows, schema={"setting": pl.String, "announced": float, "realised": float}, orient="row"
+        )
 
     def __repr__(self) -> str:
         return self.sentence
@@ -257,10 +259,12 @@ def _mean(jobs: pl.DataFrame, own: pl.DataFrame) -> float:
 def gain_of(before: pl.DataFrame, after: pl.DataFrame) -> Gain:
     """Return the `Gain`: mean waits of the jobs that start in both runs, and the interval of their difference."""
     both = before.join(after, on="job_id", maintain_order="left", suffix="_after").drop_nulls(["wait", "wait_after"])
-    one = both["wait"].to_numpy()
-    two = both["wait_after"].to_numpy()
-    low, high = difference_interval(one, two)
-    return Gain(both.height, float(one.mean()), float(two.mean()), low, high, never_started(before, after))
+    waits_before = both["wait"].to_numpy()
+    waits_after = both["wait_after"].to_numpy()
+    low, high = difference_interval(waits_before, waits_after)
+    return Gain(
+        both.height, float(waits_before.mean()), float(waits_after.mean()), low, high, never_started(before, after)
+    )
 
 
 def searched(parts: Parts, axes: list[Axis], rounds: int, rng: np.random.Generator) -> Iterator[Setting]:
@@ -269,16 +273,16 @@ def searched(parts: Parts, axes: list[Axis], rounds: int, rng: np.random.Generat
     Knobs come in an order that is drawn, again and again while any gains, until so many settings were played.
     """
     best = own_setting(parts.site)
-    known = {best}
+    played_settings = {best}
     yield best
     gains = True
     while gains:
         gains = False
-        for place in rng.permutation(len(axes)):
-            for setting in axes[place].values(best):
-                if setting in known or len(known) >= rounds:
+        for axis_place in rng.permutation(len(axes)):
+            for setting in axes[axis_place].values(best):
+                if setting in played_settings or len(played_settings) >= rounds:
                     continue
-                known.add(setting)
+                played_settings.add(setting)
                 yield setting
                 if parts.early(setting) < parts.early(best):
                     best = setting
@@ -290,14 +294,14 @@ def simplest(parts: Parts, best: Setting, axes: list[Axis]) -> Setting:
 
     Settings between both are played beside those of the search.
     """
-    own = own_setting(parts.site)
-    worth = parts.early(own) - parts.early(best)
+    own_site_setting = own_setting(parts.site)
+    worth = parts.early(own_site_setting) - parts.early(best)
     if worth <= 0:
-        return own
+        return own_site_setting
     for axis in axes:
         for setting in axis.values(best):
-            nearer = distance(setting, own) < distance(best, own)
-            if nearer and parts.early(setting) <= parts.early(own) - (1 - KEPT) * worth:
+            nearer = distance(setting, own_site_setting) < distance(best, own_site_setting)
+            if nearer and parts.early(setting) <= parts.early(own_site_setting) - (1 - KEPT) * worth:
                 best = setting
     return best
 
@@ -352,18 +356,21 @@ def tune_site(
         tried.append(setting)
         if progress is not None:
             progress(len(tried))
-    own = tried[0]
+    own_site_setting = tried[0]
     best = simplest(parts, min(tried, key=parts.early), axes)
     ranked = sorted(tried, key=parts.early)[:BEST]
-    before = parts.rest(own)
-    constants = {name: replace(own, rule=replace(own.rule, **values)) for name, values in CONSTANTS.items()}
+    before = parts.rest(own_site_setting)
+    constants = {
+        name: replace(own_site_setting, rule=replace(own_site_setting.rule, **values))
+        for name, values in CONSTANTS.items()
+    }
     constant = min(constants, key=lambda name: parts.early(constants[name]))
     both_of_all = [parts.both(setting) for setting in (*ranked, best)]
     return SiteTuning(
         site,
         best,
         parts.cut,
-        announced=gain_of(parts.early_jobs(own), parts.early_jobs(best)),
+        announced=gain_of(parts.early_jobs(own_site_setting), parts.early_jobs(best)),
         realised=gain_of(before, parts.rest(best)),
         miss=missed(before, parts.scenario.trace),
         constant=constant,
