@@ -65,32 +65,32 @@ class Chronus(Round):
         n = len(view)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        kept = view.memory
-        left = time_left(view)
+        lease_memory = view.memory
+        seconds_left = time_left(view)
         by_type = rounded_up(view)
         room = np.where(by_type <= view.cluster.capacity, by_type, np.inf).min(axis=1)
         capacity = float(np.floor(view.capacity).sum())
         cycle = np.floor(view.now / self.lease + 1e-9)
-        start = view.now if cycle > kept.cycle else (cycle + 1) * self.lease
-        kept.state = long_enough(kept.state, view.index, NEW)
-        kept.aim = long_enough(kept.aim, view.index, -1)
-        state = kept.state[view.index]
-        aim = kept.aim[view.index]
+        start = view.now if cycle > lease_memory.cycle else (cycle + 1) * self.lease
+        lease_memory.state = long_enough(lease_memory.state, view.index, NEW)
+        lease_memory.aim = long_enough(lease_memory.aim, view.index, -1)
+        state = lease_memory.state[view.index]
+        aim = lease_memory.aim[view.index]
         state[~((view.kind > 0) & np.isfinite(view.deadlines[:, 0]))] = DEMOTED
         restarts = 1 + view.restart / self.lease
-        leases = left * self.margin * restarts / self.lease
+        leases = seconds_left * self.margin * restarts / self.lease
         need = np.ceil(leases).astype(np.int64)
         due = np.floor(np.where(np.isfinite(view.deadlines), view.deadlines - start, 0) / self.lease + 1e-9)
         jobs = LeaseJobs.of(room, need, np.maximum(due, 0), view.rewards)
         _admit(jobs, state, aim, capacity)
         program = None
-        if cycle > kept.cycle:
-            kept.cycle = cycle
+        if cycle > lease_memory.cycle:
+            lease_memory.cycle = cycle
             program = self._renew(view, jobs, state, aim, capacity)
-        kept.state[view.index] = state
-        kept.aim[view.index] = aim
-        leased = np.isin(view.index, kept.leased)
-        spare = np.argsort(left * room, kind="stable")
+        lease_memory.state[view.index] = state
+        lease_memory.aim[view.index] = aim
+        leased = np.isin(view.index, lease_memory.leased)
+        spare = np.argsort(seconds_left * room, kind="stable")
         filling = ~leased & chosen_by_count(spare[~leased[spare]], room, capacity - room[leased].sum())
         level = np.where(leased, MUST, np.where(filling, CHOSEN, 0))
         order = np.concatenate([np.flatnonzero(leased), spare[~leased[spare]]])
@@ -127,9 +127,11 @@ def rounded_up(view: View) -> np.ndarray:
     gpus = view.gpus
     by_type = []
     power = 2.0 ** np.ceil(np.log2(np.maximum(gpus, 1)))
-    for t, whole in enumerate(view.cluster.largest_nodes):
-        nodes = np.minimum(view.cluster.fewest_nodes(t, gpus), len(whole))
-        room = np.where(gpus > whole[0], np.maximum(whole[nodes - 1], gpus), np.minimum(power, whole[0]))
+    for t, largest_node in enumerate(view.cluster.largest_nodes):
+        nodes = np.minimum(view.cluster.fewest_nodes(t, gpus), len(largest_node))
+        room = np.where(
+            gpus > largest_node[0], np.maximum(largest_node[nodes - 1], gpus), np.minimum(power, largest_node[0])
+        )
         by_type.append(np.where(gpus < 1, gpus, room))
     return np.stack(by_type, axis=1)
 

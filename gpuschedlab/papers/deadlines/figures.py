@@ -23,16 +23,16 @@ def _board(name: str, lease: float, stretches: tuple, dates: tuple) -> Lanes:
     owner, due, value, in_time = dates
     over = []
     edge = {"width": 1, "color": INK}
-    for met, words, which in ((True, "deadline met", (3, 2)), (False, "missed", (4, 1))):
+    for met, deadline_words, which in ((True, "deadline met", (3, 2)), (False, "missed", (4, 1))):
         mine = in_time == met
         points = {"y": [jobs[r] for r in owner[mine]], "x": due[mine] / HOUR}
         points |= {"text": [f"{v:.0f}" for v in value[mine]], "marker_size": 6 + value[mine] / 12}
         marker = {"symbol": SYMBOLS[which[0]], "color": COLOURS[which[1]], "line": edge}
-        hover = f"<b>%{{y}}</b>: worth %{{text}} by %{{x:.2f}} h, {words}<extra></extra>"
-        over.append((points, marks(marker, hover, name=words)))
+        hover = f"<b>%{{y}}</b>: worth %{{text}} by %{{x:.2f}} h, {deadline_words}<extra></extra>"
+        over.append((points, marks(marker, hover, name=deadline_words)))
     all_jobs = set(owner.tolist())
-    kept = set(owner[in_time].tolist())
-    title = f"Leases under {name}: {len(all_jobs - kept)} of {len(all_jobs)} jobs missed every deadline"
+    jobs_in_time = set(owner[in_time].tolist())
+    title = f"Leases under {name}: {len(all_jobs - jobs_in_time)} of {len(all_jobs)} jobs missed every deadline"
     # A lease between two lines of the grid, or several where there would be more than 7.
     last = max(ends.max(initial=0.0), due.max(initial=0.0))
     leases_per_line = max(1, int(np.ceil(last / lease / 7)))
@@ -64,16 +64,16 @@ def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = No
     if "kind" not in run.jobs.columns:
         raise RunError("lease_board: found a run of a trace without kind; expected one with deadlines: with_deadlines.")
     table = run.jobs.head(jobs)
-    held = held_by(run, jobs, "profiling")
-    own = np.array([KINDS.index(kind) for kind in table["kind"].fill_null("strict")], int)
-    row = held["job"].to_numpy()
+    job_stretches = held_by(run, jobs, "profiling")
+    job_kind = np.array([KINDS.index(kind) for kind in table["kind"].fill_null("strict")], int)
+    row = job_stretches["job"].to_numpy()
     deadlines, rewards = value_table(table)
-    deadlines = np.where((own == KINDS.index("best_effort"))[:, None], np.inf, deadlines)
+    deadlines = np.where((job_kind == KINDS.index("best_effort"))[:, None], np.inf, deadlines)
     owner, step = np.nonzero(np.isfinite(deadlines))
     due = table["submit"].to_numpy()[owner] + deadlines[owner, step]
     end = table["end"].fill_null(np.inf).to_numpy()[owner]
-    kind = np.where(held["profiling"].to_numpy(), KINDS.index("profiling"), own[row])
-    times = (held[column].to_numpy() for column in ("gpus", "start", "end"))
+    kind = np.where(job_stretches["profiling"].to_numpy(), KINDS.index("profiling"), job_kind[row])
+    times = (job_stretches[column].to_numpy() for column in ("gpus", "start", "end"))
     dates = (owner, due, rewards[owner, step], end <= due * (1 + 1e-9))
     return _board(name or default, lease, (tuple(table["job_id"]), row, kind, *times), dates)
 
@@ -102,15 +102,15 @@ def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str
     from gpuschedlab.papers.deadlines.leases.plan import plan_leases, timetable
 
     plan = plan_leases(jobs, capacity)
-    row, at = np.nonzero(timetable(jobs, plan.step, capacity))
+    row, lease_number = np.nonzero(timetable(jobs, plan.step, capacity))
     owner, step = np.nonzero(jobs.due > 0)
     soft = (jobs.due > 0).sum(axis=1) > 1
     name = f"a plan worth {plan.objective:.0f}, at most {plan.bound:.0f}"
-    kind = np.where(at == 0, soft[row].astype(int), KINDS.index("planned"))
+    kind = np.where(lease_number == 0, soft[row].astype(int), KINDS.index("planned"))
     labels = tuple(names or map(str, range(len(jobs.gpus))))
-    rows = (labels, row, kind, jobs.gpus[row], at * lease, (at + 1) * lease)
-    kept = (plan.step[owner] >= 0) & (plan.step[owner] <= step)
-    return _board(name, lease, rows, (owner, jobs.due[owner, step] * lease, jobs.value[owner, step], kept))
+    rows = (labels, row, kind, jobs.gpus[row], lease_number * lease, (lease_number + 1) * lease)
+    meets_deadline = (plan.step[owner] >= 0) & (plan.step[owner] <= step)
+    return _board(name, lease, rows, (owner, jobs.due[owner, step] * lease, jobs.value[owner, step], meets_deadline))
 
 
 def trade_off(runs, chosen: str | None = None) -> Points:
@@ -157,20 +157,20 @@ def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = 
 
     metric, most = np.asarray(metric, float), most or len(metric)
     x = np.arange(1.0, len(metric) + 1)
-    known = metric[:seen]
-    ensemble = fit_curve(x[:seen], known, horizon=most)
-    expected = measurements_to(tuple(known.tolist()), float(target), float(most))
-    there = np.flatnonzero(metric >= target)
-    truth = f"in truth at {there[0] + 1}" if len(there) else f"in truth not by {len(metric)}"
-    values = {"seen": np.where(x <= seen, metric, np.nan), "truth": np.where(x >= seen, metric, np.nan)}
+    known_metric = metric[:seen]
+    ensemble = fit_curve(x[:seen], known_metric, horizon=most)
+    expected = measurements_to(tuple(known_metric.tolist()), float(target), float(most))
+    at_target = np.flatnonzero(metric >= target)
+    truth = f"in truth at {at_target[0] + 1}" if len(at_target) else f"in truth not by {len(metric)}"
+    metric_lines = {"seen": np.where(x <= seen, metric, np.nan), "truth": np.where(x >= seen, metric, np.nan)}
     if ensemble.members:
         ahead = x >= seen
-        values["all families"] = np.where(ahead, ensemble.mean(x), np.nan)
-        values["chance that it is there"] = np.where(ahead, ensemble.above(target, x), np.nan)
+        metric_lines["all families"] = np.where(ahead, ensemble.mean(x), np.nan)
+        metric_lines["chance that it is there"] = np.where(ahead, ensemble.above(target, x), np.nan)
         for i, m in enumerate(sorted(ensemble.members, key=lambda m: -m.weight)[:LIKELY]):
-            values[f"family {i + 1} by weight"] = np.where(ahead, FAMILIES[m.name][0](x, *m.parameters), np.nan)
+            metric_lines[f"family {i + 1} by weight"] = np.where(ahead, FAMILIES[m.name][0](x, *m.parameters), np.nan)
     title = f"After {seen} epochs: {target:g} expected at {expected:.0f}; {truth}"
-    return Lines(title, "epoch", "metric, probability", x, values)
+    return Lines(title, "epoch", "metric, probability", x, metric_lines)
 
 
 plot_lease_board = plotter(lease_board)

@@ -61,7 +61,7 @@ class Genie(Round):
 
     def _configurations(self, view, left):
         """GPUs that each job is to have (n,), and the time (s) that it can then wait."""
-        asked = np.ceil(view.gpus)
+        requested_gpus = np.ceil(view.gpus)
         due = np.where(np.isfinite(view.deadlines), view.deadlines, view.now).max(axis=1)
         gpus = view.gpus.copy()
         laxity = due - view.now - left
@@ -70,15 +70,17 @@ class Genie(Round):
             return gpus, laxity
         most = int(view.cluster.capacity.max())
         powers = 2 ** np.arange(int(np.log2(most)) + 1)
-        counts = np.unique(np.concatenate([powers, asked[rows].astype(np.int64)]))
+        counts = np.unique(np.concatenate([powers, requested_gpus[rows].astype(np.int64)]))
         counts = counts[counts <= most]
         kind = view.usable().argmax(axis=1)[rows]  # the first that has a speed
         rates = view.rates(*on_types(view.cluster, counts))[rows]
         by_type = rates.reshape(len(rows), -1, len(counts))
         rate = by_type[np.arange(len(rows)), kind]
-        own = np.take_along_axis(rate, np.searchsorted(counts, asked[rows])[:, None], axis=1)
-        near = (counts >= asked[rows, None] / self.stretch) & (counts <= asked[rows, None] * self.stretch)
-        seconds = np.where(near & (rate > 0), left[rows, None] * own / rate, np.inf)
+        requested_rate = np.take_along_axis(rate, np.searchsorted(counts, requested_gpus[rows])[:, None], axis=1)
+        near = (counts >= requested_gpus[rows, None] / self.stretch) & (
+            counts <= requested_gpus[rows, None] * self.stretch
+        )
+        seconds = np.where(near & (rate > 0), left[rows, None] * requested_rate / rate, np.inf)
         spare = (due[rows] - view.now)[:, None] - seconds
         cost = np.where(spare >= 0, seconds * counts, np.inf)
         best = cost.argmin(axis=1)

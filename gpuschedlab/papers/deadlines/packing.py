@@ -43,10 +43,10 @@ def pack(P, order, jobs, held):
     """
     n = len(jobs.slots)
     level = jobs.level
-    at = np.full(n, -1)
+    node_of_job = np.full(n, -1)
     done = np.zeros(n, np.bool_)
     rows = [(0, 0, 0) for _ in range(0)]
-    placing = _Placing(at, done, rows)
+    placing = _Placing(node_of_job, done, rows)
     _stay(P, order, jobs, held, placing, CHOSEN)
     later = [0 for _ in range(0)]
     for stage in (MUST, CHOSEN):
@@ -71,7 +71,7 @@ def pack(P, order, jobs, held):
     for i in order:
         if not done[i]:
             _put(P, jobs, i, placing)
-    rows.extend([(i, at[i], jobs.slots[i]) for i in range(n) if at[i] >= 0])
+    rows.extend([(i, node_of_job[i], jobs.slots[i]) for i in range(n) if node_of_job[i] >= 0])
     out = np.empty((len(rows), 3), np.int64)
     for k, row in enumerate(rows):
         out[k, 0], out[k, 1], out[k, 2] = row
@@ -105,15 +105,15 @@ def _put(P, jobs, i, placing):
     slots = jobs.slots[i]
     splits = jobs.split[i] and slots >= SLOTS
     node = np.empty(len(P.nodes) + 1, np.int32)
-    taken = np.empty(len(P.nodes) + 1, np.int32)
+    taken_nodes = np.empty(len(P.nodes) + 1, np.int32)
     for consolidated in (True, False):
         for t in jobs.kinds[i]:
             if t < 0 or not (consolidated or splits):
                 continue
             if consolidated:
-                count = take_fewest(P, t, jobs.room[i, t], CONSOLIDATE, node, taken)
+                count = take_fewest(P, t, jobs.room[i, t], CONSOLIDATE, node, taken_nodes)
             else:
-                count = take_widest(P, t, slots, slots, node, taken)
+                count = take_widest(P, t, slots, slots, node, taken_nodes)
             if count == 0:
                 continue
             placing.done[i] = True
@@ -121,7 +121,7 @@ def _put(P, jobs, i, placing):
                 placing.at[i] = node[0]
             missing = slots  # its room may be more than it takes
             for k in range(count):
-                most = taken[k]
+                most = taken_nodes[k]
                 if consolidated:
                     most = P.nodes[node[k]].size
                 part = min(missing, most)
@@ -139,14 +139,14 @@ def _displace(P, jobs, i, placing):
     level = jobs.level
     slots = jobs.slots
     room = jobs.room
-    at = placing.at
+    node_of_job = placing.at
     out = [0 for _ in range(0)]
     loose = np.zeros(len(P.nodes), np.int64)
     cost = np.zeros(len(P.nodes))
     for j in range(len(slots)):
-        if at[j] >= 0 and _yields(j, i, jobs):
-            loose[at[j]] += slots[j]
-            cost[at[j]] += 1.0 if level[j] < level[i] else 1e3
+        if node_of_job[j] >= 0 and _yields(j, i, jobs):
+            loose[node_of_job[j]] += slots[j]
+            cost[node_of_job[j]] += 1.0 if level[j] < level[i] else 1e3
     size = P.nodes["size"]
     for t in jobs.kinds[i]:
         many = fewest_nodes(P.sizes, t, room[i, t]) if t >= 0 else 0
@@ -168,10 +168,10 @@ def _displace(P, jobs, i, placing):
             for lower in (True, False):
                 for j in range(len(slots)):
                     fits = P.nodes[node].free >= need
-                    if fits or at[j] != node or not _yields(j, i, jobs):
+                    if fits or node_of_job[j] != node or not _yields(j, i, jobs):
                         continue
                     if (level[j] < level[i]) == lower:
-                        at[j] = -1
+                        node_of_job[j] = -1
                         placing.done[j] = False
                         hold(P.nodes, P.count, P.member, node, -slots[j])
                         out.append(j)

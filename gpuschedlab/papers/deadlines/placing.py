@@ -19,7 +19,7 @@ LITTLE = 1e-9
 
 def time_left(view: View) -> np.ndarray:
     """Return an array (n,): seconds that each job still needs on the GPUs that it requests, by its estimate; at least 1."""
-    left = view.estimate - view.progress
+    progress_left = view.estimate - view.progress
     elastic = np.flatnonzero(view.elastic)
     if len(elastic):
         gpus = np.ceil(view.gpus[elastic]).astype(np.int64)
@@ -27,8 +27,8 @@ def time_left(view: View) -> np.ndarray:
         nodes = view.cluster.fewest_nodes(types, gpus)
         kinds = view.speeds.type_codes(view.cluster.gpu_types)[types]
         done = seconds_to(view.speeds, view.model[elastic], view.progress[elastic], kinds, nodes, gpus)
-        left[elastic] = view.estimate[elastic] - np.where(np.isnan(done), view.executed[elastic], done)
-    return np.maximum(left, 1.0)
+        progress_left[elastic] = view.estimate[elastic] - np.where(np.isnan(done), view.executed[elastic], done)
+    return np.maximum(progress_left, 1.0)
 
 
 def chosen_by_count(order: np.ndarray, gpus: np.ndarray, capacity: float) -> np.ndarray:
@@ -69,25 +69,25 @@ def placed(
     gpus = view.gpus if gpus is None else gpus
     room = np.tile(gpus[:, None], len(view.capacity)) if room is None else room
     split = np.zeros(len(gpus), bool) if split is None else split
-    held = view.nodes
-    owner, node = held[:, :2].T.astype(np.int64)
+    held_cells = view.nodes
+    owner, node = held_cells[:, :2].T.astype(np.int64)
     exact = room[np.arange(len(gpus)), view.gpu_type] == gpus  # whatever that is for jobs that hold none
     stays = (np.abs(view.running_gpus - gpus) < 0.01 + LITTLE) & (view.partner < 0) & exact
     stays[owner[~view.up[node]]] = False
-    other = np.arange(len(view.capacity)) != view.gpu_type[:, None]
-    kinds = np.argsort(other, axis=1, kind="stable")  # the type that is held first, then the others in order
+    other_type = np.arange(len(view.capacity)) != view.gpu_type[:, None]
+    kinds = np.argsort(other_type, axis=1, kind="stable")  # the type that is held first, then the others in order
     kinds[~np.take_along_axis(view.usable(gpus), kinds, axis=1)] = -1
     free = FreeGpus(view.cluster, up=view.up)
     count_sizes(free.nodes, free.index.sizes, True)
-    slots, room, counts = (np.ceil(a * SLOTS - 1e-6).astype(np.int64) for a in (gpus, room, held[:, 2]))
-    held = np.column_stack([owner, node, counts])[stays[owner]]
+    slots, room, counts = (np.ceil(a * SLOTS - 1e-6).astype(np.int64) for a in (gpus, room, held_cells[:, 2]))
+    held_cells = np.column_stack([owner, node, counts])[stays[owner]]
     requests = Requests(np.asarray(level, np.int64), slots, room, stays, split, kinds)
-    rows = pack(free.index, np.asarray(order, np.int64), requests, held)
-    job, node, taken = rows.T
-    given = np.bincount(job, taken, len(gpus)) / SLOTS
+    rows = pack(free.index, np.asarray(order, np.int64), requests, held_cells)
+    job, node, taken_slots = rows.T
+    placed_gpus = np.bincount(job, taken_slots, len(gpus)) / SLOTS
     kind = np.zeros(len(gpus), np.int64)
     kind[job] = view.cluster.node_type[node]
-    return Allocation(kind, given, nodes=np.column_stack([job, node, taken / SLOTS]), **answer)
+    return Allocation(kind, placed_gpus, nodes=np.column_stack([job, node, taken_slots / SLOTS]), **answer)
 
 
 def proved(answer: Allocation, objective: float, bound: float, status: str, gap: float) -> Allocation:

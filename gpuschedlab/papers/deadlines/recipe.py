@@ -55,8 +55,8 @@ class SmallLeases(Recipe):
         """Dict of all policies by name, with these leases; a lease of best effort is at most one of a job with deadlines."""
         lease = self.unisched.lease
         leases = {"lease": lease, "interval": min(lease, 300.0)}
-        others = (Chronus(**leases), TriagedEdf(), Urgent(), Edf(interval=300), Srtf(interval=300))
-        return dict(zip(POLICIES, (replace(self.unisched, **leases), *others), strict=True))
+        rival_policies = (Chronus(**leases), TriagedEdf(), Urgent(), Edf(interval=300), Srtf(interval=300))
+        return dict(zip(POLICIES, (replace(self.unisched, **leases), *rival_policies), strict=True))
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Return the `Scenario` of nodes and jobs; leases are not part of it. One seed is the same dice for all values of the knobs.

@@ -31,10 +31,10 @@ def start_program(
     m = len(keep_reward)
     T = len(free)
     once = sp.csr_array((np.ones(n * K), (np.repeat(np.arange(n), K), np.arange(n * K))), shape=(n, n * K + m))
-    held = sp.csr_array(np.concatenate([load.reshape(n * K, T), keep_load.reshape(m, T)]).T)
+    slot_gpus = sp.csr_array(np.concatenate([load.reshape(n * K, T), keep_load.reshape(m, T)]).T)
     return Program(
         np.concatenate([reward.ravel(), np.asarray(keep_reward, float)]),
-        sp.vstack([once, held]).tocsc(),
+        sp.vstack([once, slot_gpus]).tocsc(),
         row_upper=np.concatenate([np.ones(n), np.asarray(free, float)]),
         upper=1.0,
         integrality=True,

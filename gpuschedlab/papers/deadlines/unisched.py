@@ -81,26 +81,27 @@ class UniSched(Round):
         """Solve the program of this cycle, and return the `Allocation` of the jobs that it chose."""
         if len(view) == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        kept = view.memory
+        plan_memory = view.memory
         capacity = float(np.floor(view.capacity).sum())
         number = np.floor(view.now / self.lease + 1e-9)
-        renew = number > kept.cycle
-        kept.cycle = number
+        renew = number > plan_memory.cycle
+        plan_memory.cycle = number
         # The start is part of a profiler's lease: otherwise its delay would cost a second one.
         profiling = view.profiled < np.maximum(self.profile - view.restart, min(self.profile, 1.0)) - 1e-6
         gpus = np.where(profiling, np.minimum(view.gpus, self.profile_gpus), view.gpus)
-        left = time_left(view) * self.margin
-        need, due = self._needs(view, left)
+        seconds_left = time_left(view) * self.margin
+        need, due = self._needs(view, seconds_left)
         slo = ~profiling & (view.kind > 0) & (need[:, None] <= due).any(axis=1)
-        leased = np.isin(view.index, kept.leased) & ~profiling & (not renew)
-        stops = np.ceil(left / self.interval) / 2 if self.suspensions else 0.0  # best effort: after every other lease
-        leases_left = (left + stops * view.restart) / self.interval
+        leased = np.isin(view.index, plan_memory.leased) & ~profiling & (not renew)
+        # Best effort stops after every other lease.
+        stops = np.ceil(seconds_left / self.interval) / 2 if self.suspensions else 0.0
+        leases_left = (seconds_left + stops * view.restart) / self.interval
         value = np.where(profiling, self.profile_reward, 1 / (1 + leases_left))
         joins = ~leased & (renew | ~slo)
         cycle = _Cycle(gpus, need, due, value, slo, leased)
         must, chosen, program = self._choose(view, np.flatnonzero(joins), cycle, capacity)
         must |= leased | (chosen & slo & renew)  # a job that runs ahead of time has a lease, too
-        kept.leased = view.index[must & slo]
+        plan_memory.leased = view.index[must & slo]
         level = np.where(must, MUST, np.where(chosen, CHOSEN, 0))
         order = np.argsort(-self._density(value, gpus, slo), kind="stable")
         split = self._may_spread(view, need, due, slo) if self.spread else None
@@ -114,18 +115,20 @@ class UniSched(Round):
         """Reward per GPU of a first lease that is not needed for a deadline."""
         return value * np.where(slo, self.ahead, 1.0) / gpus
 
-    def _needs(self, view, left):
+    def _needs(self, view, seconds_left):
         """Leases that jobs with deadlines need (n,), and have until each (n, F)."""
         until = np.where(np.isfinite(view.deadlines), view.deadlines - view.now, 0.0)
         if self.suspensions:
-            n = np.ceil(left / self.lease)
+            n = np.ceil(seconds_left / self.lease)
             m = np.floor(until.max(axis=1) / self.lease)
-            left = left + suspensions_slo(n, m) * view.restart + np.where(view.running, view.pause, view.restart)
-        need = np.ceil(left / self.lease - 1e-9).astype(np.int64)
+            seconds_left = (
+                seconds_left + suspensions_slo(n, m) * view.restart + np.where(view.running, view.pause, view.restart)
+            )
+        need = np.ceil(seconds_left / self.lease - 1e-9).astype(np.int64)
         due = np.floor(np.maximum(until, 0) / self.lease + 1e-9)
         if self.partial:
-            rest = left - (need - 1) * self.lease
-            due += rest[:, None] <= until - due * self.lease
+            last_lease_seconds = seconds_left - (need - 1) * self.lease
+            due += last_lease_seconds[:, None] <= until - due * self.lease
         return need, due.astype(np.int64)
 
     def _choose(self, view, joining, cycle, capacity):
@@ -134,10 +137,12 @@ class UniSched(Round):
         value = cycle.value
         slo = cycle.slo
         leased_gpus = gpus[cycle.leased].sum()
-        others = joining[~slo[joining]]
-        others = others[np.argsort(-value[others] / gpus[others], kind="stable")]
-        others = others[np.cumsum(gpus[others]) <= CANDIDATES * capacity]
-        mine = np.sort(np.concatenate([joining[slo[joining]], others]))
+        joining_best_effort = joining[~slo[joining]]
+        joining_best_effort = joining_best_effort[
+            np.argsort(-value[joining_best_effort] / gpus[joining_best_effort], kind="stable")
+        ]
+        joining_best_effort = joining_best_effort[np.cumsum(gpus[joining_best_effort]) <= CANDIDATES * capacity]
+        mine = np.sort(np.concatenate([joining[slo[joining]], joining_best_effort]))
         best_effort = ~slo[mine]
         dues = cycle.due[mine]
         values = np.where(np.isfinite(view.deadlines[mine]), view.rewards[mine], 0.0)

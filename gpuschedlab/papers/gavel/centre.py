@@ -32,9 +32,9 @@ class Polytope:
     def slacks(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return a tuple of arrays: throughput above the floor (n,), time left of each job (n,), GPUs left of each type (T,)."""
         above = (self.throughput * X).sum(axis=1) - self.floor
-        rest = 1.0 - X.sum(axis=1)
+        time_slack = 1.0 - X.sum(axis=1)
         free = self.capacity - self.gpus @ X
-        return above, rest, free
+        return above, time_slack, free
 
     def inside(self, X: np.ndarray) -> bool:
         """Whether no constraint holds with equality, and all hold."""
@@ -53,13 +53,13 @@ class Polytope:
 
         The latter is twice the fall of the barrier that the step promises.
         """
-        above, rest, free = self.slacks(X)
+        above, time_slack, free = self.slacks(X)
         T = X.shape[1]
         safe = np.where(self.able, X, 1.0)
-        slope = self.throughput / above[:, None] - 1 / rest[:, None] - self.gpus[:, None] / free + 1 / safe
+        slope = self.throughput / above[:, None] - 1 / time_slack[:, None] - self.gpus[:, None] / free + 1 / safe
         slope = np.where(self.able, slope, 0.0)
         pulls = np.where(self.able, self.throughput, 0.0) / above[:, None]
-        ones = np.where(self.able, 1.0, 0.0) / rest[:, None]
+        ones = np.where(self.able, 1.0, 0.0) / time_slack[:, None]
         # The Hessian is a block for each job, and one row for each type that couples the jobs.
         block = pulls[:, :, None] * pulls[:, None, :] + ones[:, :, None] * ones[:, None, :]
         block = block + np.eye(T) / (safe**2)[:, :, None]
@@ -132,10 +132,10 @@ def gavel_centre(
 def _length(within: Polytope, X: np.ndarray, step: np.ndarray, decrement: float) -> float:
     """Share of a Newton step that stays inside and lowers the barrier by a tenth of its promise, by halving."""
     length = 1.0
-    now = within.barrier(X)
+    barrier_now = within.barrier(X)
     while length > LEAST:
         ahead = X + length * step
-        if within.inside(ahead) and within.barrier(ahead) <= now - 0.1 * length * decrement:
+        if within.inside(ahead) and within.barrier(ahead) <= barrier_now - 0.1 * length * decrement:
             return length
         length /= 2
     return 0.0

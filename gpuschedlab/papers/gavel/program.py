@@ -25,15 +25,15 @@ def _columns(gpus, T: int, *more) -> tuple[np.ndarray, np.ndarray]:
     They are 1 in the job's row, its GPUs in the type's (3.1), and `more`.
     """
     n = len(gpus)
-    data = np.ones((n, T, 2 + len(more)))
+    coefficient_table = np.ones((n, T, 2 + len(more)))
     rows = np.empty((n, T, 2 + len(more)), np.int32)
-    data[:, :, 1] = gpus[:, None]
+    coefficient_table[:, :, 1] = gpus[:, None]
     rows[:, :, 0] = np.arange(n)[:, None]
     rows[:, :, 1] = n + np.arange(T)
-    for k, (values, at) in enumerate(more, 2):
-        data[:, :, k] = values
-        rows[:, :, k] = at
-    return data, rows
+    for k, (coefficients, row_of_value) in enumerate(more, 2):
+        coefficient_table[:, :, k] = coefficients
+        rows[:, :, k] = row_of_value
+    return coefficient_table, rows
 
 
 def gavel_max_sum(throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray) -> Program:
@@ -256,6 +256,6 @@ def gavel_finish_time(
     best = shares(high * (1 + 1e-6))
     while high - low > tolerance * high:
         middle = (low + high) / 2
-        found = shares(middle)
-        low, high, best = (middle, high, best) if found is None else (low, middle, found)
+        fair_shares = shares(middle)
+        low, high, best = (middle, high, best) if fair_shares is None else (low, middle, fair_shares)
     return np.clip(best, 0.0, 1.0)

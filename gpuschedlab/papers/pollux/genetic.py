@@ -57,7 +57,7 @@ def repair(rows, limits, state):
     `rows` (J, N) are changed in place: jobs that come first keep their GPUs.
     """
     J, N = rows.shape
-    taken = np.zeros(N, np.bool_)
+    distributed_cells = np.zeros(N, np.bool_)
     free = limits.size.copy()
     for j in range(J):
         spread = 0
@@ -74,10 +74,10 @@ def repair(rows, limits, state):
         for k in range(N):
             n = (begin + k) % N
             if rows[j, n] > 0:
-                if spread > 1 and taken[n]:
+                if spread > 1 and distributed_cells[n]:
                     rows[j, n] = 0
                     continue
-                taken[n] |= spread > 1
+                distributed_cells[n] |= spread > 1
                 rows[j, n] = min(rows[j, n], allowed, free[n])
                 allowed -= rows[j, n]
                 total += rows[j, n]
@@ -133,14 +133,14 @@ def mutate(rows, base, limits, state):
     for j in range(J):
         if limits.least[j] == most[j] > 1 and draw(state) < JOIN:
             join(rows[j], free, most[j], limits.may[j])
-    for held in (False, True):  # one cell of all that have room, and one of those that hold GPUs already
+    for only_held in (False, True):  # one cell of all that have room, and one of those that hold GPUs already
         cells = 0
         chosen_j = chosen_n = -1
         for n in range(N):
             if free[n] < 1:
                 continue
             for j in range(J):
-                if rows[j, n] > 0 or not held:
+                if rows[j, n] > 0 or not only_held:
                     cells += 1
                     if draw(state) * cells < 1.0:
                         chosen_j = j
@@ -162,12 +162,12 @@ def join(row, free, gpus, may):
     for n in range(len(room)):
         if room[n] >= gpus and (best < 0 or room[n] < room[best]):
             best = n
-    left = gpus
-    while left > 0:
+    gpus_to_join = gpus
+    while gpus_to_join > 0:
         if best < 0:
             best = np.argmax(room)
-        row[best] = min(left, room[best])
-        left -= row[best]
+        row[best] = min(gpus_to_join, room[best])
+        gpus_to_join -= row[best]
         room[best] -= row[best]
         best = -1
     free -= row

@@ -65,35 +65,35 @@ class Pollux(Round):
         if len(view.index) == 0 or not view.up.any():
             return Allocation(np.zeros(len(view.index), np.int64), np.zeros(len(view.index)))
         cells = _Cells.of(view)
-        kept = view.memory
+        search_memory = view.memory
         order = np.lexsort((view.submit, view.attained))
-        whole = np.ceil(view.gpus).astype(np.int64)
+        whole_gpus = np.ceil(view.gpus).astype(np.int64)
         elastic = view.elastic
-        kept.most = long_enough(kept.most, view.index)
-        held = kept.most[view.index]
+        search_memory.most = long_enough(search_memory.most, view.index)
+        most_held = search_memory.most[view.index]
         speedup = cells.speedups(view)
         able = (speedup > 0).any(axis=1)  # on each number of GPUs
         most_able = (able * np.arange(speedup.shape[2])).max(axis=1)
         top = np.minimum(most_able, view.declared("max_gpus", np.inf))
         fewest = np.where(able.any(axis=1), able.argmax(axis=1), 0)
-        most = np.minimum(np.maximum(self.growth * held, fewest), top).astype(np.int64)
-        most = np.where(elastic, most, whole)
-        least = np.where(elastic, 1, whole)
-        base = kept.base(view, cells)
+        most = np.minimum(np.maximum(self.growth * most_held, fewest), top).astype(np.int64)
+        most = np.where(elastic, most, whole_gpus)
+        least = np.where(elastic, 1, whole_gpus)
+        base = search_memory.base(view, cells)
         factor = restart_factor(view.age, view.restarts, view.restart)
         small = SMALL * cells.size.sum() / max((cells.size > 0).sum(), 1)
-        population = kept.matrices(view.index, base, self.population)[:, order]
+        population = search_memory.matrices(view.index, base, self.population)[:, order]
         limits = Limits(cells.size, most[order], least[order], view.allowed[:, cells.kind][order])
         worth = Worth(base[order], speedup[order], factor[order], float(self.power), small)
-        rows, values = search(population, limits, worth, self.generations, self.patience, kept.state)
+        rows, values = search(population, limits, worth, self.generations, self.patience, search_memory.state)
         back = np.argsort(order)
-        kept.rows = rows[:, back]
-        kept.index = view.index
-        chosen = cells.one_type(view, kept.rows[0])
-        lost = kept.rows[0].any(axis=1) & ~chosen.any(axis=1)
-        kept.rows[:, lost] = 0  # or the search would find it as good again, for ever
-        kept.last = chosen
-        kept.most[view.index] = np.maximum(held, chosen.sum(axis=1))
+        search_memory.rows = rows[:, back]
+        search_memory.index = view.index
+        chosen = cells.one_type(view, search_memory.rows[0])
+        lost = search_memory.rows[0].any(axis=1) & ~chosen.any(axis=1)
+        search_memory.rows[:, lost] = 0  # or the search would find it as good again, for ever
+        search_memory.last = chosen
+        search_memory.most[view.index] = np.maximum(most_held, chosen.sum(axis=1))
         return cells.answer(view, chosen, objective=float(values[0]))
 
 
@@ -126,18 +126,18 @@ class _Cells:
         weight = np.zeros((shape[0], len(used)))
         for kind, capacity in enumerate(np.bincount(self.kind, self.size)):
             smallest_node = view.cluster.node_gpus[view.cluster.node_type == kind].min()
-            each = int(smallest_node) // self.width
-            rate = view.rates(np.full(len(used), kind), -(-used // each), gpus)
-            known = ~np.isnan(rate)
-            goodput += np.where(known, rate, 0.0) * capacity
-            weight += known * capacity
+            cells_per_node = int(smallest_node) // self.width
+            rate = view.rates(np.full(len(used), kind), -(-used // cells_per_node), gpus)
+            has_rate = ~np.isnan(rate)
+            goodput += np.where(has_rate, rate, 0.0) * capacity
+            weight += has_rate * capacity
         goodput = np.divide(goodput, weight, out=goodput, where=weight > 0)
         fair = -(-total // max(shape[0], 1))
         near = np.where(goodput > 0, np.where(gpus <= fair, fair - gpus, total + gpus) * len(self.size) + used, np.inf)
         basis = goodput[np.arange(shape[0]), near.argmin(axis=1)]
-        found = np.zeros(shape)
-        found[:, used, gpus] = goodput / np.where(basis > 0, basis, 1.0)[:, None]
-        return found
+        speedup_table = np.zeros(shape)
+        speedup_table[:, used, gpus] = goodput / np.where(basis > 0, basis, 1.0)[:, None]
+        return speedup_table
 
     def one_type(self, view, rows) -> np.ndarray:
         """Return an array (n, N) of rows in which each job keeps the type that it has most GPUs of, and has none if it cannot run."""
@@ -146,14 +146,18 @@ class _Cells:
         by_type = np.stack(sums, axis=1)
         chosen = np.where(self.kind == by_type.argmax(axis=1)[:, None], rows, 0)
         gpus = chosen.sum(axis=1)
-        at = np.flatnonzero(gpus)
-        rigid = at[~view.elastic[at] & (gpus[at] < np.ceil(view.gpus[at]))]
+        jobs_with_gpus = np.flatnonzero(gpus)
+        rigid = jobs_with_gpus[
+            ~view.elastic[jobs_with_gpus] & (gpus[jobs_with_gpus] < np.ceil(view.gpus[jobs_with_gpus]))
+        ]
         chosen[rigid] = 0
-        at = np.setdiff1d(at, rigid)
-        nodes_of_jobs = (np.unique(self.node[chosen[j] > 0]) for j in at)
+        jobs_with_gpus = np.setdiff1d(jobs_with_gpus, rigid)
+        nodes_of_jobs = (np.unique(self.node[chosen[j] > 0]) for j in jobs_with_gpus)
         nodes = np.array([len(used) for used in nodes_of_jobs], np.int64)
-        rate = view.rates(by_type[at].argmax(axis=1), nodes, gpus[at])[at, np.arange(len(at))]
-        chosen[at[np.isnan(rate)]] = 0
+        rate = view.rates(by_type[jobs_with_gpus].argmax(axis=1), nodes, gpus[jobs_with_gpus])[
+            jobs_with_gpus, np.arange(len(jobs_with_gpus))
+        ]
+        chosen[jobs_with_gpus[np.isnan(rate)]] = 0
         return chosen
 
     def answer(self, view, rows, objective: float) -> Allocation:
@@ -181,36 +185,38 @@ class _Carried:
 
     def _now(self, index) -> tuple[np.ndarray, np.ndarray]:
         """Return a tuple of arrays: positions of jobs that are there still, in the last round, and now."""
-        _, then, now = np.intersect1d(self.index, index, return_indices=True)
-        return then, now
+        _, rows_then, rows_now = np.intersect1d(self.index, index, return_indices=True)
+        return rows_then, rows_now
 
     def base(self, view, cells) -> np.ndarray:
         """Return an array (n, N) of the GPUs of jobs: as the last answer laid it out, if they hold as many."""
         count = len(view.cluster.node_gpus)
-        held = np.zeros((len(view.index), count), np.int64)
+        held_gpus = np.zeros((len(view.index), count), np.int64)
         job, node = view.nodes[:, :2].T.astype(int)
-        held[job, node] = np.ceil(view.nodes[:, 2])
+        held_gpus[job, node] = np.ceil(view.nodes[:, 2])
         rows = np.zeros((len(view.index), len(cells.node)), np.int64)
         free = cells.size.copy()
-        then, now = self._now(view.index)
-        for i, j in zip(then, now, strict=True):
-            if np.array_equal(np.bincount(cells.node, self.last[i], count), held[j]):
+        rows_then, rows_now = self._now(view.index)
+        for i, j in zip(rows_then, rows_now, strict=True):
+            if np.array_equal(np.bincount(cells.node, self.last[i], count), held_gpus[j]):
                 rows[j] = self.last[i]
                 free -= rows[j]
-        for j, n in zip(*np.nonzero(held - np.stack([np.bincount(cells.node, r, count) for r in rows])), strict=True):
-            left = held[j, n]
+        for j, n in zip(
+            *np.nonzero(held_gpus - np.stack([np.bincount(cells.node, r, count) for r in rows])), strict=True
+        ):
+            gpus_left = held_gpus[j, n]
             for c in np.flatnonzero(cells.node == n):
-                rows[j, c] = max(min(left, free[c]), 0)
+                rows[j, c] = max(min(gpus_left, free[c]), 0)
                 free[c] -= rows[j, c]
-                left -= rows[j, c]
+                gpus_left -= rows[j, c]
         return rows
 
     def matrices(self, index, base, population: int) -> np.ndarray:
         """Return an array (P, n, N) of matrices to begin with: the present one, and those of the round before."""
-        found = np.repeat(base[None], population, axis=0)
+        population_matrices = np.repeat(base[None], population, axis=0)
         if self.rows is not None:
-            then, now = self._now(index)
+            rows_then, rows_now = self._now(index)
             count = min(population - 1, len(self.rows))
-            found[1 : count + 1] = 0
-            found[1 : count + 1, now] = self.rows[:count, then]
-        return found
+            population_matrices[1 : count + 1] = 0
+            population_matrices[1 : count + 1, rows_now] = self.rows[:count, rows_then]
+        return population_matrices

@@ -48,14 +48,14 @@ class Pop(Wrapped):
 
     def allocate(self, view: View) -> Allocation:
         """Decide part by part, and return the `Allocation` of all."""
-        kept = view.memory
-        if kept.deal(view, self.parts):
-            kept.carried = [self.policy.begin() for _ in range(kept.count)]
-        mine = kept.of_jobs(view)
+        pop_parts = view.memory
+        if pop_parts.deal(view, self.parts):
+            pop_parts.carried = [self.policy.begin() for _ in range(pop_parts.count)]
+        mine = pop_parts.of_jobs(view)
         answers = []
-        for k in range(kept.count):
+        for k in range(pop_parts.count):
             rows = np.flatnonzero(mine == k)
-            part = view.take(rows, nodes=kept.node == k, memory=kept.carried[k])
+            part = view.take(rows, nodes=pop_parts.node == k, memory=pop_parts.carried[k])
             answer = self.policy.allocate(part)
             answers.append((rows, answer if self.placement == "buddy" else on_nodes(part, answer, self.placement)))
         return Allocation.combined(len(view), answers)
@@ -100,9 +100,10 @@ class _Parts:
         size = np.zeros((count, len(view.capacity)))
         part = np.full(cluster.total_nodes, -1)
         group = _groups(view)
-        held = np.bincount(group, cluster.node_gpus, len(group))[group]
+        gpus_of_group = np.bincount(group, cluster.node_gpus, len(group))[group]
         busy = np.isin(np.arange(len(group)), view.nodes[:, NODE])
-        for n in np.lexsort((group, -held, ~view.up, ~busy)).tolist():  # what holds jobs first, and what is down last
+        # Nodes that hold jobs come first, and nodes that are down last.
+        for n in np.lexsort((group, -gpus_of_group, ~view.up, ~busy)).tolist():
             if part[n] < 0:
                 together = np.flatnonzero(group == group[n])
                 kind = cluster.node_type[n]
@@ -114,9 +115,9 @@ class _Parts:
     def of_jobs(self, view) -> np.ndarray:
         """Return an array (n,): part of each job, that of its nodes, otherwise the one it was in, otherwise the next in turn."""
         part = np.array([self.job.get(row, row % self.count) for row in view.index.tolist()], np.int64)
-        at = view.nodes.astype(np.int64)
-        part[at[:, POSITION]] = self.node[at[:, NODE]]
-        guests = np.setdiff1d(np.flatnonzero(view.running), at[:, POSITION])
+        node_of_cell = view.nodes.astype(np.int64)
+        part[node_of_cell[:, POSITION]] = self.node[node_of_cell[:, NODE]]
+        guests = np.setdiff1d(np.flatnonzero(view.running), node_of_cell[:, POSITION])
         part[guests] = part[view.partner[guests]]
         self.job = dict(zip(view.index.tolist(), part.tolist(), strict=True))
         return part
@@ -128,8 +129,8 @@ def _groups(view) -> np.ndarray:
     from scipy.sparse.csgraph import connected_components
 
     job, node = view.nodes[:, [POSITION, NODE]].astype(np.int64).T
-    held = sparse.csr_array((np.ones(len(job)), (job, node)), shape=(len(view), view.cluster.total_nodes))
-    return connected_components(held.T @ held, directed=False)[1]
+    jobs_on_nodes = sparse.csr_array((np.ones(len(job)), (job, node)), shape=(len(view), view.cluster.total_nodes))
+    return connected_components(jobs_on_nodes.T @ jobs_on_nodes, directed=False)[1]
 
 
 def _hold(view, part, count: int, wants) -> bool:
@@ -158,7 +159,7 @@ def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
     free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
     np.subtract.at(free, named[:, NODE].astype(np.int64), named[:, GPUS])
     types = np.arange(len(view.capacity))
-    rows, left = repacked(
+    rows, unplaced_jobs = repacked(
         view,
         todo,
         same,
@@ -167,6 +168,10 @@ def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
         lambda room, i: room.take(gpus[i], types == answer.gpu_type[i]),
     )
     rows = np.concatenate([named, rows])
-    lost = np.isin(np.arange(len(view)), left) | np.isin(guest, left or [-2])
-    status = f"{answer.status}{', ' if answer.status else ''}{len(left)} without a place" if left else answer.status
+    lost = np.isin(np.arange(len(view)), unplaced_jobs) | np.isin(guest, unplaced_jobs or [-2])
+    status = (
+        f"{answer.status}{', ' if answer.status else ''}{len(unplaced_jobs)} without a place"
+        if unplaced_jobs
+        else answer.status
+    )
     return replace(answer, gpus=np.where(lost, 0.0, gpus), nodes=rows if len(rows) else None, status=status)

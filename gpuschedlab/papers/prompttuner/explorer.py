@@ -43,7 +43,7 @@ class PromptExplorer(RunExplorer):
         last = float(max(last_instants))
         titles = {name: f"{name}: {late:.1%} late, ${paid:.0f}" for name, (late, paid) in self.outcome.items()}
         names = {"chosen": recipe.chosen, "beside": recipe.beside}
-        pools = {place: plots.pools(self.runs[name], titles[name], end=last) for place, name in names.items()}
+        pools = {pool_place: plots.pools(self.runs[name], titles[name], end=last) for pool_place, name in names.items()}
         page = super()._page(recipe)
-        words = f"{recipe.gpus} GPUs at ${recipe.price:g} an hour, while held, warming, or idle in a pool."
-        return replace(page, figures=page.figures | pools, words=words)
+        price_words = f"{recipe.gpus} GPUs at ${recipe.price:g} an hour, while held, warming, or idle in a pool."
+        return replace(page, figures=page.figures | pools, words=price_words)

@@ -98,8 +98,8 @@ class PromptJobs(Knobbed):
         """Return the trace of a seed, a frame, from tasks of each LLM, as of `task_table`, and the seconds of a search of its bank."""
         rng = np.random.default_rng(seed)
         counts = zip(LLMS, LOADS[self.load], strict=True)
-        parts = [self._jobs_of(llm, count, tasks[llm], search[llm], rng) for llm, count in counts]
-        jobs = pl.concat(parts).sort("submit", maintain_order=True)
+        jobs_of_llms = [self._jobs_of(llm, count, tasks[llm], search[llm], rng) for llm, count in counts]
+        jobs = pl.concat(jobs_of_llms).sort("submit", maintain_order=True)
         names = [f"lpt-{i:05}" for i in range(jobs.height)]
         return validate(jobs.with_columns(pl.Series("job_id", names, pl.String)), source="prompt jobs")
 
@@ -174,19 +174,20 @@ def _arrivals(count: int, minutes: int, peak: float, rng) -> np.ndarray:
     """Return an array of instants (s), ascending: counts of the minutes with one peak in 20, exponential gaps within each."""
     weight = rng.gamma(2.0, 0.5, minutes)
     for begin in range(0, minutes, MINUTES):
-        end = min(begin + MINUTES, minutes)
-        busiest = rng.integers(begin, end)
-        others = np.delete(np.arange(begin, end), busiest - begin)
-        if len(others):
-            most = min(peak, end - begin)
-            weight[others] *= (end - begin - most) / weight[others].sum()
+        end_minute = min(begin + MINUTES, minutes)
+        busiest = rng.integers(begin, end_minute)
+        quiet_minutes = np.delete(np.arange(begin, end_minute), busiest - begin)
+        if len(quiet_minutes):
+            most = min(peak, end_minute - begin)
+            weight[quiet_minutes] *= (end_minute - begin - most) / weight[quiet_minutes].sum()
             weight[busiest] = most
-    whole = np.floor(np.arange(1, count + 1) - 0.5)  # the k-th request stands where its share of the weight does
+    # The k-th request stands where its share of the weight does.
+    request_number = np.floor(np.arange(1, count + 1) - 0.5)
     share = np.cumsum(weight) / weight.sum()
-    minute = np.searchsorted(share, (whole + 0.5) / count)
-    out = []
+    minute = np.searchsorted(share, (request_number + 0.5) / count)
+    arrivals = []
     for m, many in zip(*np.unique(np.minimum(minute, minutes - 1), return_counts=True), strict=True):
         gaps = rng.exponential(1.0, many + 1)
         within_minute = np.cumsum(gaps)[:-1] / gaps.sum()
-        out.append(60.0 * (m + within_minute))
-    return np.concatenate(out)
+        arrivals.append(60.0 * (m + within_minute))
+    return np.concatenate(arrivals)

@@ -156,30 +156,30 @@ class Turn:
 
     def _wait(self, key, gpus: float, most: float, busy: bool) -> float:
         """Instant at which a pool has GPUs that no job waits for, inf if that is after `most`; `busy`: whether busy ones count."""
-        there = 0.0
+        ready_gpus = 0.0
         since = -np.inf
-        for instant, each, held in self.ready_times(key):
+        for instant, entry_gpus, until_job_ends in self.ready_times(key):
             if instant > most + EPS:
                 break
             if not self.reused and instant > since + EPS:  # what was ready before has left the pool
-                there = 0.0
+                ready_gpus = 0.0
                 since = instant
-            there += each if busy or not held else 0.0
-            if there >= gpus - EPS:
+            ready_gpus += entry_gpus if busy or not until_job_ends else 0.0
+            if ready_gpus >= gpus - EPS:
                 return instant
         return np.inf
 
     def _claim(self, key, gpus: float, instant: float, seconds: float, busy: bool):
         """The first GPUs of a pool that are there at an instant are taken from it on for some seconds."""
-        left = gpus
-        kept = []
-        for ready, each, held in self.ready_times(key):
-            there = self.reused or ready >= instant - EPS
-            taken = min(each, left) if there and (busy or not held) else 0.0
-            left -= taken
-            if each - taken > EPS:
-                kept.append((ready, each - taken, held))
-        self.ready[key] = sorted(kept + self._returned(instant + seconds, gpus))
+        unclaimed_gpus = gpus
+        unclaimed_entries = []
+        for ready, entry_gpus, until_job_ends in self.ready_times(key):
+            is_ready = self.reused or ready >= instant - EPS
+            claimed_gpus = min(entry_gpus, unclaimed_gpus) if is_ready and (busy or not until_job_ends) else 0.0
+            unclaimed_gpus -= claimed_gpus
+            if entry_gpus - claimed_gpus > EPS:
+                unclaimed_entries.append((ready, entry_gpus - claimed_gpus, until_job_ends))
+        self.ready[key] = sorted(unclaimed_entries + self._returned(instant + seconds, gpus))
 
     def _returned(self, end: float, gpus: float) -> list[tuple[float, float, bool]]:
         """Return a list of the GPUs that a job's end adds to the ready times of its pool; empty if they are not reused."""
@@ -260,8 +260,8 @@ class Turn:
             self._start(i, level)
             return "starts"
         running = self.pools.running.values()
-        held = sum(job.gpus for job in running if job.key == key)
-        lacking = not self.reused or pool.ready + pool.loading + held < gpus - EPS
+        busy_gpus = sum(job.gpus for job in running if job.key == key)
+        lacking = not self.reused or pool.ready + pool.loading + busy_gpus < gpus - EPS
         if not lacking or gpus > self.pools.cold(self.view, key[1]) + EPS:
             return "none"
         self._buy(i, level)

@@ -78,8 +78,8 @@ class PromptLab(Recipe):
     @property
     def policies(self) -> dict[str, Policy]:
         """Dict of policies by name: PromptTuner with these knobs, and the others with and without knowledge of warm-up times."""
-        others = (Infless(aware=False), Infless(aware=True), ElasticFlow(aware=True), ElasticFlow(aware=False))
-        return dict(zip(POLICIES, (self.tuner, *others), strict=True))
+        rival_policies = (Infless(aware=False), Infless(aware=True), ElasticFlow(aware=True), ElasticFlow(aware=False))
+        return dict(zip(POLICIES, (self.tuner, *rival_policies), strict=True))
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Return the `Scenario` of jobs and cluster."""
@@ -88,9 +88,11 @@ class PromptLab(Recipe):
             jobs = replace(jobs, scale=jobs.scale * self.gpus / 32)
         # Without errors, what is known is what they would be around.
         exact = None if self.estimator.estimator == Oracle() else self.estimator.estimator
-        known = errors_of(self.estimator, seed) or exact
+        job_estimator = errors_of(self.estimator, seed) or exact
         delays = prompt_delays(self.jobs.warm_up)
-        return Scenario(jobs(seed), servers(self), speeds=prompt_speeds(), delays=delays, estimator=known, seed=seed)
+        return Scenario(
+            jobs(seed), servers(self), speeds=prompt_speeds(), delays=delays, estimator=job_estimator, seed=seed
+        )
 
 
 def servers(recipe) -> Cluster:

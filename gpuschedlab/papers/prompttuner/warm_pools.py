@@ -54,8 +54,8 @@ class Demand(NamedTuple):
     def least(self, i: int, within: float, room: float) -> int:
         """Return the index of the level of fewest GPUs, at most `room`, on which job i takes at most `within` s; -1 if none does."""
         good = (self.seconds[i] <= within + EPS) & (self.gpus[i] <= room + EPS)
-        at = int(np.argmax(good))
-        return at if good[at] else -1
+        fewest_level = int(np.argmax(good))
+        return fewest_level if good[fewest_level] else -1
 
     def fewest(self, i: int) -> int:
         """Return the index of the level with the fewest GPUs on which job i can run; -1 if there is none."""
@@ -70,20 +70,20 @@ def demand_of(view: View, most: int) -> Demand:
     n = len(view)
     cluster = view.cluster
     T = len(view.capacity)
-    asked = np.ceil(view.gpus).astype(np.int64)
-    counts = np.unique(np.concatenate([np.arange(1, most + 1), asked]))
-    types, nodes, levels = on_types(cluster, counts)
+    requested_gpus = np.ceil(view.gpus).astype(np.int64)
+    gpu_counts = np.unique(np.concatenate([np.arange(1, most + 1), requested_gpus]))
+    types, nodes, levels = on_types(cluster, gpu_counts)
     rate = view.rates(types, nodes, levels)
     work = remaining_work(view, rate, types, nodes, levels)
     total = np.bincount(cluster.node_type, weights=cluster.node_gpus, minlength=T)
     rate = np.where(levels <= total[types], rate, np.nan)
-    rate = np.where(view.elastic[:, None] & (levels > most), np.nan, rate).reshape(n, T, len(counts))
+    rate = np.where(view.elastic[:, None] & (levels > most), np.nan, rate).reshape(n, T, len(gpu_counts))
     best = np.nan_to_num(rate).max(axis=2)
     gpu_type = np.lexsort((np.broadcast_to(-total, (n, T)), -best), axis=1)[:, 0]
     with np.errstate(invalid="ignore"):
         seconds = work[:, None] / rate[np.arange(n), gpu_type]
     seconds = np.where(np.isnan(seconds), np.inf, seconds)
-    gpus = np.where(view.elastic[:, None], counts[None, :], view.gpus[:, None]).astype(float)
+    gpus = np.where(view.elastic[:, None], gpu_counts[None, :], view.gpus[:, None]).astype(float)
     warm, cold = start_kinds(view)
     first = _seconds_of(view, warm)
     warm_up = _seconds_of(view, cold) - first
@@ -102,18 +102,18 @@ def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
     The prompt bank is searched at a job's first start only.
     """
     prompts = view.texts(ASKS)
-    known = view.start_kinds
+    known_kinds = view.start_kinds
     sources = set(prompts.tolist())
     if odd := sorted(sources - {*PROMPTS}):
         job = view.job_id(prompts.tolist().index(odd[0]))
         raise TraceError(
             f"job {job}: found {ASKS} {odd[0]!r}; expected 'bank' (the prompt bank is searched), 'user', or null."
         )
-    needed = {WARM, COLD} if sources - {""} or {WARM, COLD} & {*known} else set()
+    needed = {WARM, COLD} if sources - {""} or {WARM, COLD} & {*known_kinds} else set()
     needed |= {WARM + BANK, COLD + BANK} if "bank" in sources else set()
-    if lacking := sorted(needed - {*known}):
+    if lacking := sorted(needed - {*known_kinds}):
         raise SpeedError(
-            f"Delays.kinds: found {', '.join(map(repr, known)) or 'no kinds of start'}; expected {', '.join(map(repr, lacking))}, "
+            f"Delays.kinds: found {', '.join(map(repr, known_kinds)) or 'no kinds of start'}; expected {', '.join(map(repr, lacking))}, "
             "too: without them, warming up would take no time. Give seconds of each: Delays(kinds={'warm': 2.0, ...}), or "
             "gpuschedlab.speeds.prompt_delays()."
         )
@@ -124,11 +124,11 @@ def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
 
 def _seconds_of(view, kinds) -> np.ndarray:
     """Return an array (n,): seconds before progress of a start of each job's own kind."""
-    out = np.zeros(len(view))
+    start_seconds = np.zeros(len(view))
     for kind in set(kinds.tolist()):
-        rows = np.flatnonzero(kinds == kind)
-        out[rows] = view.start_seconds(kind, rows)
-    return out
+        rows_of_kind = np.flatnonzero(kinds == kind)
+        start_seconds[rows_of_kind] = view.start_seconds(kind, rows_of_kind)
+    return start_seconds
 
 
 @dataclass
@@ -177,16 +177,16 @@ class Pool:
         return _removed(gpus, (self.idle, 0), (self.fresh, 0), (self.warming, -1))
 
 
-def _removed(gpus: float, *parts: tuple[list, int]) -> float:
+def _removed(gpus: float, *pool_lists: tuple[list, int]) -> float:
     """Remove GPUs from lists of a pool, one after the other, from the first (0) or last (-1) of each; how many were there."""
-    left = gpus
-    for part, at in parts:
-        while part and left > EPS:
-            since, there = part.pop(at)
-            if there > left + EPS:
-                part.insert(0 if at == 0 else len(part), (since, there - left))
-            left -= min(there, left)
-    return gpus - left
+    gpus_to_remove = gpus
+    for pool_list, pool_end in pool_lists:
+        while pool_list and gpus_to_remove > EPS:
+            since, pool_gpus = pool_list.pop(pool_end)
+            if pool_gpus > gpus_to_remove + EPS:
+                pool_list.insert(0 if pool_end == 0 else len(pool_list), (since, pool_gpus - gpus_to_remove))
+            gpus_to_remove -= min(pool_gpus, gpus_to_remove)
+    return gpus - gpus_to_remove
 
 
 class Job(NamedTuple):
@@ -214,11 +214,11 @@ class WarmPools:
 
     def settle(self, view: View, demand: Demand, window: float):
         """Bring the pools up to an instant: jobs that ended return their GPUs, warm-ups and idle times end, nodes fail."""
-        held = {int(row): i for i, row in enumerate(view.index.tolist()) if view.running[i]}
-        for row in [row for row in self.running if row not in held]:
+        running_rows = {int(row): i for i, row in enumerate(view.index.tolist()) if view.running[i]}
+        for row in [row for row in self.running if row not in running_rows]:
             job = self.running.pop(row)
             self.pool(job.key).idle.append((view.now, job.gpus))
-        for row, i in held.items():
+        for row, i in running_rows.items():
             # It ran already when this policy took over; of two that share GPUs, the first goes on alone, the other starts anew.
             if row not in self.running and not 0 <= view.partner[i] < i:
                 key = (int(view.model[i]), int(view.gpu_type[i]))
@@ -229,16 +229,16 @@ class WarmPools:
             pool.settle(view.now)
             pool.expire(view.now, window)
         for t in range(len(view.capacity)):  # nodes may have failed: pools have no more than is up beside running jobs
-            over = -self.cold(view, t)
+            missing_gpus = -self.cold(view, t)
             for key, pool in self.pools.items():
-                if key[1] == t and over > EPS:
-                    over -= pool.drop(over)
+                if key[1] == t and missing_gpus > EPS:
+                    missing_gpus -= pool.drop(missing_gpus)
 
     def cold(self, view: View, t: int) -> float:
         """Return the number of GPUs of a type that are up and in no pool, a float."""
-        kept = sum(p.ready + p.loading for key, p in self.pools.items() if key[1] == t)
+        pool_gpus = sum(p.ready + p.loading for key, p in self.pools.items() if key[1] == t)
         busy = sum(job.gpus for job in self.running.values() if job.key[1] == t)
-        return float(view.capacity[t]) - kept - busy
+        return float(view.capacity[t]) - pool_gpus - busy
 
     def answer(self, view: View, demand: Demand, delay: np.ndarray, window: float, wake: float) -> Allocation:
         """Return the `Allocation`: jobs keep their GPUs, the pools are reserved; idle times that end wake the policy, too.
@@ -259,8 +259,8 @@ class WarmPools:
             pool.age()
             wake = view.now if pool.expire(view.now, window) else wake
             name = NO_MODEL if model < 0 else view.speeds.models[model]
-            for what, amount in ((f"idle {name}", pool.ready), (f"warming {name}", pool.loading)):
-                reserved.setdefault(what, np.zeros(T))[t] += amount
+            for reserved_name, amount in ((f"idle {name}", pool.ready), (f"warming {name}", pool.loading)):
+                reserved.setdefault(reserved_name, np.zeros(T))[t] += amount
             wake = min([wake, *(since + window for since, _ in pool.idle), *(ready for ready, _ in pool.warming)])
         reserved = {name: amount for name, amount in reserved.items() if amount.any()}
         return Allocation(gpu_type, gpus, delay=delay, reserved=reserved, wake=max(wake, view.now + 1e-3))

@@ -43,6 +43,6 @@ class FairEnds:
         last = self.last[index]
         seconds = now - self.first[index]
         total = self.integral[index] + last * (now - self.since[index])
-        held = seconds > 0
-        mean = np.where(held, total / np.where(held, seconds, 1.0), last)
+        has_held = seconds > 0
+        mean = np.where(has_held, total / np.where(has_held, seconds, 1.0), last)
         return (1 - LAST) * mean + LAST * last

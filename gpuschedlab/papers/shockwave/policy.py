@@ -97,8 +97,8 @@ class Shockwave(Round):
             order = order_of_turns(turn, value, needs.seconds)
         else:
             order = self._by_worth(view, plan)
-        held = np.arange(T) == view.gpu_type[:, None]
-        types = np.lexsort((np.broadcast_to(-view.capacity, (n, T)), ~held), axis=1)[order]
+        on_own_type = np.arange(T) == view.gpu_type[:, None]
+        types = np.lexsort((np.broadcast_to(-view.capacity, (n, T)), ~on_own_type), axis=1)[order]
         pairs = (order[:, None] * T + types).ravel()
         gpu_type, gpus = serve(pairs, rate > 0, view.gpus, view.capacity.astype(float))
         served = gpus > 0
@@ -113,11 +113,11 @@ class Shockwave(Round):
 
         First are those that have planned rounds left.
         """
-        at = np.minimum(plan.served, plan.gain.shape[1] - 1)
-        worth = plan.gain[np.arange(len(at)), at] / view.gpus
+        next_round = np.minimum(plan.served, plan.gain.shape[1] - 1)
+        worth = plan.gain[np.arange(len(next_round)), next_round] / view.gpus
         lost = np.minimum(view.restart / self.interval, 1.0)  # a job that starts loses time
         worth = np.where(view.running, worth, worth * (1 - lost))
-        return np.lexsort((np.arange(len(at)), -worth, plan.served >= plan.rounds))
+        return np.lexsort((np.arange(len(next_round)), -worth, plan.served >= plan.rounds))
 
     def _solve(self, view, needs, plan) -> None:
         """Plan the rounds of the next window."""

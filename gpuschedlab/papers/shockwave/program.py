@@ -78,8 +78,8 @@ def shockwave_window(
     gain = np.diff(logarithms, axis=1) * weights[:, None] / n
     longest = max(float(left.max()), 1e-300)
     ends = sp.kron(sp.eye_array(n), np.full((1, rounds), interval / longest), "coo")
-    held = np.repeat(gpus, rounds)[None, :]
-    A = sp.block_array([[sp.coo_array(held), None], [ends, sp.coo_array(np.ones((n, 1)))]], format="csc")
+    gpus_of_rounds = np.repeat(gpus, rounds)[None, :]
+    A = sp.block_array([[sp.coo_array(gpus_of_rounds), None], [ends, sp.coo_array(np.ones((n, 1)))]], format="csc")
     return Program(
         np.append(gain.ravel(), -makespan),
         A,

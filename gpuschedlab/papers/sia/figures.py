@@ -47,8 +47,8 @@ def worth(
     from gpuschedlab.problems import sia_round, sia_utility
 
     utility = sia_utility(goodput, gpus, power=power, penalty=penalty, **moving)
-    table = solve(sia_round(utility, types, gpus, np.asarray(capacity)), "prices").table > 0.5
-    job, configuration = np.nonzero(table)
+    round_map = solve(sia_round(utility, types, gpus, np.asarray(capacity)), "prices").table > 0.5
+    job, configuration = np.nonzero(round_map)
     chosen = {"x": [names[c] for c in configuration], "y": [jobs[j] for j in job]}
     frame = {"symbol": "square-open", "size": 44, "color": "black", "line": {"width": 3}}
     none = len(jobs) - len(job)
@@ -56,8 +56,8 @@ def worth(
     title = f"Worth of each configuration at p = {power:g}, lambda = {penalty:g}{waits}"
     hover = "<b>%{y}</b> in %{x}: worth %{z:.3f}<extra></extra>"
     cells = {"text": texts(utility), "hover": hover, "colours": WHITE_TO_BLUE}
-    table = Landscape(title, "configuration", "", "", tuple(names), tuple(jobs), utility, **cells)
-    return table.draw((chosen, marks(frame, name="chosen")))
+    round_map = Landscape(title, "configuration", "", "", tuple(names), tuple(jobs), utility, **cells)
+    return round_map.draw((chosen, marks(frame, name="chosen")))
 
 
 def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here: int = 1, ran_there: int = 1) -> Lines:
@@ -85,8 +85,8 @@ def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here:
 
     def followed(curve, last):
         """Known up to `last` GPUs, in proportion beyond."""
-        at = np.searchsorted(gpus, last, side="right") - 1
-        return np.where(gpus <= last, curve, curve[at] * gpus / gpus[at])
+        last_known = np.searchsorted(gpus, last, side="right") - 1
+        return np.where(gpus <= last, curve, curve[last_known] * gpus / gpus[last_known])
 
     estimate = followed(own, 1)
     why = "one GPU was profiled"

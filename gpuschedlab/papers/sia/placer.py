@@ -13,19 +13,19 @@ def orderly(size: np.ndarray, gpus: np.ndarray) -> np.ndarray:
     that of the nodes of a job's type, as of `node_sizes`.
     """
     size = size.astype(np.int64)
-    whole = np.ceil(gpus).astype(np.int64)
-    over = np.where(whole < size, whole & (whole - 1), whole % np.maximum(size, 1))
+    whole_gpus = np.ceil(gpus).astype(np.int64)
+    over = np.where(whole_gpus < size, whole_gpus & (whole_gpus - 1), whole_gpus % np.maximum(size, 1))
     return (size > 0) & (over == 0)
 
 
 def node_sizes(cluster, up: np.ndarray) -> np.ndarray:
     """Return an array (T,): GPUs of each node of a type that are up; 0 if they are not alike, or no power of two."""
-    found = np.zeros(len(cluster.gpu_types), np.int64)
-    for t in range(len(found)):
-        own = np.unique(cluster.node_gpus[(cluster.node_type == t) & up])
-        if len(own) == 1 and not own[0] & (own[0] - 1):
-            found[t] = own[0]
-    return found
+    size_of_type = np.zeros(len(cluster.gpu_types), np.int64)
+    for t in range(len(size_of_type)):
+        sizes_up = np.unique(cluster.node_gpus[(cluster.node_type == t) & up])
+        if len(sizes_up) == 1 and not sizes_up[0] & (sizes_up[0] - 1):
+            size_of_type[t] = sizes_up[0]
+    return size_of_type
 
 
 def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.ndarray, np.ndarray]:
@@ -37,8 +37,8 @@ def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.n
     `sizes` (T,) are from `node_sizes`; each job (n,) gets a type, GPUs (0: nothing), a number of nodes; it may be pinned to its
     nodes, or be placed before all others. Returned are rows as of `Allocation.nodes`, and whether a job (n,) has no place.
     """
-    rows = [np.zeros((0, 3))]
-    left = np.zeros(len(gpus), bool)
+    placed_rows = [np.zeros((0, 3))]
+    without_place = np.zeros(len(gpus), bool)
     doubtful = (gpus > 0) & (pinned | ~orderly(sizes[gpu_type], gpus))
     for t in np.unique(gpu_type[doubtful]):
         mine = (gpus > 0) & (gpu_type == t)
@@ -52,9 +52,9 @@ def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.n
             lambda: FreeGpus(view.cluster, up=view.up),
             lambda free, i: _find(view.cluster, free, gpus[i], nodes[i], gpu_type[i]),
         )
-        rows.append(placed)
-        left[lost] = True
-    return np.concatenate(rows), left
+        placed_rows.append(placed)
+        without_place[lost] = True
+    return np.concatenate(placed_rows), without_place
 
 
 def _find(cluster, free: FreeGpus, gpus: float, nodes: int, kind: int) -> np.ndarray:
@@ -62,9 +62,9 @@ def _find(cluster, free: FreeGpus, gpus: float, nodes: int, kind: int) -> np.nda
     if nodes > 1:
         size = cluster.node_gpus
         alike = np.flatnonzero((cluster.node_type == kind) & (free.free == size) & (size * nodes == gpus))[:nodes]
-        rows = np.column_stack([alike, size[alike]]).astype(float)
-        if len(alike) == nodes and free.hold(rows):
-            return rows
+        node_rows = np.column_stack([alike, size[alike]]).astype(float)
+        if len(alike) == nodes and free.hold(node_rows):
+            return node_rows
         if nodes > cluster.fewest_nodes(kind, gpus):  # others would hold it on fewer nodes, which is another speed
-            return rows[:0]
+            return node_rows[:0]
     return free.take(gpus, np.arange(len(cluster.gpu_types)) == kind)

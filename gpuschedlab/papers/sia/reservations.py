@@ -8,7 +8,7 @@ from gpuschedlab.errors import PolicyError
 def reserved_now(view, reservations: tuple) -> dict[str, np.ndarray]:
     """Return a dict of the GPUs (T,) of each reservation (`Sia.reservations`) in force, by name; none of nodes that are down."""
     names = list(view.cluster.gpu_types)
-    found = {}
+    reservations_now = {}
     for k, (gpu_type, gpus, start, end) in enumerate(reservations):
         if gpu_type not in names or gpus > view.cluster.capacity[names.index(gpu_type)]:
             raise PolicyError(
@@ -16,9 +16,9 @@ def reserved_now(view, reservations: tuple) -> dict[str, np.ndarray]:
                 "cluster has. Change `reservations`."
             )
         if start <= view.now < end:
-            found[f"reservation {k}"] = np.where(np.array(names) == gpu_type, float(gpus), 0.0)
-    total = sum(found.values(), np.zeros(len(names)))
-    return {name: np.minimum(g, view.capacity * g / np.maximum(total, 1e-9)) for name, g in found.items()}
+            reservations_now[f"reservation {k}"] = np.where(np.array(names) == gpu_type, float(gpus), 0.0)
+    total = sum(reservations_now.values(), np.zeros(len(names)))
+    return {name: np.minimum(g, view.capacity * g / np.maximum(total, 1e-9)) for name, g in reservations_now.items()}
 
 
 def next_edge(now: float, reservations: tuple) -> float:

@@ -39,8 +39,8 @@ class Merges:
 
     def part(self, row: int) -> None:
         """Dissolve the pair of a job; return nothing."""
-        other = self.partner.pop(row)[0]
-        self.partner.pop(other, None)
+        partner_row = self.partner.pop(row)[0]
+        self.partner.pop(partner_row, None)
 
     def follow(self, view, watch: float, restart: bool) -> dict[int, tuple]:
         """Dissolve pairs that are over or that do not help, and return a dict of GPUs (type, number) that jobs take over, by position.
@@ -49,50 +49,50 @@ class Merges:
 
         `restart`: a job that is split begins anew.
         """
-        place = {int(row): i for i, row in enumerate(view.index)}
-        taken = {}
+        job_position = {int(row): i for i, row in enumerate(view.index)}
+        taken_over = {}
         for row in [row for row, (_, _, first) in self.partner.items() if not first]:
             if row not in self.partner:
                 continue
-            other, mode, _ = self.partner[row]
-            if row in place and other in place:
+            partner_row, mode, _ = self.partner[row]
+            if row in job_position and partner_row in job_position:
                 continue
-            if row in place and mode == TEMPORAL:
-                self.source[row] = other
-                if other in self.given:
-                    taken[place[row]] = self.given[other]
+            if row in job_position and mode == TEMPORAL:
+                self.source[row] = partner_row
+                if partner_row in self.given:
+                    taken_over[job_position[row]] = self.given[partner_row]
             self.part(row)
-        self._judge(view, place, watch, restart)
-        return taken
+        self._judge(view, job_position, watch, restart)
+        return taken_over
 
-    def _judge(self, view, place, watch, restart):
+    def _judge(self, view, job_position, watch, restart):
         """Split pairs that are no better after so many measurements than after half of them, or go on for `LONGEST`."""
-        then = view.metric_after(watch / 2)
-        now = view.metric_after(watch)
-        hopeless = self._hopeless(view, place)
-        for row, i in place.items():
+        metric_halfway = view.metric_after(watch / 2)
+        metric_now = view.metric_after(watch)
+        hopeless = self._hopeless(view, job_position)
+        for row, i in job_position.items():
             spatial = row in self.partner and self.partner[row][1] == SPATIAL and view.partner[i] >= 0
             temporal = self.source.get(row, row) != row and view.running[i]
             if not (spatial or temporal):
                 continue
             if not hopeless[i]:
-                if row in self.judged or np.isnan(now[i]):
+                if row in self.judged or np.isnan(metric_now[i]):
                     continue
                 self.judged.add(row)
-                if now[i] > then[i] or np.isnan(then[i]):
+                if metric_now[i] > metric_halfway[i] or np.isnan(metric_halfway[i]):
                     continue
             self._split(row, spatial, restart)
 
-    def _hopeless(self, view, place) -> np.ndarray:
+    def _hopeless(self, view, job_position) -> np.ndarray:
         """Return a mask (n,): whether jobs have done `LONGEST` times their own work since they were merged."""
         merged = []
-        for row, i in place.items():
+        for row, i in job_position.items():
             if row in self.partner or self.source.get(row, row) != row:
                 merged.append(i)
-        found = np.zeros(len(view), bool)
+        hopeless_jobs = np.zeros(len(view), bool)
         if merged and (view.effort[merged] > 0).any():
-            found[merged] = (view.effort >= LONGEST * (view.progress + work_left(view)))[merged]
-        return found
+            hopeless_jobs[merged] = (view.effort >= LONGEST * (view.progress + work_left(view)))[merged]
+        return hopeless_jobs
 
     def _split(self, row: int, spatial: bool, restart: bool) -> None:
         """Dissolve a joint training, or let a job begin from its own beginning that started from another's result."""
@@ -100,14 +100,14 @@ class Merges:
         if not spatial:
             self.source[row] = row
             return
-        other = self.partner[row][0]
-        self.split.add(other)
+        partner_row = self.partner[row][0]
+        self.split.add(partner_row)
         self.part(row)
         if restart:
-            self.source |= {row: row, other: other}
+            self.source |= {row: row, partner_row: partner_row}
 
     def groups(self, view) -> list[tuple[int, int, int]]:
         """Return a list of the pairs of the view, each a tuple (position of the first, of the second, mode)."""
-        place = {int(row): i for i, row in enumerate(view.index)}
-        pairs = [(row, *rest) for row, rest in self.partner.items() if rest[2]]
-        return [(place[row], place[other], mode) for row, other, mode, _ in pairs]
+        job_position = {int(row): i for i, row in enumerate(view.index)}
+        pairs = [(row, *partner_entry) for row, partner_entry in self.partner.items() if partner_entry[2]]
+        return [(job_position[row], job_position[partner_row], mode) for row, partner_row, mode, _ in pairs]

@@ -41,26 +41,26 @@ class Merging:
         n = len(row)
         pair = np.maximum(row - C, 0)
         is_pair = row >= C
-        at = np.arange(n)
+        column_number = np.arange(n)
         p = pair[is_pair]
-        own = np.where(is_pair, 0, row)
-        own[is_pair] = self.first[p]
+        class_of_column = np.where(is_pair, 0, row)
+        class_of_column[is_pair] = self.first[p]
         cost = np.concatenate([self.cost, self.pair_cost])[row, config]
-        saved = self.idle[own] - cost
+        saved = self.idle[class_of_column] - cost
         saved[is_pair] += self.idle[self.second[p]]
-        rows = np.concatenate([own, self.second[p], C + self.kind[config]])
-        cols = np.concatenate([at, at[is_pair], at])
-        data = np.concatenate([np.ones(n + len(p)), self.gpus[config].astype(float)])
-        A = sp.csc_array((data, (rows, cols)), shape=(C + T, n))
+        constraint_rows = np.concatenate([class_of_column, self.second[p], C + self.kind[config]])
+        cols = np.concatenate([column_number, column_number[is_pair], column_number])
+        coefficients = np.concatenate([np.ones(n + len(p)), self.gpus[config].astype(float)])
+        A = sp.csc_array((coefficients, (constraint_rows, cols)), shape=(C + T, n))
         limit = np.concatenate([self.count.astype(float), self.room])
-        most = self.count[own].astype(float)
+        most = self.count[class_of_column].astype(float)
         return Program(saved, A, row_upper=limit, upper=most, integrality=True, maximize=True, name="task merger")
 
     def table(self, x) -> tuple[np.ndarray, np.ndarray]:
         """Return a tuple of arrays: how often each class (C, K) and pair (P, K) gets each configuration, from a solution (n,)."""
-        found = np.zeros((len(self.count) + len(self.first), len(self.gpus)), np.int64)
-        found[self.columns()] = np.round(x)
-        return found[: len(self.count)], found[len(self.count) :]
+        times_chosen = np.zeros((len(self.count) + len(self.first), len(self.gpus)), np.int64)
+        times_chosen[self.columns()] = np.round(x)
+        return times_chosen[: len(self.count)], times_chosen[len(self.count) :]
 
 
 def transfer_weight(a, b, pair, mode) -> np.ndarray:

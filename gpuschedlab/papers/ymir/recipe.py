@@ -79,18 +79,20 @@ class MergingCluster(Recipe):
         """Return a frame of factors by pair: `mode, other, task, true, expected`; pairs that were not measured are left out."""
         speeds = self.speeds
         estimator = self.known(seed)
-        rows = []
+        gain_rows = []
         names = [model.split("@")[1] for model in speeds.models]
         for mode, true in (("merged", speeds.merged), ("transfer", speeds.transfer)):
             if true is None:
                 continue
-            said = estimator.factors(mode, true, speeds.models)
+            expected_factors = estimator.factors(mode, true, speeds.models)
             for i, task in enumerate(names):
-                for j, other in enumerate(names):
-                    at = (i, j) if mode == "merged" else (j, i)
-                    if true[at] == true[at]:
-                        rows.append((mode, other, task, float(true[at]), float(said[at])))
-        return pl.DataFrame(rows, ["mode", "other", "task", "true", "expected"], orient="row")
+                for j, other_task in enumerate(names):
+                    pair_cell = (i, j) if mode == "merged" else (j, i)
+                    if true[pair_cell] == true[pair_cell]:
+                        gain_rows.append(
+                            (mode, other_task, task, float(true[pair_cell]), float(expected_factors[pair_cell]))
+                        )
+        return pl.DataFrame(gain_rows, ["mode", "other", "task", "true", "expected"], orient="row")
 
 
 @lru_cache(maxsize=64)  # a recipe asks for its own again and again
@@ -106,15 +108,15 @@ def digits_estimator(
     """
     goals = pl.read_csv(path("zoo/goals.csv"))
     name = pl.format(f"{DIGITS}@{{}}", "task").alias("task")
-    own = task_curves(DIGITS, goals["task"]).filter(mode="own").rename({"model": "task"})
-    losses = own.join(goals.with_columns(name), on="task", maintain_order="left").select(
+    own_curves = task_curves(DIGITS, goals["task"]).filter(mode="own").rename({"model": "task"})
+    losses = own_curves.join(goals.with_columns(name), on="task", maintain_order="left").select(
         "task", "samples", k="progress", loss=1 - pl.col("metric"), goal=1 - pl.col("goal")
     )
     pairs = digits_pairs(measured, seed, gain)
     if score != "embedding":
         return YmirEstimator(seen=seen).fit(losses, pairs=pairs.rename({score: "score"}))
-    with np.load(path("zoo/embeddings.npz")) as kept:
-        embeddings = {f"{DIGITS}@{task}": kept[task] for task in kept.files}
+    with np.load(path("zoo/embeddings.npz")) as embedding_file:
+        embeddings = {f"{DIGITS}@{task}": embedding_file[task] for task in embedding_file.files}
     return YmirEstimator(seen=seen).fit(losses, embeddings, pairs)
 
 

@@ -32,8 +32,8 @@ class JobTimes:
         has_speed = (able & ~np.isnan(rate)).any(axis=1)
         able |= ~has_speed[:, None]
         pipeline = view.texts("pipeline") == "yes"
-        whole = gpus % view.cluster.node_gpus.max() == 0
-        rate[~able | (pipeline[:, None] & ~whole) | (gpus > view.capacity[kind])] = np.nan
+        whole_nodes = gpus % view.cluster.node_gpus.max() == 0
+        rate[~able | (pipeline[:, None] & ~whole_nodes) | (gpus > view.capacity[kind])] = np.nan
         work = work_left(view)[:, None] / rate
         moved = (gpus != np.ceil(view.running_gpus)[:, None]) | (kind != view.gpu_type[:, None])
         return cls(kind, gpus, work + moved * view.restart[:, None], work, rate, pipeline)
@@ -67,7 +67,7 @@ class Units:
                 free = fresh[i] and view.elastic[i] and int(view.index[i]) not in kept.split and not alone[i]
                 key = (view.model[i], view.estimate[i], jobs.pipeline[i]) if free else (int(i),)
                 classes.setdefault(key, []).append((int(i),))
-        made = [[g[:2]] for g in groups]
+        made_pairs = [[g[:2]] for g in groups]
         totals = [table.total(*g) for g in groups]
         singles = list(classes.values())
         closed = [_closed(view, kept, alone, c[0][0]) for c in singles]
@@ -75,7 +75,7 @@ class Units:
         seconds = seconds.reshape(-1, len(jobs.gpus))
         gain = np.concatenate([np.ones_like(seconds[: len(singles)]), *(t[1][None] for t in totals)])
         pairs, pair_seconds, pair_gain = table.possible(singles, closed, policy)
-        return cls(jobs, singles + made, seconds, gain, pairs, pair_seconds, pair_gain, table, closed)
+        return cls(jobs, singles + made_pairs, seconds, gain, pairs, pair_seconds, pair_gain, table, closed)
 
     def merging(self, room, policy) -> Merging:
         """Return the program of the round, a `Merging`."""
@@ -85,8 +85,10 @@ class Units:
         share = np.ceil(max(room.sum(), 1) / max((count * size).sum(), 1))
         cost = np.empty_like(self.seconds)
         for jobs in (1, 2):
-            of = size == jobs
-            cost[of] = jobs * slowdown(self.seconds[of], gpus, jobs * share, policy.literal) / self.gain[of]
+            of_size = size == jobs
+            cost[of_size] = (
+                jobs * slowdown(self.seconds[of_size], gpus, jobs * share, policy.literal) / self.gain[of_size]
+            )
         pair_cost = 2 * slowdown(self.pair_seconds, gpus, 2 * share, policy.literal) / self.pair_gain
         top = max((np.nanmax(c, initial=1.0) for c in (cost, pair_cost)), default=1.0)
         shortest = np.argsort(np.argsort(np.nanmin(self.seconds, axis=1, initial=np.inf))) / max(len(count), 1)
@@ -96,17 +98,17 @@ class Units:
 
     def put(self, tables, kept, view, gpu_type, gpus):
         """Give the GPUs of a solution to the members of classes, in order of submission, and make the pairs."""
-        left = [iter(c) for c in self.members]
+        waiting_units = [iter(c) for c in self.members]
         for p, k, times in _entries(tables[1]):
             a, b, mode = self.pairs[p]
             for _ in range(times):
-                first = next(left[a])[0]
-                second = next(left[b])[0]
+                first = next(waiting_units[a])[0]
+                second = next(waiting_units[b])[0]
                 kept.merge(int(view.index[first]), int(view.index[second]), mode)
                 self._give(view, (first, second), k, mode, gpu_type, gpus)
         for c, k, times in _entries(tables[0]):
             for _ in range(times):
-                unit = next(left[c])
+                unit = next(waiting_units[c])
                 mode = kept.partner[int(view.index[unit[0]])][1] if len(unit) == 2 else TEMPORAL
                 self._give(view, unit, k, mode, gpu_type, gpus)
 
@@ -143,21 +145,21 @@ class _Table:
             both = after if mode == TEMPORAL else np.maximum(a / self.factor(mode, j, i), after)
         both = np.where(np.isinf(both), np.nan, both)
         gain = transfer_weight(a, b, both, mode)
-        whole = a + both if mode == TEMPORAL else both
-        if np.isnan(whole).all():  # a pair that was made runs on, whatever is now expected of it
-            whole = a + b
+        pair_time = a + both if mode == TEMPORAL else both
+        if np.isnan(pair_time).all():  # a pair that was made runs on, whatever is now expected of it
+            pair_time = a + b
             gain = np.ones_like(a)
-        return whole, np.where(np.isnan(whole), np.nan, gain)
+        return pair_time, np.where(np.isnan(pair_time), np.nan, gain)
 
     def possible(self, singles, closed, policy):
         """Pairs (class, class, mode) that gain enough, their seconds and gains (P, K), nan if that is too little."""
         pairs = []
         seconds = []
         gains = []
-        for pair, why, whole, gain in self.candidates(singles, closed, policy):
+        for pair, why, pair_time, gain in self.candidates(singles, closed, policy):
             if not why:
                 pairs.append(pair)
-                seconds.append(whole)  # all of it: the reference of the slowdown may be a pruned number of GPUs
+                seconds.append(pair_time)  # all of it: the reference of the slowdown may be a pruned number of GPUs
                 gains.append(np.where(gain >= policy.threshold, gain, np.nan))
         shape = (-1, len(self.jobs.gpus))
         return pairs, np.array(seconds).reshape(shape), np.array(gains).reshape(shape)
@@ -184,22 +186,22 @@ class _Table:
                     elif not self.factor(mode, i, j) > 0 or (mode == SPATIAL and not self.factor(mode, j, i) > 0):
                         yield pair, "no known gain", None, None
                     else:
-                        whole, gain = self.total(i, j, mode)
+                        pair_time, gain = self.total(i, j, mode)
                         why = ""
                         if not (gain >= policy.threshold).any():
                             why = "gains too little"
-                        yield pair, why, whole, gain
+                        yield pair, why, pair_time, gain
 
 
-def _closed(view, kept, alone, i) -> str:
+def _closed(view, merges, alone, i) -> str:
     """Return a phrase, a string, that says why a job may not be merged; "" if it may.
 
     Such a job is of a known model, willing, and was never merged before.
     """
-    row = int(view.index[i])
+    job_row = int(view.index[i])
     if not view.elastic[i]:
         return "no speed table"
-    return "sharing: no" if alone[i] else "merged before" if row in kept.ever or row in kept.split else ""
+    return "sharing: no" if alone[i] else "merged before" if job_row in merges.ever or job_row in merges.split else ""
 
 
 def _entries(table):

@@ -90,5 +90,5 @@ def price_map(rounds: SimilarRounds, size: int = 48) -> plots.Landscape:
             bound[row, column] = bound_at(problem, cells, np.array([first_price, second_price]))
     least = min(bound.min(), *(bound_at(problem, cells, path[-1]) for path in paths.values()))
     above = np.log10(np.maximum(bound / max(least, 1e-12) - 1, 1e-4))
-    words = ("Two types alone: bound by prices", "price of type 0", "price of type 1", "above least, 10^")
-    return plots.Landscape(*words, horizontal, vertical, np.round(4 * above) / 4, paths)
+    map_titles = ("Two types alone: bound by prices", "price of type 0", "price of type 1", "above least, 10^")
+    return plots.Landscape(*map_titles, horizontal, vertical, np.round(4 * above) / 4, paths)

@@ -95,8 +95,8 @@ def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.nd
     room = fleet.memory - np.bincount(home, fleet.size, N)
     most = (1 + slack) * load.sum() / N
     for i in np.argsort(-carried, kind="stable"):
-        own = np.flatnonzero(home == i)
-        for j in own[np.argsort(-load[own], kind="stable")]:
+        server_shards = np.flatnonzero(home == i)
+        for j in server_shards[np.argsort(-load[server_shards], kind="stable")]:
             if carried[i] <= most:
                 break
             to = int(np.argmin(np.where(room >= fleet.size[j], carried, np.inf)))
@@ -120,8 +120,8 @@ def shard_parts(fleet: Fleet, parts: int, rng: int | np.random.Generator = 0) ->
     if not 1 <= parts <= N:
         raise SolverError(f"shards: found {parts} parts; expected 1 to {N}, the servers.")
     part = np.random.default_rng(rng).permutation(N) % parts
-    held = np.stack([fleet.placed[part == k].sum(axis=0) for k in range(parts)])
-    return [(np.flatnonzero(part == k), np.flatnonzero(held.argmax(axis=0) == k)) for k in range(parts)]
+    replicas_in_part = np.stack([fleet.placed[part == k].sum(axis=0) for k in range(parts)])
+    return [(np.flatnonzero(part == k), np.flatnonzero(replicas_in_part.argmax(axis=0) == k)) for k in range(parts)]
 
 
 def balance(

@@ -62,10 +62,10 @@ def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
     N, D = fleet.placed.shape
     small = shard_relaxed(fleet, load, slack)
     empty = sp.csc_array((D + N, N * D))
-    one = sp.eye_array(N * D, format="csc")
+    identity = sp.eye_array(N * D, format="csc")
     carry = small.A[: D + N]
     hold = small.A[D + N :]
-    A = sp.block_array([[carry, empty], [sp.csc_array((N, N * D)), hold], [one, -one]], format="csc")
+    A = sp.block_array([[carry, empty], [sp.csc_array((N, N * D)), hold], [identity, -identity]], format="csc")
     return Program(
         np.concatenate([np.zeros(N * D), small.c]),
         A,
@@ -101,11 +101,11 @@ def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
     server = cell // D
     shard = cell % D
     once = sp.csr_array((np.ones(N * D), (shard, cell)), shape=(D, N * D))
-    each = [sp.csr_array((v[shard], (server, cell)), shape=(N, N * D)) for v in (load, fleet.size)]
+    rows_of_servers = [sp.csr_array((v[shard], (server, cell)), shape=(N, N * D)) for v in (load, fleet.size)]
     mean = load.sum() / N
     return Program(
         ((~fleet.placed) * fleet.size).ravel(),
-        sp.vstack([once, *each], format="csc"),
+        sp.vstack([once, *rows_of_servers], format="csc"),
         np.concatenate([np.ones(D), np.full(N, (1 - slack) * mean), np.full(N, -np.inf)]),
         np.concatenate([np.ones(D), np.full(N, (1 + slack) * mean), fleet.memory]),
         upper=1.0,
@@ -189,5 +189,5 @@ def unevenness(load: np.ndarray, share: np.ndarray) -> float:
     >>> unevenness(np.array([3.0, 1.0]), np.eye(2))
     1.0
     """
-    each = share @ load
-    return float((each.max() - each.min()) / each.mean())
+    server_load = share @ load
+    return float((server_load.max() - server_load.min()) / server_load.mean())

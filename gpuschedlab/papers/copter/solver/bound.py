@@ -45,8 +45,8 @@ def proved_bound(program: Program, prices: np.ndarray) -> float:
                 of_columns = (reduced[off] * edge[off]).sum()
                 return sign * float(of_rows + of_columns)
             if near:
-                some = wrong | (free & (np.abs(reduced) <= near * cost))
-                y = signed(y + _moved(A, c - A.T @ y, some, y), *limits)
+                doubtful_columns = wrong | (free & (np.abs(reduced) <= near * cost))
+                y = signed(y + _moved(A, c - A.T @ y, doubtful_columns, y), *limits)
     return sign * -np.inf
 
 
@@ -59,10 +59,10 @@ def _moved(A, reduced, columns, y) -> np.ndarray:
     """Return an array: the least change of prices that are not 0 (of all, if there are none) that makes some reduced costs 0."""
     from scipy.sparse.linalg import lsqr
 
-    some = np.abs(y) > 1e-6 * np.abs(y).max(initial=0.0)
+    priced_rows = np.abs(y) > 1e-6 * np.abs(y).max(initial=0.0)
     change = np.zeros(len(y))
-    some |= not some.any()
-    change[some] = lsqr(A[some][:, columns].T, reduced[columns], atol=1e-14, btol=1e-14, iter_lim=2000)[0]
+    priced_rows |= not priced_rows.any()
+    change[priced_rows] = lsqr(A[priced_rows][:, columns].T, reduced[columns], atol=1e-14, btol=1e-14, iter_lim=2000)[0]
     return change
 
 
@@ -80,16 +80,16 @@ def _implied(program: Program) -> tuple[np.ndarray, np.ndarray]:
                 least = np.where(a > 0, a * low[col], np.where(a < 0, a * high[col], 0.0))
             endless = np.isinf(least)
             least[endless] = 0.0
-            others = np.bincount(row, endless, m)[row] - endless
+            other_endless = np.bincount(row, endless, m)[row] - endless
             room = limit[row] - (np.bincount(row, least, m)[row] - least)
-            good = (others == 0) & np.isfinite(room) & (a != 0)
-            at = col[good]
-            value = room[good] / a[good]
+            good = (other_endless == 0) & np.isfinite(room) & (a != 0)
+            bounded_column = col[good]
+            implied_bound = room[good] / a[good]
             up = a[good] > 0
             new_low = low.copy()
             new_high = high.copy()
-            np.minimum.at(new_high, at[up], value[up])
-            np.maximum.at(new_low, at[~up], value[~up])
+            np.minimum.at(new_high, bounded_column[up], implied_bound[up])
+            np.maximum.at(new_low, bounded_column[~up], implied_bound[~up])
             low = np.where(np.isinf(low), new_low, low)
             high = np.where(np.isinf(high), new_high, high)
     return low, high

@@ -80,20 +80,20 @@ def grouped(program: Program) -> Grouped:
     low = program.lower
     high = program.upper
     fits = (ru >= 0) & np.isfinite(ru) & ((rl <= 0) | (rl == ru))
-    owner, taken = _owners(by_rows.indptr, by_rows.indices, by_rows.data, fits, ru, low, high)
-    groups = np.flatnonzero(taken > 0)
-    rows = np.flatnonzero(taken == 0)
+    owner, group_weight = _owners(by_rows.indptr, by_rows.indices, by_rows.data, fits, ru, low, high)
+    groups = np.flatnonzero(group_weight > 0)
+    rows = np.flatnonzero(group_weight == 0)
     number = np.full(m + 1, len(groups))
     number[groups] = np.arange(len(groups))
-    of = number[owner]
-    order = np.arange(n) if (np.diff(of) >= 0).all() else np.argsort(of, kind="stable")
-    edges = np.searchsorted(of[order], np.arange(len(groups) + 2))
+    group_of_column = number[owner]
+    order = np.arange(n) if (np.diff(group_of_column) >= 0).all() else np.argsort(group_of_column, kind="stable")
+    edges = np.searchsorted(group_of_column[order], np.arange(len(groups) + 2))
     couples = sp.csc_array(by_rows[rows] if len(groups) else by_rows)
     couples = couples if np.array_equal(order, np.arange(n)) else couples[:, order]
     couples.eliminate_zeros()
     by_row, by_column = _equilibrate(couples, edges[-2])
     sign = -1.0 if program.maximize else 1.0
-    by_group = 1 / taken[groups]
+    by_group = 1 / group_weight[groups]
     rl = rl[rows] * by_row
     ru = ru[rows] * by_row
     sizes = np.where(np.isfinite(ru), np.abs(ru), np.where(np.isfinite(rl), np.abs(rl), 0.0))
@@ -113,7 +113,7 @@ def _owners(ptr, at, val, fits, ru, low, high):
     """Row (n,) of each column's group, -1 for none, and coefficient (m,) of the rows that are a group's, 0 for others."""
     m = fits.shape[0]
     owner = np.full(low.shape[0], -1)
-    taken = np.zeros(m)
+    group_weight = np.zeros(m)
     for i in range(m):
         a = 0.0
         for k in range(ptr[i], ptr[i + 1] if fits[i] else ptr[i]):
@@ -125,11 +125,11 @@ def _owners(ptr, at, val, fits, ru, low, high):
                 a = -1.0
                 break
         if a > 0:
-            taken[i] = a
+            group_weight[i] = a
             for k in range(ptr[i], ptr[i + 1]):
                 if high[at[k]] > 0:
                     owner[at[k]] = i
-    return owner, taken
+    return owner, group_weight
 
 
 def _equilibrate(A: sp.csc_array, first: int) -> tuple[np.ndarray, np.ndarray]:
@@ -140,11 +140,11 @@ def _equilibrate(A: sp.csc_array, first: int) -> tuple[np.ndarray, np.ndarray]:
     loose = A.indptr[first]
     column_of = np.repeat(np.arange(first, n), np.diff(A.indptr[first:]))
     for _ in range(ROUNDS if len(column_of) else 0):
-        for factors, at, data in ((columns, column_of, A.data[loose:]), (rows, A.indices, A.data)):
+        for factors, scaled_index, coefficients in ((columns, column_of, A.data[loose:]), (rows, A.indices, A.data)):
             largest = np.zeros(len(factors))
-            np.maximum.at(largest, at, np.abs(data))
+            np.maximum.at(largest, scaled_index, np.abs(coefficients))
             by = 1 / np.sqrt(np.where(largest > 0, largest, 1.0))
-            data *= by[at]
+            coefficients *= by[scaled_index]
             factors *= by
     squares, many = (np.bincount(A.indices, w, m) for w in (A.data**2, None))
     r = 1 / np.sqrt(np.where(squares > 0, squares, 1.0) / np.maximum(many, 1))

@@ -126,28 +126,29 @@ class Newton:
                 solver = self._factorised
             direction = solver(free, g[free] / tau)
             for _ in range(REFUSALS):
-                new = y.copy()
-                new[free] += direction(damping)
-                new[((y > 0) & (new < 0)) | ((y < 0) & (new > 0))] = 0.0  # it stops at a change of sign
-                new[((new > 0) & ~self.has_low) | ((new < 0) & ~self.has_high)] = 0.0
-                promise = float(g @ (new - y))
-                then = self.evaluate(x0, tau, new, self.spare)
-                gain = then.dual - self.now.dual
+                tried_prices = y.copy()
+                tried_prices[free] += direction(damping)
+                changes_sign = ((y > 0) & (tried_prices < 0)) | ((y < 0) & (tried_prices > 0))
+                tried_prices[changes_sign] = 0.0  # it stops at a change of sign
+                tried_prices[((tried_prices > 0) & ~self.has_low) | ((tried_prices < 0) & ~self.has_high)] = 0.0
+                promise = float(g @ (tried_prices - y))
+                tried_answer = self.evaluate(x0, tau, tried_prices, self.spare)
+                gain = tried_answer.dual - self.now.dual
                 if promise >= 0 and gain >= 1e-3 * promise - 1e-12 * abs(self.now.dual):
                     break
                 damping = max(damping * 6, 1e-5)
             else:
                 return y, False
             damping = max(damping / (6 if gain >= 0.25 * promise else 1), 1e-8)
-            y, self.now, self.spare = new, self.spare, self.now
+            y, self.now, self.spare = tried_prices, self.spare, self.now
         return y, False
 
     def _factorised(self, free, b):
         """Function of the damping: the Newton step of some rows, exact."""
-        place = np.full(len(self.lp.rl), -1)
+        row_place = np.full(len(self.lp.rl), -1)
         H = np.empty((len(free), len(free)))
-        place[free] = np.arange(len(free))
-        kernels.curvature(self.columns, self.now.point, place, H)
+        row_place[free] = np.arange(len(free))
+        kernels.curvature(self.columns, self.now.point, row_place, H)
         floor = np.maximum(np.diag(H), self.floor[free])
         return lambda damping: np.linalg.solve(H + np.diag(damping * floor), b)
 

@@ -101,10 +101,10 @@ class Pop(Limits):
             room = _share(problem.capacity, parts, k, self.node)
             piece = (problem.quantum, problem.name, problem.mandatory[rows], keys)
             session.update(MultipleChoice(utility, problem.kinds, problem.gpus, room, *piece))
-            found = session.solve()
-            job, config = np.nonzero(found.table > 0.5)
+            part_solution = session.solve()
+            job, config = np.nonzero(part_solution.table > 0.5)
             choice[rows[job]] = config
-            status = worst_status([status, found.status])
+            status = worst_status([status, part_solution.status])
         return choice, status
 
     def _dealt(self, problem: MultipleChoice, parts: int) -> np.ndarray:

@@ -130,8 +130,10 @@ class Copter(Limits):
         self._last = (x, y, state.size)
         solver = f"copter {len(self.trace)} steps"
         if self.vertex:
-            found = Sift(self.time_limit, self.gap, self.work).solve(program, x, y)
-            return replace(found, seconds=time.perf_counter() - start, solver=f"{solver}, {found.solver}")
+            sift_solution = Sift(self.time_limit, self.gap, self.work).solve(program, x, y)
+            return replace(
+                sift_solution, seconds=time.perf_counter() - start, solver=f"{solver}, {sift_solution.solver}"
+            )
         x, value, bound = state.found or state.answer()
         return Solution(x, status, value, bound, time.perf_counter() - start, solver, y, program.shape)
 
@@ -140,9 +142,9 @@ class Copter(Limits):
         from gpuschedlab.papers.copter.solver.rounds import CopterRounds
 
         self.rounds = self.rounds or CopterRounds(replace(self))
-        found = self.rounds.solve(problem, x0)
+        round_solution = self.rounds.solve(problem, x0)
         self.trace = self.rounds.copter.trace
-        return found
+        return round_solution
 
     def _start(self, lp: Grouped, x0, y0) -> tuple[np.ndarray, np.ndarray, float]:
         """Return a tuple: point and prices to begin with, arrays, and the size of the first step."""
@@ -150,8 +152,8 @@ class Copter(Limits):
         x = x if x0 is None else np.asarray(x0, float)
         y = y if y0 is None else np.asarray(y0, float)
         x = x[lp.order] / lp.by_column if len(x) == len(lp.c) else np.zeros(len(lp.c))
-        known = len(y) == len(lp.rows) + len(lp.groups)
-        y = y[lp.rows] / lp.by_row * lp.sign if known else np.zeros(len(lp.rows))
+        has_prices = len(y) == len(lp.rows) + len(lp.groups)
+        y = y[lp.rows] / lp.by_row * lp.sign if has_prices else np.zeros(len(lp.rows))
         return x, y, max(size / GROWTH, 1.0)
 
 
@@ -223,23 +225,25 @@ class _Steps:
         return replace(self.limits, warm=False, vertex=False, tol=1e-9).solve(program)
 
     def _residuals(self, k: int) -> Residuals:
-        now = self.newton.now
+        dual_answer = self.newton.now
         lp = self.lp
-        broken = np.maximum(now.activity - lp.ru, lp.rl - now.activity) / lp.sizes
-        gap = self.gap(now.cost, now.proved)
-        return Residuals(k, self.newton.done, float(max(broken.max(initial=0.0), 0.0)), now.worst / self.cost, gap)
+        broken = np.maximum(dual_answer.activity - lp.ru, lp.rl - dual_answer.activity) / lp.sizes
+        gap = self.gap(dual_answer.cost, dual_answer.proved)
+        return Residuals(
+            k, self.newton.done, float(max(broken.max(initial=0.0), 0.0)), dual_answer.worst / self.cost, gap
+        )
 
     def answer(self) -> tuple[np.ndarray, float, float]:
         """Return a tuple: a point within its bounds, its objective, and the bound by the prices.
 
         The bound is less than the step's if these have a remainder.
         """
-        now = self.newton.now
+        dual_answer = self.newton.now
         lp = self.lp
         program = self.program
-        x, y = lp.unscaled(self.x, self.y, now.price)
+        x, y = lp.unscaled(self.x, self.y, dual_answer.price)
         x = np.clip(x, program.lower, program.upper)
-        return x, program.value(x), lp.sign * now.proved if now.worst == 0 else proved_bound(program, y)
+        return x, program.value(x), lp.sign * dual_answer.proved if dual_answer.worst == 0 else proved_bound(program, y)
 
     def gap(self, objective: float, bound: float) -> float:
         """Distance of a bound from an objective, relative to the larger of both and the unit."""

@@ -45,13 +45,13 @@ class Relaxed(Limits):
         cells = possible_cells(problem)
         if not len(cells.job) and not problem.mandatory.any():
             return whole(problem, np.full(len(problem.utility), -1), 0.0, self.gap, start, "no cells")
-        found, bound = self._shares(problem, cells)
-        choice = largest_share(problem, cells, found.x)
+        relaxed_solution, bound = self._shares(problem, cells)
+        choice = largest_share(problem, cells, relaxed_solution.x)
         if self.finish:
-            choice = finished(problem, choice, found.duals[len(choice) :], self)
-        return whole(problem, choice, bound, self.gap, start, found.solver, found.status)
+            choice = finished(problem, choice, relaxed_solution.duals[len(choice) :], self)
+        return whole(problem, choice, bound, self.gap, start, relaxed_solution.solver, relaxed_solution.status)
 
     def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float]:
         """Return a tuple: the relaxation's `Solution`, and a bound."""
-        found = self._highs.solve(relaxed(problem, cells))
-        return found, found.bound
+        relaxed_solution = self._highs.solve(relaxed(problem, cells))
+        return relaxed_solution, relaxed_solution.bound

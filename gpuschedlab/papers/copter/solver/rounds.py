@@ -28,8 +28,8 @@ class CopterRounds(Relaxed):
         self.edited.amounts = amounts
         parts = (problem.kinds[cells.config], problem.gpus[cells.config].astype(float), problem.mandatory)
         self.edited.put_requests(keys.tolist(), cells.first, worth, *parts)
-        found = self.edited.solved_by(self.copter)
-        return found, bound_at(problem, cells, found.duals[n:])
+        relaxed_solution = self.edited.solved_by(self.copter)
+        return relaxed_solution, bound_at(problem, cells, relaxed_solution.duals[n:])
 
 
 def _spread(keys, problem: MultipleChoice, cells: Cells, ties: float) -> np.ndarray:

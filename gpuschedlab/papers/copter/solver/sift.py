@@ -81,14 +81,16 @@ class Sift(Limits):
         while count < self.pricings:
             count += 1
             restricted = _restricted(program, columns, miss, sign * penalty * largest)
-            found = simplex.solve_again(restricted, stays, len(gains)) if gains.size else simplex.solve(restricted)
-            missed = found.x[:k].max(initial=0.0) > 1e-9
+            priced_solution = (
+                simplex.solve_again(restricted, stays, len(gains)) if gains.size else simplex.solve(restricted)
+            )
+            missed = priced_solution.x[:k].max(initial=0.0) > 1e-9
             stays = np.ones(k + len(columns), bool)
-            if found.status != "optimal":
-                status = found.status
+            if priced_solution.status != "optimal":
+                status = priced_solution.status
                 break
-            reduced = c - program.A.T @ (sign * found.duals)
-            held = reduced[columns]
+            reduced = c - program.A.T @ (sign * priced_solution.duals)
+            reduced_in_use = reduced[columns]
             reduced[columns] = 0.0
             gains = np.flatnonzero((reduced < -GAINS * largest) & (program.upper > 0))
             if not gains.size and not missed:
@@ -101,22 +103,24 @@ class Sift(Limits):
                 continue
             if gains.size > most:  # those that gain most
                 gains = gains[np.argpartition(reduced[gains], most)[:most]]
-            if found.objective * sign < last:  # what costs more than it gains may come back
-                stays[k + begun :] = held[begun:] <= GAINS * largest
+            if priced_solution.objective * sign < last:  # what costs more than it gains may come back
+                stays[k + begun :] = reduced_in_use[begun:] <= GAINS * largest
             else:
                 most *= 2
-            last = found.objective * sign
+            last = priced_solution.objective * sign
             columns = np.append(columns[stays[k:]], gains)
         x = np.zeros(len(c))
-        x[columns] = found.x[k:]
+        x[columns] = priced_solution.x[k:]
         if simplex.basis is not None:
-            self._keep((*program.A.shape, k), columns, found.x)
+            self._keep((*program.A.shape, k), columns, priced_solution.x)
         if status != "optimal" and missed:
             raise SolverError(f"{program.name}: no point in {count} pricings; give more work, or use 'highs'.")
         objective = program.value(x)
         bound = objective if status == "optimal" else -sign * np.inf
         seconds = time.perf_counter() - start
-        return Solution(x, status, objective, bound, seconds, f"sift {count} pricings", found.duals, program.shape)
+        return Solution(
+            x, status, objective, bound, seconds, f"sift {count} pricings", priced_solution.duals, program.shape
+        )
 
     def _columns(self, shape: tuple, use: np.ndarray) -> np.ndarray:
         """Return an array of the columns to begin with: those of the last program of this shape, if there is one, then those in use.
@@ -129,17 +133,17 @@ class Sift(Limits):
             return np.flatnonzero(use)
         use[last[1]] = False
         added = np.flatnonzero(use)
-        at, rows = self._simplex.basis
-        self._simplex.basis = np.append(at, np.zeros(len(added), int)), rows
+        basis_columns, basis_rows = self._simplex.basis
+        self._simplex.basis = np.append(basis_columns, np.zeros(len(added), int)), basis_rows
         return np.append(last[1], added)
 
     def _keep(self, shape: tuple, columns: np.ndarray, x: np.ndarray):
         """Keep the columns that are above 0 or in the basis, and their basis, for the next program of this shape."""
-        at, rows = self._simplex.basis
+        basis_columns, basis_rows = self._simplex.basis
         missing = np.arange(len(x)) < shape[-1]
-        stands = (x != 0) | (at == 1) | missing
+        stands = (x != 0) | (basis_columns == 1) | missing
         self._kept = shape, columns[stands[shape[-1] :]]
-        self._simplex.basis = at[stands], rows
+        self._simplex.basis = basis_columns[stands], basis_rows
 
 
 def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) -> np.ndarray:

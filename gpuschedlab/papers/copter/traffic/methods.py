@@ -47,10 +47,10 @@ class _Traffic(NamedTuple):
     def flow_round(self, flow, seconds: list, status: str, more=0.0, bound=np.inf) -> FlowRound:
         """Return a flow as a `FlowRound`, if it took some seconds for each part, and `more` before."""
         over = excess(self.routes, self.capacity, self.demand, flow)
-        asked = float(self.demand.sum())
+        total_demand = float(self.demand.sum())
         spent = more + sum(seconds)
         longest = more + max(seconds)
-        return FlowRound(float(flow.sum()), asked, over, spent, longest, status, min(float(bound), asked))
+        return FlowRound(float(flow.sum()), total_demand, over, spent, longest, status, min(float(bound), total_demand))
 
 
 def allocate_flow(
@@ -104,9 +104,9 @@ def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random
     clients = np.where(demand > largest.mean(), CLIENTS, 1) if n else np.zeros(0, int)
     owner = np.repeat(np.arange(n), clients)
     order = rng.permutation(n)
-    place = np.concatenate([[0], np.cumsum(clients[order])[:-1]]) if n else np.zeros(0, int)
+    client_place = np.concatenate([[0], np.cumsum(clients[order])[:-1]]) if n else np.zeros(0, int)
     begin = np.empty(n, int)
-    begin[order] = place  # clients of one demand are next to each other, and so go to parts one after the other
+    begin[order] = client_place  # clients of one demand are next to each other, and so go to parts one after the other
     nth = np.arange(len(owner)) - np.repeat(np.cumsum(clients) - clients, clients)
     part = (begin[owner] + nth) % parts
     return [np.bincount(owner[part == k], (demand / clients)[owner[part == k]], n) for k in range(parts)]
@@ -130,11 +130,11 @@ def _top(session: Session, traffic: _Traffic) -> FlowRound:
     begin = time.process_time()
     routes, capacity, demand = traffic
     paths = top_routes(routes, demand, TOP)
-    some, pairs = some_routes(routes, paths)
-    session.update(flow_program(some, capacity, demand[pairs]))
+    top_paths, pairs = some_routes(routes, paths)
+    session.update(flow_program(top_paths, capacity, demand[pairs]))
     solution = session.solve()
     flow = np.zeros(len(routes.pair))
-    flow[paths] = fitted_flow(some, capacity, demand[pairs], solution.x)
+    flow[paths] = fitted_flow(top_paths, capacity, demand[pairs], solution.x)
     if len(pairs) < len(demand):
         small_demands = demand.copy()
         small_demands[pairs] = 0.0
@@ -146,19 +146,19 @@ def _pop(traffic: _Traffic, parts: int, solver: str, options: dict, rng) -> Flow
     """Return the `FlowRound` of POP."""
     begin = time.process_time()
     routes, capacity, demand = traffic
-    asked = split_demands(routes, demand, parts, rng)
+    part_demands = split_demands(routes, demand, parts, rng)
     spent = time.process_time() - begin
     seconds = []
-    words = []
+    statuses = []
     flow = np.zeros(len(routes.pair))
-    for part in asked:
+    for part in part_demands:
         begin = time.process_time()
         paths = np.flatnonzero(part[routes.pair] > 0)
         if len(paths):
-            some, pairs = some_routes(routes, paths)
+            part_routes, pairs = some_routes(routes, paths)
             session = Session(solver, **options)
-            session.update(flow_program(some, capacity / parts, part[pairs]))
-            flow[paths] += fitted_flow(some, capacity / parts, part[pairs], session.solve().x)
-            words.append(session.solve().status)
+            session.update(flow_program(part_routes, capacity / parts, part[pairs]))
+            flow[paths] += fitted_flow(part_routes, capacity / parts, part[pairs], session.solve().x)
+            statuses.append(session.solve().status)
         seconds.append(time.process_time() - begin)
-    return traffic.flow_round(flow, seconds, worst_status(words), spent)
+    return traffic.flow_round(flow, seconds, worst_status(statuses), spent)

@@ -82,27 +82,27 @@ def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.ra
         raise SolverError(
             f"network: found {links} links for {nodes} routers; expected {nodes - 1} or more, and no pair twice."
         )
-    place = np.random.default_rng(rng).random((nodes, 2))
-    apart = np.sqrt(((place[:, None] - place) ** 2).sum(axis=2))
+    router_place = np.random.default_rng(rng).random((nodes, 2))
+    apart = np.sqrt(((router_place[:, None] - router_place) ** 2).sum(axis=2))
     tree = np.argwhere(minimum_spanning_tree(apart).toarray() > 0)
     joined = np.zeros((nodes, nodes), bool)
     joined[tree[:, 0], tree[:, 1]] = joined[tree[:, 1], tree[:, 0]] = True
     far = shortest_path(sp.csr_array(joined), method="D", unweighted=True) > RING
-    one, two = np.triu_indices(nodes, 1)
-    ends = (joined.sum(axis=1) == 1)[one] | (joined.sum(axis=1) == 1)[two]
+    first_router, second_router = np.triu_indices(nodes, 1)
+    ends = (joined.sum(axis=1) == 1)[first_router] | (joined.sum(axis=1) == 1)[second_router]
     chosen = []
-    order = np.lexsort((apart[one, two], ~ends, ~far[one, two]))
+    order = np.lexsort((apart[first_router, second_router], ~ends, ~far[first_router, second_router]))
     full = joined.sum(axis=1)
     most = max(3, -(-2 * links // nodes) + 1)
-    for i in order[~joined[one[order], two[order]]]:
+    for i in order[~joined[first_router[order], second_router[order]]]:
         if len(chosen) == links - len(tree):
             break
-        if max(full[one[i]], full[two[i]]) < most or not far[one[i], two[i]]:
-            chosen.append((one[i], two[i]))
-            full[one[i]] += 1
-            full[two[i]] += 1
+        if max(full[first_router[i]], full[second_router[i]]) < most or not far[first_router[i], second_router[i]]:
+            chosen.append((first_router[i], second_router[i]))
+            full[first_router[i]] += 1
+            full[second_router[i]] += 1
     further = np.array(chosen, int).reshape(-1, 2)
-    return Network.of(np.concatenate([tree, further]), place=place)
+    return Network.of(np.concatenate([tree, further]), place=router_place)
 
 
 def bimodal_demands(

@@ -49,8 +49,8 @@ def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Pr
         )
     if not ((demand >= 0).all() and (capacity >= 0).all()):
         raise SolverError("traffic: found a demand or capacity that is below 0 or nan; expected 0 or more.")
-    own = sp.csr_array((np.ones(paths), (routes.pair, np.arange(paths))), shape=(len(demand), paths))
-    A = sp.vstack([own, routes.uses.astype(float)], format="csc")
+    demand_rows = sp.csr_array((np.ones(paths), (routes.pair, np.arange(paths))), shape=(len(demand), paths))
+    A = sp.vstack([demand_rows, routes.uses.astype(float)], format="csc")
     return Program(np.ones(paths), A, row_upper=np.concatenate([demand, capacity]), maximize=True, name="max flow")
 
 
@@ -60,8 +60,8 @@ def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
     It is divided by the excess of its pair, then by the largest of its links.
     """
     flow = np.maximum(flow, 0.0)
-    asked = np.bincount(routes.pair, flow, len(demand))
-    flow = flow / np.maximum(_over(asked, demand), 1.0)[routes.pair]
+    pair_flow = np.bincount(routes.pair, flow, len(demand))
+    flow = flow / np.maximum(_over(pair_flow, demand), 1.0)[routes.pair]
     excess = np.maximum(_over(routes.uses @ flow, np.asarray(capacity, float)), 1.0)
     if len(routes.pair):  # the largest of the links of each path
         flow = flow / np.maximum.reduceat(excess[routes.uses.indices], routes.uses.indptr[:-1])
@@ -75,13 +75,13 @@ def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
     """
     flow = np.array(flow, float)
     first = routes.first()
-    left = np.asarray(demand, float) - np.bincount(routes.pair, flow, len(demand))
+    unmet_demand = np.asarray(demand, float) - np.bincount(routes.pair, flow, len(demand))
     room = np.asarray(capacity, float) - routes.uses @ flow
     begin = routes.uses.indptr
     link = routes.uses.indices
     for p in first[np.argsort(-np.asarray(demand)[routes.pair[first]], kind="stable")]:
         links = link[begin[p] : begin[p + 1]]
-        more = max(min(left[routes.pair[p]], room[links].min()), 0.0)
+        more = max(min(unmet_demand[routes.pair[p]], room[links].min()), 0.0)
         if more > 0:
             flow[p] += more
             room[links] -= more
@@ -103,8 +103,8 @@ def some_routes(routes: Routes, paths: np.ndarray) -> tuple[Routes, np.ndarray]:
 
     The pairs have their old numbers.
     """
-    pairs, own = np.unique(routes.pair[paths], return_inverse=True)
-    return Routes(own, routes.uses[:, paths]), pairs
+    pairs, new_pair = np.unique(routes.pair[paths], return_inverse=True)
+    return Routes(new_pair, routes.uses[:, paths]), pairs
 
 
 def excess(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> float:

@@ -72,9 +72,9 @@ class LearningCurve(Around, Estimator):
             x = curve["progress"].to_numpy()
             y = curve["metric"].to_numpy()
             for i in np.flatnonzero((view.model == m) & (view.progress > 0)):
-                seen = int(np.searchsorted(x, view.progress[i], side="right"))
-                if seen >= self.points:
-                    estimate[i] = self._renew(view, i, x[:seen], y[:seen], goal[name])
+                seen_epochs = int(np.searchsorted(x, view.progress[i], side="right"))
+                if seen_epochs >= self.points:
+                    estimate[i] = self._renew(view, i, x[:seen_epochs], y[:seen_epochs], goal[name])
         return estimate
 
     def _renew(self, view, i: int, x: np.ndarray, y: np.ndarray, target: float) -> float:

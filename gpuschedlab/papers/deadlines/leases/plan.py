@@ -50,10 +50,10 @@ class LeasePlan(NamedTuple):
         need = jobs.need[:, :1]
         value = np.where((need > 0) & (need <= jobs.due), jobs.value, 0.0)
         planned = np.take_along_axis(value, np.maximum(self.step, 0)[:, None], axis=1)[:, 0]
-        kept = (self.step >= 0) & (ran | ~self.first)
+        deadline_kept = (self.step >= 0) & (ran | ~self.first)
         only_now = jobs.due.max(axis=1, initial=0) <= 1
         best = value.max(axis=1, initial=0.0)
-        rewards = np.where(only_now, best * ran, planned * kept)
+        rewards = np.where(only_now, best * ran, planned * deadline_kept)
         return float(rewards.sum())
 
 
@@ -72,7 +72,7 @@ def backward(gpus, need, due, capacity):
     ([False, True, False], [0, 0, 0])
     """
     n = len(gpus)
-    left = need.copy()
+    leases_left = need.copy()
     early = np.zeros(n, np.int64)
     first = np.zeros(n, np.bool_)
     active = np.empty(n, np.int64)
@@ -81,7 +81,7 @@ def backward(gpus, need, due, capacity):
         count = 0
         total = 0.0
         for i in range(n):
-            if due[i] > k and left[i] > 0:
+            if due[i] > k and leases_left[i] > 0:
                 active[count] = i
                 count += 1
                 total += gpus[i]
@@ -91,7 +91,7 @@ def backward(gpus, need, due, capacity):
             # Longest first; of equals the larger, so that small ones fill the gaps; then in the given order.
             rank = np.empty(count)
             for j in range(count):
-                rank[j] = -(left[order[j]] + gpus[order[j]] / (1e6 + gpus[order[j]]))
+                rank[j] = -(leases_left[order[j]] + gpus[order[j]] / (1e6 + gpus[order[j]]))
             order = order[np.argsort(rank, kind="mergesort")]
         else:
             early[:] = 0
@@ -99,11 +99,11 @@ def backward(gpus, need, due, capacity):
         for i in order:
             if gpus[i] <= room:
                 room -= gpus[i]
-                left[i] -= 1
+                leases_left[i] -= 1
                 early[i] += 1
                 if k == 0:
                     first[i] = True
-    return first, left, early
+    return first, leases_left, early
 
 
 def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None) -> LeasePlan:
@@ -129,12 +129,12 @@ def timetable(jobs: LeaseJobs, step: np.ndarray, capacity: float) -> np.ndarray:
     `step` (n,) is the deadline that each meets, -1: none, as of `LeasePlan`; the first placements of the jobs count.
     """
     due = _due(jobs.due, step)
-    left = np.where(step >= 0, jobs.need[:, 0], 0)
-    table = np.zeros((len(left), int(due.max(initial=0))), bool)
-    for k in range(table.shape[1]):
-        table[:, k] = backward(jobs.gpus, left, np.maximum(due - k, 0), float(capacity))[0]
-        left = left - table[:, k]
-    return table
+    leases_left = np.where(step >= 0, jobs.need[:, 0], 0)
+    leases_of_jobs = np.zeros((len(leases_left), int(due.max(initial=0))), bool)
+    for k in range(leases_of_jobs.shape[1]):
+        leases_of_jobs[:, k] = backward(jobs.gpus, leases_left, np.maximum(due - k, 0), float(capacity))[0]
+        leases_left = leases_left - leases_of_jobs[:, k]
+    return leases_of_jobs
 
 
 def _best(value: np.ndarray) -> np.ndarray:
@@ -169,21 +169,21 @@ def _until_met(gpus, need, due, value, step, fills, capacity):
     """Lower the aims (n,) until all are met; some that turn out to fit are taken up again."""
     step = step.copy()
     while True:
-        first, left, early = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
-        if not left.any():
+        first, leases_left, early = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
+        if not leases_left.any():
             break
-        _lower(gpus, due, value, step, left, early)
-    now = np.where(step >= 0, value[np.arange(len(step)), step], 0.0)
+        _lower(gpus, due, value, step, leases_left, early)
+    reward_now = np.where(step >= 0, value[np.arange(len(step)), step], 0.0)
     best = _best(value)
-    gain = np.where(best >= 0, value.max(axis=1, initial=0) - now, 0.0)
+    gain = np.where(best >= 0, value.max(axis=1, initial=0) - reward_now, 0.0)
     gain[fills] = 0.0
     raised = np.flatnonzero(gain > 0)
     raised = raised[np.argsort(-gain[raised] / (gpus * need)[raised], kind="stable")]
     for i in raised[:RESTORED]:
         before = step[i]
         step[i] = best[i]
-        again, left, _ = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
-        if left.any():
+        again, leases_left, _ = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
+        if leases_left.any():
             step[i] = before
         else:
             first = again
@@ -195,12 +195,12 @@ def _lower(gpus, due, value, step, left, early):
     excess = float((gpus * left).sum())
     jobs = np.flatnonzero((step >= 0) & (early + left > 0))
     relief = gpus[jobs] * (early + left)[jobs]
-    now = value[jobs, step[jobs]]
+    reward_now = value[jobs, step[jobs]]
     later = np.where(np.arange(due.shape[1]) > step[jobs, None], value[jobs], 0.0)
     follow = np.where(later.max(axis=1) > 0, later.argmax(axis=1), -1)
     gain = np.where(follow >= 0, due[jobs, follow] - due[jobs, step[jobs]], np.iinfo(np.int64).max)
     relief = np.minimum(relief, gpus[jobs] * np.maximum(gain, 1).astype(float))
-    loss = (now - np.where(follow >= 0, value[jobs, follow], 0.0)) / np.maximum(relief, 1e-9)
+    loss = (reward_now - np.where(follow >= 0, value[jobs, follow], 0.0)) / np.maximum(relief, 1e-9)
     for j in np.argsort(loss, kind="stable"):
         step[jobs[j]] = follow[j]
         excess -= relief[j]
@@ -229,17 +229,17 @@ def prove_leases(
     if work == 0:
         return plan._replace(status="stopped")
     blocks = growing_blocks(max(int(jobs.due.max(initial=0)), 1))
-    one = jobs._replace(need=jobs.need[:, :1])
+    one_placement = jobs._replace(need=jobs.need[:, :1])
     try:
-        program = lease_program(one, capacity, blocks=blocks)
-        found = solve(program, work=work, time_limit=time_limit, gap=gap / 2)
+        program = lease_program(one_placement, capacity, blocks=blocks)
+        lease_solution = solve(program, work=work, time_limit=time_limit, gap=gap / 2)
     except OutOfTime as error:
         return plan._replace(status=error.status)
-    job, step, _ = lease_choices(one)
-    chosen = found.x[: len(job)] > 0.5
+    job, step, _ = lease_choices(one_placement)
+    chosen = lease_solution.x[: len(job)] > 0.5
     aim = np.full(len(jobs.gpus), -1)
     aim[job[chosen]] = step[chosen]
     second = plan_leases(jobs, capacity, aim)
-    best = max(plan, second, key=lambda p: p.objective)._replace(bound=min(plan.bound, found.bound))
-    short = "time limit" if found.status == "time limit" else "stopped"
+    best = max(plan, second, key=lambda p: p.objective)._replace(bound=min(plan.bound, lease_solution.bound))
+    short = "time limit" if lease_solution.status == "time limit" else "stopped"
     return best._replace(status="optimal" if best.gap <= gap else short)

@@ -87,14 +87,14 @@ def lease_program(
         raise SolverError(f"leases: found a first block of {blocks[0]} leases; expected 1, which is what runs now.")
     B = len(blocks)
     start = np.cumsum(blocks) - blocks
-    job, step, place = lease_choices(jobs)
+    job, step, placement = lease_choices(jobs)
     m = len(job)
-    need = jobs.need[job, place]
+    need = jobs.need[job, placement]
     owner, f = np.nonzero(jobs.due > 0)
     number = np.full(jobs.due.shape, -1)
     number[owner, f] = np.arange(len(owner))
     within, block = np.nonzero(start[None, :] < jobs.due[owner, f][:, None])
-    each = sp.eye_array(n)
+    job_rows = sp.eye_array(n)
     every = np.ones((1, B))
     parts = [
         [_entries(1, job, np.arange(m), (n, m)), None],
@@ -102,7 +102,7 @@ def lease_program(
             _entries(-need, number[job, step], np.arange(m), (len(owner), m)),
             _entries(1, within, owner[within] * B + block, (len(owner), n * B)),
         ],
-        [_entries(need, job, np.arange(m), (n, m)), sp.kron(each, -every, "coo")],
+        [_entries(need, job, np.arange(m), (n, m)), sp.kron(job_rows, -every, "coo")],
         [None, sp.kron(jobs.gpus[None, :], sp.eye_array(B), "coo")],
     ]
     low = np.concatenate([np.full(n, -np.inf), np.zeros(len(owner) + n), np.full(B, -np.inf)])
@@ -112,7 +112,7 @@ def lease_program(
     upper = np.concatenate([np.ones(m), most.ravel()])
     rows = _Rows(parts, low, high)
     if cells is not None:
-        rows = _with_cells(rows, B, job * P + place, np.asarray(cells), np.asarray(free))
+        rows = _with_cells(rows, B, job * P + placement, np.asarray(cells), np.asarray(free))
         c = np.append(c, np.zeros(n * P))
         upper = np.append(upper, (jobs.need > 0).ravel())
     A = sp.block_array(rows.parts, format="csc")

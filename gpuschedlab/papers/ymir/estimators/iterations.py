@@ -87,8 +87,8 @@ def saved(curve: LossCurve, gain: float, *, rule: str = "target") -> float:
 
     It is a factor on the speed, as in `Speeds.transfer`; 0: never.
     """
-    then = iterations(curve, gain, rule=rule)
-    return 0.0 if then >= MOST else iterations(curve, rule=rule) / then
+    epochs_with_gain = iterations(curve, gain, rule=rule)
+    return 0.0 if epochs_with_gain >= MOST else iterations(curve, rule=rule) / epochs_with_gain
 
 
 def joint_iterations(k, batch, samples) -> tuple[float, float]:
@@ -116,7 +116,7 @@ def _first(holds, most: int) -> int:
     step = 1024
     for start in range(1, most, step):
         k = np.arange(start, min(start + step, most))
-        found = np.flatnonzero(holds(k))
-        if len(found):
-            return int(k[found[0]])
+        places_that_hold = np.flatnonzero(holds(k))
+        if len(places_that_hold):
+            return int(k[places_that_hold[0]])
     return most

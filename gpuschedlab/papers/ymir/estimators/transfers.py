@@ -77,14 +77,14 @@ class Transfers(Around, Estimator):
 
     def __post_init__(self):
         super().__post_init__()
-        given = dict(self.factors_given)
-        for key, factor in given.items():
+        factors_of_pairs = dict(self.factors_given)
+        for key, factor in factors_of_pairs.items():
             if len(key) != 3 or key[0] not in MODES or key[1] == key[2] or not 0 <= factor < np.inf:
                 raise EstimatorError(
                     f"Transfers.factors_given: found {key!r}: {factor!r}; expected (mode, source, task) with a mode of "
                     f"{MODES}, two different models, and a factor >= 0 (0: never)."
                 )
-        object.__setattr__(self, "factors_given", tuple(sorted(given.items())))
+        object.__setattr__(self, "factors_given", tuple(sorted(factors_of_pairs.items())))
         if self.fitted is not None and not hasattr(self.fitted, "gains_"):
             raise EstimatorError(
                 "Transfers.fitted: found a YmirEstimator that has not been fitted; expected fit before."
@@ -114,16 +114,16 @@ class Transfers(Around, Estimator):
 
     def rates(self, true: np.ndarray, learnt: np.ndarray, types: np.ndarray, gpus: np.ndarray) -> np.ndarray:
         """Return an array of rates by the look-up table, as in `Estimator.rates`."""
-        out = true.copy()
+        looked_up = true.copy()
         for t in range(learnt.shape[1]):
-            own = np.flatnonzero(types == t)
-            own = own[np.argsort(gpus[own], kind="stable")]
+            type_columns = np.flatnonzero(types == t)
+            type_columns = type_columns[np.argsort(gpus[type_columns], kind="stable")]
             for i in np.flatnonzero(learnt[:, t] < 2):
-                known = own[np.isin(gpus[own], PROFILED) & (true[i, own] > 0)]
-                if len(known):
-                    seconds = np.interp(gpus[own], gpus[known], 1 / true[i, known])
-                    out[i, own] = np.where(true[i, own] > 0, 1 / seconds, true[i, own])
-        return out
+                profiled_columns = type_columns[np.isin(gpus[type_columns], PROFILED) & (true[i, type_columns] > 0)]
+                if len(profiled_columns):
+                    seconds = np.interp(gpus[type_columns], gpus[profiled_columns], 1 / true[i, profiled_columns])
+                    looked_up[i, type_columns] = np.where(true[i, type_columns] > 0, 1 / seconds, true[i, type_columns])
+        return looked_up
 
     def update(self, view) -> np.ndarray | None:
         """Return an array of durations, renewed as the estimator inside does; None if it renews none."""
@@ -144,26 +144,26 @@ def _estimated(estimator: Transfers, mode: str, true: bytes, models: tuple[str, 
     elif estimator.method == "given":
         by_task = _given(dict(estimator.factors_given), mode, by_task, models)
     elif estimator.method == "fitted":
-        known = estimator._fitted()
-        said = [[known.factors(mode, source, task) for source in models] for task in models]
-        by_task = np.where(np.isnan(by_task), np.nan, np.array(said, float))
+        fitted_estimator = estimator._fitted()
+        fitted_factors = [[fitted_estimator.factors(mode, source, task) for source in models] for task in models]
+        by_task = np.where(np.isnan(by_task), np.nan, np.array(fitted_factors, float))
     if estimator.noise:
         by_task = by_task * (1 + estimator.noise * _drawn(estimator.seed, mode, models))
-    out = np.array(by_task if mode == "merged" else by_task.T)
-    out.flags.writeable = False
-    return out
+    estimated_factors = np.array(by_task if mode == "merged" else by_task.T)
+    estimated_factors.flags.writeable = False
+    return estimated_factors
 
 
 def _others(by_task: np.ndarray) -> np.ndarray:
     """Return an array: the mean of each row without the entry itself; of all other entries if the row has no other."""
-    known = ~np.isnan(by_task)
-    value = np.where(known, by_task, 0.0)
-    total = value.sum(axis=1, keepdims=True) - value
-    count = known.sum(axis=1, keepdims=True) - known
-    all_ = value.sum() - value
-    every = known.sum() - known
+    runs_together = ~np.isnan(by_task)
+    pair_factor = np.where(runs_together, by_task, 0.0)
+    total = pair_factor.sum(axis=1, keepdims=True) - pair_factor
+    count = runs_together.sum(axis=1, keepdims=True) - runs_together
+    all_ = pair_factor.sum() - pair_factor
+    every = runs_together.sum() - runs_together
     mean = np.where(count > 0, total / np.maximum(count, 1), np.where(every > 0, all_ / np.maximum(every, 1), 1.0))
-    return np.where(known, mean, np.nan)
+    return np.where(runs_together, mean, np.nan)
 
 
 def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
@@ -176,8 +176,8 @@ def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
             f"Transfers.factors_given: found model {odd[0]!r}{more}, which the speed table "
             f"lacks; expected some of {', '.join(models)}. Correct the name, or leave it out."
         )
-    found = [[given.get((mode, source, task), np.nan) for source in models] for task in models]
-    return np.where(np.isnan(by_task), np.nan, np.array(found, float).reshape(by_task.shape))
+    given_factors = [[given.get((mode, source, task), np.nan) for source in models] for task in models]
+    return np.where(np.isnan(by_task), np.nan, np.array(given_factors, float).reshape(by_task.shape))
 
 
 def _drawn(seed: int, mode: str, models) -> np.ndarray:

@@ -52,9 +52,9 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     frame = pl.concat([frame, on_other_nodes.select(frame.columns)])
     both = factors.filter(pl.col(c).is_in(chosen.implode()) for c in ("task", "other"))
     pairs = {mode: {} for mode in ("merged", "transfer")}
-    for mode, other, task, factor in both.select("mode", "other", "task", "factor").iter_rows():
+    for mode, other_task, task, factor in both.select("mode", "other", "task", "factor").iter_rows():
         a = f"{fm}@{task}"
-        b = f"{fm}@{other}"
+        b = f"{fm}@{other_task}"
         pairs[mode][(a, b) if mode == "merged" else (b, a)] = factor
     return Speeds.from_frame(frame, **pairs, curves=Curves.from_frame(task_curves(fm, chosen)))
 
@@ -100,15 +100,17 @@ def finetuning_jobs(
     mean_cost = weight @ cost
     most = int(np.ceil(4 * load * gpus * hours / mean_cost)) + 10
     model = rng.choice(len(models), most, p=weight)
-    asked = rng.choice(3, most, p=[0.5, 0.3, 0.2])
-    seconds = total[model] / np.where(np.isnan(rate[model, asked]), rate[model, 0], rate[model, asked])
-    asked = np.where(np.isnan(rate[model, asked]), 0, asked)
-    demand = np.cumsum(seconds * counts[asked])
+    requested_size = rng.choice(3, most, p=[0.5, 0.3, 0.2])
+    seconds = total[model] / np.where(
+        np.isnan(rate[model, requested_size]), rate[model, 0], rate[model, requested_size]
+    )
+    requested_size = np.where(np.isnan(rate[model, requested_size]), 0, requested_size)
+    demand = np.cumsum(seconds * counts[requested_size])
     n = max(1, int(np.searchsorted(demand, load * gpus * hours * HOUR)))
     submit = np.sort(rng.uniform(0, hours * HOUR, most)[:n])
     names = pl.Series(speeds.models).gather(model[:n])
     parts = names.str.split("@").list
-    requested = counts[asked[:n]].astype(float)
+    requested = counts[requested_size[:n]].astype(float)
     return pl.DataFrame(
         {
             "job_id": [f"job {i}" for i in range(n)],

@@ -121,8 +121,8 @@ def _points(frame: pl.DataFrame, goals: pl.DataFrame) -> pl.DataFrame:
     """Return a frame of curves `model, other, epoch, value, goal` of tasks with a goal, the first run of each: its epochs ascend."""
     falls = (pl.col("epoch").diff() <= 0).fill_null(False)
     run = falls.cum_sum().over("model", "other")
-    known = pl.col("other").is_null() | pl.col("other").is_in(goals["model"].implode())
-    frame = frame.select("model", "other", "epoch", "value", run=run).filter(known, run=0).drop("run")
+    known_other = pl.col("other").is_null() | pl.col("other").is_in(goals["model"].implode())
+    frame = frame.select("model", "other", "epoch", "value", run=run).filter(known_other, run=0).drop("run")
     return frame.join(goals, on="model", maintain_order="left")
 
 
