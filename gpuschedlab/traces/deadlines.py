@@ -19,15 +19,15 @@ def broken_tables() -> list[tuple[str, str, pl.Expr]]:
     """Return a list of the ways for a value table to be wrong, each a tuple: column, expectation, and an expression of the bad rows."""
     deadlines = pl.col("deadlines")
     rewards = pl.col("rewards")
-    each = pl.element()
-    rising = rewards.list.eval(each.diff() > 0).list.any()
+    list_entry = pl.element()
+    rising = rewards.list.eval(list_entry.diff() > 0).list.any()
     length = rewards.list.len().fill_null(0) != deadlines.list.len().fill_null(0)
-    late = each.is_null() | ~(each > 0) | (each > LATEST)
-    worthless = each.is_null() | ~each.is_finite() | (each < 0)
+    late = list_entry.is_null() | ~(list_entry > 0) | (list_entry > LATEST)
+    worthless = list_entry.is_null() | ~list_entry.is_finite() | (list_entry < 0)
     return [
         ("deadlines", "at least one deadline, or null", deadlines.list.len() == 0),
         ("deadlines", "seconds since submission, above 0", deadlines.list.eval(late).list.any()),
-        ("deadlines", "deadlines that ascend", deadlines.list.eval(each.diff() <= 0).list.any()),
+        ("deadlines", "deadlines that ascend", deadlines.list.eval(list_entry.diff() <= 0).list.any()),
         ("rewards", "finite numbers from 0 up", rewards.list.eval(worthless).list.any()),
         ("rewards", "values that never rise from one deadline to the next", rising),
         ("rewards", "as many values as `deadlines`", length),
@@ -75,13 +75,13 @@ def value_table(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     if "deadlines" not in trace.columns:
         return due[:, None], np.where(np.isfinite(due), worth, 0.0)[:, None]
     steps = trace["deadlines"].list.len().fill_null(0).to_numpy().astype(np.int64)
-    table = (trace.height, max(1, int(steps.max(initial=0))))
-    deadlines = np.full(table, np.inf)
-    rewards = np.zeros(table)
+    table_shape = (trace.height, max(1, int(steps.max(initial=0))))
+    deadlines = np.full(table_shape, np.inf)
+    rewards = np.zeros(table_shape)
     deadlines[:, 0] = due
     rewards[:, 0] = np.where(np.isfinite(due), worth, 0.0)
-    row = np.repeat(np.arange(trace.height), steps)
-    step = np.arange(len(row)) - np.repeat(np.cumsum(steps) - steps, steps)
-    for out, name in ((deadlines, "deadlines"), (rewards, "rewards")):
-        out[row, step] = trace[name].filter(pl.Series(steps > 0)).explode().cast(pl.Float64).to_numpy()
+    job_row = np.repeat(np.arange(trace.height), steps)
+    step = np.arange(len(job_row)) - np.repeat(np.cumsum(steps) - steps, steps)
+    for value_columns, name in ((deadlines, "deadlines"), (rewards, "rewards")):
+        value_columns[job_row, step] = trace[name].filter(pl.Series(steps > 0)).explode().cast(pl.Float64).to_numpy()
     return deadlines, rewards

@@ -104,7 +104,10 @@ def fetch(
     dataset = DATASETS[name]
     # The checksum of a file that came without one is noted beside it.
     notes = {file: target / f"{file}.sha256" for file in dataset.files}
-    checksums = {file: _checksum(name, file, known, sha256, notes[file]) for file, known in dataset.files.items()}
+    checksums = {
+        file: _checksum(name, file, published_checksum, sha256, notes[file])
+        for file, published_checksum in dataset.files.items()
+    }
     for file, checksum in checksums.items():
         url = f"{(base_url or dataset.address).rstrip('/')}/{file}"
         bring(url, target, resume=checksum is not None, checksum=checksum, progress=progress)
@@ -113,20 +116,22 @@ def fetch(
     return target
 
 
-def _checksum(name: str, file: str, known: str | None, given, note: Path) -> str | None:
+def _checksum(name: str, file: str, published_checksum: str | None, wanted_checksum, note: Path) -> str | None:
     """Return the checksum to hold a file to, a text; None takes any file."""
-    if isinstance(given, Mapping):
-        given = given.get(file, "known")
-    if given not in ("known", None):
-        text = str(given).lower()
-        if len(text) != 64 or set(text) - set("0123456789abcdef"):
-            raise TraceError(f"fetch {name}: found sha256={given!r} for {file}; expected 64 hexadecimal digits.")
-        return text
-    if known:
-        return known
+    if isinstance(wanted_checksum, Mapping):
+        wanted_checksum = wanted_checksum.get(file, "known")
+    if wanted_checksum not in ("known", None):
+        checksum_text = str(wanted_checksum).lower()
+        if len(checksum_text) != 64 or set(checksum_text) - set("0123456789abcdef"):
+            raise TraceError(
+                f"fetch {name}: found sha256={wanted_checksum!r} for {file}; expected 64 hexadecimal digits."
+            )
+        return checksum_text
+    if published_checksum:
+        return published_checksum
     if note.is_file():
         return note.read_text().strip()
-    if given == "known":
+    if wanted_checksum == "known":
         raise TraceError(
             f"fetch {name}: found no published checksum of {file}; expected one to verify it by. Pass sha256='...' if you "
             "have one, or sha256=None to take what comes: its checksum is noted, and later downloads are held to it."
@@ -142,9 +147,9 @@ def bring(url: str, target: Path, *, resume: bool, checksum: str | None = None, 
     unpack = {".gz": _untar, ".zip": pooch.Unzip(extract_dir=".")}.get(Path(file).suffix)
     downloader = Resuming(target / f"{file}.part", resume=resume, progress=progress)
     pooch.get_logger().setLevel("WARNING")
-    known = None if checksum is None else f"sha256:{checksum}"
+    known_hash = None if checksum is None else f"sha256:{checksum}"
     try:
-        pooch.retrieve(url, known, fname=file, path=target, downloader=downloader, processor=unpack)
+        pooch.retrieve(url, known_hash, fname=file, path=target, downloader=downloader, processor=unpack)
     except TraceError:
         raise
     except OSError as error:
@@ -205,8 +210,8 @@ class Resuming:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
             have, total = _extent(answer, have)
             # disable=None: only where standard error is a terminal.
-            shown = {"unit": "B", "unit_scale": True, "disable": None if self.progress else True}
-            bar = need("tqdm.auto", "progress bars").tqdm(desc=self.part.stem, total=total, initial=have, **shown)
+            bar_options = {"unit": "B", "unit_scale": True, "disable": None if self.progress else True}
+            bar = need("tqdm.auto", "progress bars").tqdm(desc=self.part.stem, total=total, initial=have, **bar_options)
             with self.part.open("ab" if have else "wb") as file, bar:
                 while chunk := answer.read(CHUNK):
                     file.write(chunk)

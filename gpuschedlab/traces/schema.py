@@ -59,15 +59,19 @@ TYPES |= {"numbers": pl.List(pl.Float64), "texts": pl.List(pl.String)}
 
 def _columns() -> dict[str, Column]:
     """Return a dict of each `Column` as the table beside this file has it; a greatest value may be one that has a name here."""
-    found = {}
+    schema_columns = {}
     bounds = {"MOST_GPUS": MOST_GPUS, "LONGEST": LONGEST, "LATEST": LATEST}
-    for row in csv.DictReader(files("gpuschedlab.traces").joinpath("columns.csv").read_text("utf-8").splitlines()):
-        low = float(row["low"] or -math.inf)
-        high = bounds.get(row["high"]) or float(row["high"] or math.inf)
-        flags = {name: bool(row[name]) for name in ("required", "open_low", "unlimited")}
-        range_ = {"low": low, "high": high, "choices": tuple(row["choices"].split())}
-        found[row["column"]] = Column(TYPES[row["type"]], row["expected"], **range_, **flags)
-    return found
+    for schema_row in csv.DictReader(
+        files("gpuschedlab.traces").joinpath("columns.csv").read_text("utf-8").splitlines()
+    ):
+        low = float(schema_row["low"] or -math.inf)
+        high = bounds.get(schema_row["high"]) or float(schema_row["high"] or math.inf)
+        flags = {name: bool(schema_row[name]) for name in ("required", "open_low", "unlimited")}
+        range_ = {"low": low, "high": high, "choices": tuple(schema_row["choices"].split())}
+        schema_columns[schema_row["column"]] = Column(
+            TYPES[schema_row["type"]], schema_row["expected"], **range_, **flags
+        )
+    return schema_columns
 
 
 #: Column name -> what it holds. Columns that are not here pass through untouched.
@@ -119,7 +123,7 @@ def sift(
     line = pl.int_range(first_row, first_row + pl.len(), dtype=pl.Int64)
     numbered = frame.with_columns(row=pl.col(LINE) if LINE in frame.columns else line)
     bad = numbered.filter(broken.is_not_null())
-    texts = [_problem(rules[i], row) for i, row in zip(broken.drop_nulls(), bad.iter_rows(named=True))]
+    texts = [_problem(rules[i], bad_row) for i, bad_row in zip(broken.drop_nulls(), bad.iter_rows(named=True))]
     if on_bad == "raise":
         refuse(source, bad["row"][0], texts[0], len(texts) - 1)
     return frame.filter(broken.is_null()), bad.with_columns(problem=pl.Series(texts, dtype=pl.String))
@@ -134,16 +138,16 @@ def refuse(source: str, row: int, problem: str, others: int) -> NoReturn:
 
 
 def _problem(rule: Rule, row: dict) -> str:
-    found = row.get(f"{rule.column}\0raw", row.get(rule.column))
+    bad_value = row.get(f"{rule.column}\0raw", row.get(rule.column))
     job = f" (job {str(row['job_id'])[:80]})" if row.get("job_id") is not None and rule.column != "job_id" else ""
     beside = f" with {rule.beside} {row[rule.beside]:g}" if rule.beside else ""
-    return f"column {rule.column}{job}: found {repr(found)[:200]}{beside}; expected {rule.expected}"
+    return f"column {rule.column}{job}: found {repr(bad_value)[:200]}{beside}; expected {rule.expected}"
 
 
 def shown(columns: list[str]) -> str:
     """Names of columns in an error message, of damaged files the first few hundred characters."""
-    text = ", ".join(columns) or "(none)"
-    return text if len(text) < 600 else f"{text[:600]}..."
+    column_names = ", ".join(columns) or "(none)"
+    return column_names if len(column_names) < 600 else f"{column_names[:600]}..."
 
 
 def require_columns(
@@ -152,8 +156,8 @@ def require_columns(
     """Raise a TraceError if `frame` lacks one of `names`; return nothing."""
     missing = [n for n in names if n not in frame.columns]
     if missing:
-        found = shown(frame.columns)
-        raise TraceError(f"{source}: found the columns {found}; expected also {', '.join(missing)}. {way_out}")
+        columns_shown = shown(frame.columns)
+        raise TraceError(f"{source}: found the columns {columns_shown}; expected also {', '.join(missing)}. {way_out}")
 
 
 def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "raise", first_row: int = 1) -> Read:
@@ -247,7 +251,11 @@ def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
         unread = pl.col(name).is_null() & pl.col(raw).is_not_null()
         rules.append(Rule(name, column.expected, unread))
     frame = frame.with_columns(*changes)
-    defaults = {name: pl.col(table).list.first() for name, table in TABLES.items() if table in frame.columns}
+    defaults = {
+        name: pl.col(table_column).list.first()
+        for name, table_column in TABLES.items()
+        if table_column in frame.columns
+    }
     defaults |= {"censored": pl.lit(False)} if "censored" in frame.columns else {}
     return frame.with_columns(_filled(frame, name, value).alias(name) for name, value in defaults.items()), rules
 
@@ -268,21 +276,21 @@ def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
 def _convert(values: pl.Series, column: Column) -> pl.Series:
     """Return one column, a Series, converted; a value that would lose its meaning becomes null."""
     dtype = column.dtype
-    given = values.dtype
+    given_dtype = values.dtype
     nothing = pl.Series(values.name, [None] * len(values), dtype)
     # A date is no number of seconds, nor a number a date.
-    alike = (given.is_temporal(), given.is_nested()) == (dtype.is_temporal(), dtype.is_nested())
-    if not alike and given != pl.Null and dtype != pl.String:
+    alike = (given_dtype.is_temporal(), given_dtype.is_nested()) == (dtype.is_temporal(), dtype.is_nested())
+    if not alike and given_dtype != pl.Null and dtype != pl.String:
         return nothing
-    if dtype == pl.Int64 and given.is_float():
+    if dtype == pl.Int64 and given_dtype.is_float():
         values = values.set(values != values.floor(), None)
-    if dtype == pl.Boolean and given == pl.String:
+    if dtype == pl.Boolean and given_dtype == pl.String:
         return values.str.to_lowercase().replace_strict({"true": True, "false": False}, default=None)
     try:
-        found = values.cast(dtype, strict=False)
+        cast_values = values.cast(dtype, strict=False)
     except pl.exceptions.PolarsError:  # there is no such conversion
         return nothing
-    return found if found.dtype == dtype else nothing
+    return cast_values if cast_values.dtype == dtype else nothing
 
 
 def _rules(frame: pl.DataFrame) -> list[Rule]:

@@ -43,9 +43,9 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
     submit, gpus, duration = (trace[name].to_numpy() for name in ("submit", "gpus", "duration"))
     submit = submit - submit[0]
     hours = int(submit[-1] // 3600) + 1
-    counts = hourly(submit, hours)
+    hourly_jobs = hourly(submit, hours)
     work = float(gpus @ duration)
-    found = {
+    trace_figures = {
         "jobs": trace.height,
         "days": hours / 24,
         "gpu_hours": work / 3600,
@@ -55,19 +55,19 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
         "duration_max": float(duration.max()),
         **_gpu_shares(gpus),
         "gpus_max": float(gpus.max()),
-        "arrivals_per_hour": float(counts.mean()),
-        "arrivals_fano": fano(counts),
-        "arrivals_acf_24h": autocorrelation(counts, 24),
+        "arrivals_per_hour": float(hourly_jobs.mean()),
+        "arrivals_fano": fano(hourly_jobs),
+        "arrivals_acf_24h": autocorrelation(hourly_jobs, 24),
     }
-    for name, word in (("user", "users"), ("vc", "vcs"), ("name", "tasks"), ("model", "models")):
+    for name, count_name in (("user", "users"), ("vc", "vcs"), ("name", "tasks"), ("model", "models")):
         if name in trace.columns:
-            found[word] = trace[name].drop_nulls().n_unique()
+            trace_figures[count_name] = trace[name].drop_nulls().n_unique()
     if "status" in trace.columns:
-        known = trace["status"].drop_nulls().value_counts().sort("status")
-        found |= {f"{s}_percent": 100 * n / trace.height for s, n in known.iter_rows()}
+        status_counts = trace["status"].drop_nulls().value_counts().sort("status")
+        trace_figures |= {f"{s}_percent": 100 * n / trace.height for s, n in status_counts.iter_rows()}
     if "censored" in trace.columns:
-        found["censored_percent"] = 100 * trace["censored"].mean()
-    return found
+        trace_figures["censored_percent"] = 100 * trace["censored"].mean()
+    return trace_figures
 
 
 def _gpu_shares(gpus: np.ndarray) -> dict[str, float]:
@@ -76,7 +76,7 @@ def _gpu_shares(gpus: np.ndarray) -> dict[str, float]:
     for low, high in pairwise((0, 1, 2, 4, 8, 16, 32)):
         within[f"{high}" if high < 3 else f"{low + 1}_to_{high}"] = (gpus > max(low, 0.999)) & (gpus <= high)
     within["above_32"] = gpus > 32
-    return {f"gpus_{word}_percent": 100 * float(np.mean(own)) for word, own in within.items()}
+    return {f"gpus_{size_class}_percent": 100 * float(np.mean(of_class)) for size_class, of_class in within.items()}
 
 
 def offered_load(trace: pl.DataFrame, cluster_gpus: float, *, days: float | None = None) -> float:
@@ -163,14 +163,14 @@ def slice_trace(trace: pl.DataFrame, start: float = 0.0, end: float = np.inf) ->
     [40.0]
     """
     trace = validate(trace, source="slice_trace")
-    part = trace.filter(pl.col("submit").is_between(start, end, closed="left"))
-    if part.is_empty():
+    sliced_jobs = trace.filter(pl.col("submit").is_between(start, end, closed="left"))
+    if sliced_jobs.is_empty():
         last = trace["submit"].max()
         raise TraceError(
             f"slice_trace: found no job between {start:g} and {end:g} s; expected some. The last of {trace.height:,} comes at "
             f"{last if last is None else round(last, 1)} s."
         )
-    return part.with_columns(pl.col("submit") - start)
+    return sliced_jobs.with_columns(pl.col("submit") - start)
 
 
 def split(trace: pl.DataFrame, at: float) -> tuple[pl.DataFrame, pl.DataFrame]:

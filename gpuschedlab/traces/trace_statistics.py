@@ -8,8 +8,8 @@ BATCH_GAP = 60.0
 
 def hourly(submit: np.ndarray, hours: int) -> np.ndarray:
     """Return a float array (hours,) of the number of jobs of each hour; later ones count in the last."""
-    at = np.minimum((submit // 3600).astype(np.int64), hours - 1)
-    return np.bincount(at, minlength=hours).astype(float)
+    hour_of_job = np.minimum((submit // 3600).astype(np.int64), hours - 1)
+    return np.bincount(hour_of_job, minlength=hours).astype(float)
 
 
 def fano(counts: np.ndarray) -> float:
@@ -36,9 +36,9 @@ def demand(submit: np.ndarray, gpus: np.ndarray, duration: np.ndarray, at: np.nd
     """
     end = submit + duration
     order = np.argsort(end, kind="stable")
-    came = np.concatenate([[0.0], np.cumsum(gpus)])[np.searchsorted(submit, at, side="right")]
-    went = np.concatenate([[0.0], np.cumsum(gpus[order])])[np.searchsorted(end[order], at, side="right")]
-    return came - went
+    gpus_begun = np.concatenate([[0.0], np.cumsum(gpus)])[np.searchsorted(submit, at, side="right")]
+    gpus_ended = np.concatenate([[0.0], np.cumsum(gpus[order])])[np.searchsorted(end[order], at, side="right")]
+    return gpus_begun - gpus_ended
 
 
 def batches(submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -65,9 +65,9 @@ def scores_within(values: np.ndarray, kind: np.ndarray) -> np.ndarray:
     scores = np.empty(len(values))
     chance = np.random.default_rng(0).random(len(values))
     for k in np.unique(kind):
-        own = np.flatnonzero(kind == k)
-        own = own[np.lexsort((chance[own], values[own]))]
-        scores[own] = normal_scores(np.arange(len(own)))
+        jobs_of_kind = np.flatnonzero(kind == k)
+        jobs_of_kind = jobs_of_kind[np.lexsort((chance[jobs_of_kind], values[jobs_of_kind]))]
+        scores[jobs_of_kind] = normal_scores(np.arange(len(jobs_of_kind)))
     return scores
 
 
@@ -85,6 +85,6 @@ def normal_scores(values: np.ndarray) -> np.ndarray:
 
 def ranks(values: np.ndarray) -> np.ndarray:
     """Return an array: the place of each value among all, from 0 (ties by position)."""
-    found = np.empty(len(values), dtype=np.int64)
-    found[np.argsort(values, kind="stable")] = np.arange(len(values))
-    return found
+    rank_of_value = np.empty(len(values), dtype=np.int64)
+    rank_of_value[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return rank_of_value

@@ -20,16 +20,16 @@ NUMBERED = {"user": "user", "group": "account", "executable": "name", "queue": "
 
 def without_names(trace: pl.DataFrame) -> pl.DataFrame:
     """Return a frame with users, accounts and job names replaced by u1, a1, j1, in order of appearance."""
-    own = {name: _numbers(trace[name]) for name in NAMES if name in trace.columns}
-    numbered = [pl.format("{}{}", pl.lit(NAMES[name]), number).alias(name) for name, number in own.items()]
+    numbers_of_names = {name: _numbers(trace[name]) for name in NAMES if name in trace.columns}
+    numbered = [pl.format("{}{}", pl.lit(NAMES[name]), number).alias(name) for name, number in numbers_of_names.items()]
     return trace.with_columns(numbered)
 
 
 def _numbers(values: pl.Series) -> pl.Series:
     """Return a Series: the number of each value in order of appearance, from 1; null if it is null."""
-    known = values.drop_nulls().unique(maintain_order=True)
+    distinct_values = values.drop_nulls().unique(maintain_order=True)
     return values.replace_strict(
-        known, pl.int_range(1, len(known) + 1, eager=True), default=None, return_dtype=pl.Int64
+        distinct_values, pl.int_range(1, len(distinct_values) + 1, eager=True), default=None, return_dtype=pl.Int64
     )
 
 
@@ -69,8 +69,8 @@ def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
             stamp = zero + pl.duration(microseconds=elapsed)
             changed.append(stamp.dt.strftime("%Y-%m-%d %H:%M:%S%.6f").alias(name))
     if "state" in trace.columns:  # what a state means is written beside it
-        given = {"status": pl.lit(None, pl.String), "censored": pl.lit(False)}
-        changed += [value.alias(name) for name, value in given.items() if name not in trace.columns]
+        status_columns = {"status": pl.lit(None, pl.String), "censored": pl.lit(False)}
+        changed += [value.alias(name) for name, value in status_columns.items() if name not in trace.columns]
     frame = trace.with_columns(changed).drop("clock", strict=False)
     return written(frame.write_csv().encode(), path)
 
@@ -109,41 +109,41 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     columns |= dict.fromkeys(("allocated", "requested"), pl.col("gpus").ceil())
     has = set(trace.columns)
     columns |= {field: pl.lit(_numbers(trace[name])) for field, name in NUMBERED.items() if name in has}
-    known = {"default": None, "return_dtype": pl.Float64}
+    unknown_is_null = {"default": None, "return_dtype": pl.Float64}
     before = pl.col("after").list.first()
     limit = pl.col("requested_time")
     optional = {
         "wait": pl.col("started") - pl.col("submit"),
         "requested_time": pl.when(limit.is_finite()).then(limit),
-        "status": pl.col("status").replace_strict(STATUS, **known),
-        "preceding": before.replace_strict(trace["job_id"], trace["number"], **known),
+        "status": pl.col("status").replace_strict(STATUS, **unknown_is_null),
+        "preceding": before.replace_strict(trace["job_id"], trace["number"], **unknown_is_null),
         "think_time": pl.col("think_time"),
     }
-    for field, value in optional.items():
-        if set(value.meta.root_names()) <= has:
-            columns[field] = value
-    table = trace.select(_number(columns[field]).alias(field) for field in FIELDS)
-    head = ["; Version: 2.2", f"; MaxRecords: {trace.height}"]
+    for field, swf_field in optional.items():
+        if set(swf_field.meta.root_names()) <= has:
+            columns[field] = swf_field
+    swf_rows = trace.select(_number(columns[field]).alias(field) for field in FIELDS)
+    swf_header = ["; Version: 2.2", f"; MaxRecords: {trace.height}"]
     if "clock" in has and trace.height:
         clock = pl.col("clock").dt.epoch("us")
         zero = clock.min() / 1e6 - pl.col("submit").min()
         start = trace.select(zero).item()
-        head.append(f"; UnixStartTime: {round(start)}")
+        swf_header.append(f"; UnixStartTime: {round(start)}")
     mapped = ["number", "job_id", *NUMBERED.values()]
     mapped = [name for name in mapped if name in trace.columns]
     if not names:
         mapped = [name for name in mapped if name not in NAMES]
     number_map = trace.select(mapped).write_csv()
     written(number_map.encode(), f"{path}.map.csv")
-    lines = "\n".join(head) + "\n" + table.write_csv(separator=" ", include_header=False)
-    return written(lines.encode(), path)
+    swf_text = "\n".join(swf_header) + "\n" + swf_rows.write_csv(separator=" ", include_header=False)
+    return written(swf_text.encode(), path)
 
 
 def lost_in_swf(trace: pl.DataFrame) -> list[str]:
     """Return a list of the columns of a trace that SWF has no field for, and those that are rounded."""
-    kept = {*NUMBERED.values(), "job_id", *["submit", "gpus", "duration", "started", "requested_time"]}
-    kept |= {"status", "clock", "after", "think_time"}
-    lost = [name for name in trace.columns if name not in kept]
+    swf_columns = {*NUMBERED.values(), "job_id", *["submit", "gpus", "duration", "started", "requested_time"]}
+    swf_columns |= {"status", "clock", "after", "think_time"}
+    lost = [name for name in trace.columns if name not in swf_columns]
     if "gpus" in trace.columns and (trace["gpus"] % 1 != 0).any():
         lost.append("shares of GPUs (rounded up)")
     return lost

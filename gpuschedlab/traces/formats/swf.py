@@ -33,10 +33,10 @@ def recognises(head: str) -> bool:
     if head.startswith(";"):
         return True
     whole_lines = head.splitlines()[:-1] or [head]
-    lines = [line for line in whole_lines if not line.startswith(";") and line.strip()]
-    if not lines or len(lines[0].split()) != len(FIELDS):
+    log_lines = [line for line in whole_lines if not line.startswith(";") and line.strip()]
+    if not log_lines or len(log_lines[0].split()) != len(FIELDS):
         return False
-    return re.fullmatch(r"[-\d.\s]+", lines[0]) is not None
+    return re.fullmatch(r"[-\d.\s]+", log_lines[0]) is not None
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
@@ -48,10 +48,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999 (the format, version
     # 2.2).
     frame = lines_of(files, "swf", "lines of 18 numbers")
-    text = pl.col("line").str.strip_chars()
-    comment = text.str.starts_with(";")
+    line_text = pl.col("line").str.strip_chars()
+    comment = line_text.str.starts_with(";")
     header = "\n".join(frame.filter(comment)["line"])
-    frame = frame.filter(~comment, text != "").with_columns(fields=text.str.extract_all(r"\S+"))
+    frame = frame.filter(~comment, line_text != "").with_columns(fields=line_text.str.extract_all(r"\S+"))
     numbers = pl.col("fields").list
     frame = frame.with_columns(numbers.get(i, null_on_oob=True).alias(name) for i, name in enumerate(FIELDS))
     width = frame.select(numbers.len()).to_series()
@@ -92,19 +92,19 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 def _zone(header: str) -> str | None:
     """Return the time zone of the header as a text, if there is such a zone; None otherwise."""
-    found = re.search(r"^;\s*TimeZoneString:\s*(\S+)", header, flags=re.M)
+    zone_match = re.search(r"^;\s*TimeZoneString:\s*(\S+)", header, flags=re.M)
     with contextlib.suppress(TraceError):
-        if found:
-            check_zone(found[1], "swf")
-            return found[1]
+        if zone_match:
+            check_zone(zone_match[1], "swf")
+            return zone_match[1]
     return None
 
 
 def _cluster(header: str) -> Cluster | None:
     """Cluster that the header states, its processors as GPUs; None if it states none."""
-    found = {key: int(n) for key, n in re.findall(r"^;\s*(MaxProcs|MaxNodes):\s*(\d+)", header, flags=re.M)}
-    procs = found.get("MaxProcs", 0)
-    nodes = found.get("MaxNodes", 1) or 1
+    header_sizes = {key: int(n) for key, n in re.findall(r"^;\s*(MaxProcs|MaxNodes):\s*(\d+)", header, flags=re.M)}
+    procs = header_sizes.get("MaxProcs", 0)
+    nodes = header_sizes.get("MaxNodes", 1) or 1
     if not 0 < procs < 10**7:
         return None
     return Cluster.homogeneous(nodes, procs // nodes) if procs % nodes == 0 else Cluster.homogeneous(1, procs)

@@ -26,12 +26,12 @@ def spells(new: float, recency: float, batches: int, rng: np.random.Generator) -
     Chances are `new_spell` and `recency` of `Marks`.
     """
     n = batches + WARM
-    own = np.arange(n)
+    batch_number = np.arange(n)
     chance = 1.0 - rng.random(n)
     distance = np.floor(chance ** (-1.0 / recency))
     lag = np.minimum(distance, n).astype(np.int64)
-    begins = (rng.random(n) < new) | (lag > own)
-    parent = np.where(begins, own, own - lag)
+    begins = (rng.random(n) < new) | (lag > batch_number)
+    parent = np.where(begins, batch_number, batch_number - lag)
     while True:  # pointer doubling: as many rounds as the longest chain has binary digits
         grand = parent[parent]
         if np.array_equal(grand, parent):
@@ -66,9 +66,9 @@ def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Gene
     # traces: of two jobs of a batch that follow each other, a quarter last within some per cent of each other, half within
     # 15 % (Philly) to 70 % (PAI), others as long as any two. The correlation within a batch is the chance that neither is odd.
     odd = rng.random(len(z)) > np.sqrt(inside)
-    own = rng.standard_normal(len(z))
-    near = np.sqrt(1 - JITTER**2) * z + JITTER * own
-    z = np.where(odd, own, near)
+    own_latent = rng.standard_normal(len(z))
+    near = np.sqrt(1 - JITTER**2) * z + JITTER * own_latent
+    z = np.where(odd, own_latent, near)
     x = _part(x, 1 - figures.x_size**2 - figures.x_residual**2)
     z = _part(z, 1 - figures.z_size**2 - figures.z_residual**2)
     week_x = np.asarray(figures.week_x)[week]
@@ -108,12 +108,12 @@ def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Ge
     # distribution almost exactly.
     bucket = bucket_of(figures, gpus)
     seconds = np.empty(len(gpus))
-    for k, table in enumerate(figures.duration):
-        own = np.flatnonzero(bucket == k)
-        number = len(own)
+    for k, duration_table in enumerate(figures.duration):
+        jobs_of_bucket = np.flatnonzero(bucket == k)
+        number = len(jobs_of_bucket)
         level = (np.arange(number) + rng.random(number)) / max(number, 1)
-        order = np.argsort(z[own], kind="stable")
-        seconds[own[order]] = quantile(table, level)
+        order = np.argsort(z[jobs_of_bucket], kind="stable")
+        seconds[jobs_of_bucket[order]] = quantile(duration_table, level)
     return seconds
 
 
@@ -127,7 +127,7 @@ def mean_work(figures: Marks) -> float:
     """Return the mean GPU time of a job (GPU-s)."""
     share = np.asarray(figures.gpu_share) / np.sum(figures.gpu_share)
     level = (np.arange(20_000) + 0.5) / 20_000
-    mean = np.array([np.mean(quantile(table, level)) for table in figures.duration])
+    mean = np.array([np.mean(quantile(duration_table, level)) for duration_table in figures.duration])
     gpus = np.asarray(figures.gpus)
     duration = mean[bucket_of(figures, gpus)]
     return float(np.sum(share * gpus * duration))

@@ -131,29 +131,29 @@ def _checked(trace: pl.DataFrame, name: str, days: float | None) -> tuple[pl.Dat
 def _zero(frame: pl.DataFrame, start: str | None) -> datetime.datetime:
     if start is None and "clock" in frame.columns and frame["clock"].null_count() < frame.height:
         timed = frame.filter(pl.col("clock").is_not_null())
-        row = timed.row(0, named=True)
-        zero = row["clock"] - datetime.timedelta(seconds=row["submit"])
+        timed_job = timed.row(0, named=True)
+        zero = timed_job["clock"] - datetime.timedelta(seconds=timed_job["submit"])
         return zero.replace(microsecond=0)
     return datetime.datetime.fromisoformat(start or "2020-07-06")
 
 
 def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple[Arrivals, np.ndarray]:
     """Return a tuple: the figures of `Arrivals`, and an array of each hour's normal score of its surplus over the expectation."""
-    counts = hourly(submit, hours)
+    hourly_jobs = hourly(submit, hours)
     first_hour = zero.weekday() * 24 + zero.hour
-    week, weekday, hour = _profiles(counts, first_hour)
+    week, weekday, hour = _profiles(hourly_jobs, first_hour)
     shape = Arrivals(1.0, week, weekday, hour, (), (), (), 0.0, 0.0, 0.0, 0.0, ())
     mean = expected(shape, hours, first_hour)
     kind = busyness(mean, HOUR_CLASSES)
-    mean_count = float(counts.mean())
-    relative = counts / mean_count
+    mean_count = float(hourly_jobs.mean())
+    relative = hourly_jobs / mean_count
     points = levels(41)
     quantiles = [np.quantile(relative[kind == k], points) for k in range(HOUR_CLASSES)]
-    table = tuple(rounded(values) for values in quantiles)
-    surplus = scores_within(counts / np.maximum(mean, 1e-9), kind)
+    residual_table = tuple(rounded(class_quantiles) for class_quantiles in quantiles)
+    surplus = scores_within(hourly_jobs / np.maximum(mean, 1e-9), kind)
     weight = _memory(surplus, daily=True)
     first_jobs = np.unique(batch, return_index=True)[1]
-    scale, power, spread = _batching(counts, submit[first_jobs] // HOUR, size)
+    scale, power, spread = _batching(hourly_jobs, submit[first_jobs] // HOUR, size)
     inside = np.diff(np.sort(batch)) == 0
     by_batch = np.lexsort((submit, batch))
     gaps = np.diff(submit[by_batch])[inside]
@@ -165,7 +165,7 @@ def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple
         week=week,
         weekday=weekday,
         hour=hour,
-        residual=table,
+        residual=residual_table,
         memory_hours=MEMORY,
         memory_weight=weight[:-1],
         daily_weight=weight[-1],
@@ -195,8 +195,8 @@ def _profiles(counts: np.ndarray, first_hour: int) -> tuple[tuple[float, ...], .
 
 def _weeks(hours: int) -> np.ndarray:
     """Return an array (hours,): each hour's week; a last one of less than two days belongs to the one before."""
-    whole = max(1, (hours + WEEK_HOURS - 48) // WEEK_HOURS)
-    return np.minimum(np.arange(hours) // WEEK_HOURS, whole - 1)
+    whole_weeks = max(1, (hours + WEEK_HOURS - 48) // WEEK_HOURS)
+    return np.minimum(np.arange(hours) // WEEK_HOURS, whole_weeks - 1)
 
 
 def _means(values: np.ndarray, kind: np.ndarray, kinds: int = 0) -> np.ndarray:
@@ -296,10 +296,10 @@ def _demand(submit, gpus, duration, hours: int) -> Demand:
     ratio = np.maximum(hour / level, 0.02)
     points = levels(25)
     quantiles = [np.quantile(ratio[kind == k], points) for k in range(WEEK_CLASSES)]
-    table = tuple(rounded(values) for values in quantiles)
+    residual_table = tuple(rounded(class_quantiles) for class_quantiles in quantiles)
     return Demand(
         week=rounded(week / mean),
-        residual=table,
+        residual=residual_table,
         memory_hours=MEMORY,
         memory_weight=_memory(scores_within(ratio, kind)),
         pull=PULL,
@@ -325,7 +325,7 @@ def _outcomes(frame: pl.DataFrame) -> dict[str, dict[str, float]]:
 def _shares(frame: pl.DataFrame, column: str) -> dict[str, float]:
     if column not in frame.columns or frame[column].null_count() == frame.height:
         return {}
-    counts = frame[column].drop_nulls().value_counts()
-    counts = counts.sort("count", column, descending=[True, False])
-    total = counts["count"].sum()
-    return {value: round(number / total, 5) for value, number in counts.iter_rows()}
+    value_counts = frame[column].drop_nulls().value_counts()
+    value_counts = value_counts.sort("count", column, descending=[True, False])
+    total = value_counts["count"].sum()
+    return {value: round(number / total, 5) for value, number in value_counts.iter_rows()}

@@ -30,7 +30,7 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     """Return the measured demands of jobs as `Marks`; `surplus` (hours,) is the normal score of each hour's jobs over expectation."""
     low = _buckets(gpus)
     bucket = np.searchsorted(low, gpus, side="right") - 1
-    values, number = np.unique(gpus, return_counts=True)
+    gpu_counts, number = np.unique(gpus, return_counts=True)
     hour = np.minimum((submit // HOUR).astype(np.int64), len(surplus) - 1)
     cause = np.stack([score(np.log(size)[batch]), score(surplus[hour])], axis=1)
     x, shrink = _middle_scores(gpus)
@@ -52,7 +52,7 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     x_spell, z_spell, z_batch = rounded([X_SPELL, spell_share, inside - spell_share])
     tables = tuple(_table(duration[bucket == k]) for k in range(len(low)))
     return Marks(
-        gpus=tuple(values.tolist()),
+        gpus=tuple(gpu_counts.tolist()),
         gpu_share=rounded(number / len(gpus), 7),
         bucket_low=tuple(low.tolist()),
         duration=tables,
@@ -72,8 +72,8 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
 
 def _buckets(gpus: np.ndarray) -> np.ndarray:
     """Return an array of the lower ends of the buckets with enough jobs; others join the one below."""
-    place = np.searchsorted(BUCKETS, gpus, side="right") - 1
-    number = np.bincount(place, minlength=len(BUCKETS))
+    bucket_place = np.searchsorted(BUCKETS, gpus, side="right") - 1
+    number = np.bincount(bucket_place, minlength=len(BUCKETS))
     filled = [low for low, jobs in zip(BUCKETS, number) if jobs >= LEAST]
     return np.array([0.0, *filled[1:]])
 
@@ -88,12 +88,12 @@ def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
     """Return a tuple: array E[latent | value] for values that are steps of a standard normal latent, and the variance of that."""
     from scipy.special import ndtri
 
-    place, number = np.unique(values, return_inverse=True, return_counts=True)[1:]
+    value_place, number = np.unique(values, return_inverse=True, return_counts=True)[1:]
     below = np.concatenate([[0], np.cumsum(number)])
     edge = ndtri(below / len(values))
     density = np.exp(-0.5 * edge**2) / np.sqrt(2 * np.pi)
     middle = -np.diff(density) / (number / len(values))
-    scores = middle[place]
+    scores = middle[value_place]
     variance = float(np.mean(scores**2))
     return scores, max(variance, 1e-9)
 

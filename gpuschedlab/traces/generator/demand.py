@@ -95,7 +95,7 @@ def _before(figures: Marks, hours: int) -> np.ndarray:
     share = np.asarray(figures.gpu_share) * gpus
     bucket = bucket_of(figures, gpus)
     weight = np.bincount(bucket, share, minlength=len(figures.duration))
-    duration = np.concatenate([quantile(table, level) for table in figures.duration])
+    duration = np.concatenate([quantile(duration_table, level) for duration_table in figures.duration])
     weight = np.repeat(weight, len(level))
     order = np.argsort(duration)
     duration = duration[order]
@@ -207,8 +207,8 @@ def _shifts(batches, drawn, aim, tables):
             demand -= ending[clock]
         hour = min(int(start[b] / HOUR), hours - 1)
         spell = batches.spell[b]
-        own = slice(batches.first[b], batches.first[b + 1])
-        jobs = Latents(drawn.x[own], drawn.z[own])
+        jobs_of_batch = slice(batches.first[b], batches.first[b + 1])
+        jobs = Latents(drawn.x[jobs_of_batch], drawn.z[jobs_of_batch])
         p = _answer(jobs, of_spell[spell], aim.pull, demand, aim.level[hour], tables)
         if np.isnan(of_spell[spell]):
             of_spell[spell] = p

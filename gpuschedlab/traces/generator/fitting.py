@@ -87,8 +87,13 @@ def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> in
 def _marks(marks: Marks, recency: float, new: int, share: float) -> Marks:
     """Return `Marks` with changed spells, and a changed share of them in the correlation within a batch."""
     inside = marks.z_spell + marks.z_batch
-    part = round(share * inside, 4)
-    changes = {"recency": recency, "new_spell": NEW_SPELLS[new], "z_spell": part, "z_batch": round(inside - part, 4)}
+    z_spell = round(share * inside, 4)
+    changes = {
+        "recency": recency,
+        "new_spell": NEW_SPELLS[new],
+        "z_spell": z_spell,
+        "z_batch": round(inside - z_spell, 4),
+    }
     return dataclasses.replace(marks, **changes)
 
 

@@ -166,8 +166,10 @@ def generate_in_pieces(
     target = load * amount.cluster_gpus * days * DAY if amount.jobs and load else None
     if target:  # all durations are stretched by the same factor
         factor = target / (number * mean_work(figures.marks))
-        table = tuple(tuple(factor * value for value in row) for row in figures.marks.duration)
-        figures = dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=table))
+        duration_tables = tuple(
+            tuple(factor * quantile for quantile in duration_table) for duration_table in figures.marks.duration
+        )
+        figures = dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=duration_tables))
     trace = yield from _frame(figures, days, number, target, zero, np.random.default_rng(rng))
     return levelled(trace, days, load * amount.cluster_gpus) if amount.level else trace
 

@@ -35,8 +35,8 @@ def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.ran
     # that the over-dispersion of hourly counts is the calibrated one whatever the memory.
     latent = memory(figures.memory_hours, figures.memory_weight, hours, rng, figures.daily_weight)
     kind = busyness(expected(figures, hours, first_hour), len(figures.residual))
-    counts = _whole(read_classes(figures.residual, kind, latent, rng), jobs, rng)
-    hour, size = _batches(figures, counts, rng)
+    hourly_jobs = _whole(read_classes(figures.residual, kind, latent, rng), jobs, rng)
+    hour, size = _batches(figures, hourly_jobs, rng)
     first, since = _times(figures, hour, size, rng)
     order = np.argsort(first, kind="stable")
     first_drawn = np.concatenate([[0], np.cumsum(size)])[order]
@@ -76,13 +76,13 @@ def read_classes(
     tables: tuple[tuple[float, ...], ...], kind: np.ndarray, latent: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Return an array: the hours of each class have the quantiles of its table, in the order of the latent (stratified levels)."""
-    values = np.empty(len(kind))
-    for k, table in enumerate(tables):
-        own = np.flatnonzero(kind == k)
-        number = len(own)
-        level = (ranks(latent[own]) + rng.random(number)) / max(number, 1)
-        values[own] = np.interp(level, levels(len(table)), table)
-    return values
+    class_values = np.empty(len(kind))
+    for k, class_table in enumerate(tables):
+        hours_of_class = np.flatnonzero(kind == k)
+        number = len(hours_of_class)
+        level = (ranks(latent[hours_of_class]) + rng.random(number)) / max(number, 1)
+        class_values[hours_of_class] = np.interp(level, levels(len(class_table)), class_table)
+    return class_values
 
 
 def memory(

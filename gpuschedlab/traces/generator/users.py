@@ -71,9 +71,9 @@ def recur(submit, gpus, duration, user, spell, batch, rng: np.random.Generator) 
     spells = int(spell.max()) + 1
     chance = rng.random(spells)[spell]
     line = _codes(line, np.floor(chance * abreast))
-    lines = line.max() + 1
-    life = LIFE * np.exp(LIFE_SPREAD * rng.standard_normal(lines))
-    phase = rng.random(lines)[line]
+    task_lines = line.max() + 1
+    life = LIFE * np.exp(LIFE_SPREAD * rng.standard_normal(task_lines))
+    phase = rng.random(task_lines)[line]
     task = _codes(line, np.floor(submit / life[line] + phase))
     batches = int(batch.max()) + 1
     fresh = rng.random(batches) < FRESH
@@ -82,8 +82,8 @@ def recur(submit, gpus, duration, user, spell, batch, rng: np.random.Generator) 
 
 def _codes(*parts: np.ndarray) -> np.ndarray:
     """Return an array of numbers of the pairs that occur, from 0 up."""
-    one, two = (np.unique(part, return_inverse=True)[1] for part in parts)
-    pair = one * (two.max() + 1) + two
+    first_code, second_code = (np.unique(code_part, return_inverse=True)[1] for code_part in parts)
+    pair = first_code * (second_code.max() + 1) + second_code
     return np.unique(pair, return_inverse=True)[1]
 
 

@@ -26,14 +26,14 @@ NO_LIMITS = ("partition_limit", "invalid", "-1", "not set")
 
 def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[str, str], set[str]]:
     """Return a tuple: a frame under our names, with the line of each row; a dict of the file's names; a set of the columns used."""
-    table = raw.table
-    has = set(table.columns)
+    log_rows = raw.table
+    has = set(log_rows.columns)
     where = {ours: value for ours, value in raw.where.items() if _is_there(value, has)}
-    if LINE not in table.columns:
-        lines = pl.int_range(raw.first_line, raw.first_line + pl.len(), dtype=pl.Int64)
-        table = table.with_columns(lines.alias(LINE))
-    for ours, text in options.columns.items():
-        where[ours] = compiled(text, raw.table.columns, f"{source}, columns.{ours}")
+    if LINE not in log_rows.columns:
+        line_numbers = pl.int_range(raw.first_line, raw.first_line + pl.len(), dtype=pl.Int64)
+        log_rows = log_rows.with_columns(line_numbers.alias(LINE))
+    for ours, column_text in options.columns.items():
+        where[ours] = compiled(column_text, raw.table.columns, f"{source}, columns.{ours}")
     theirs = {}
     expressions = {}
     for ours, value in where.items():
@@ -44,7 +44,7 @@ def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[s
             expressions[ours] = pl.col(value)
     theirs |= options.columns
     used = set().union(*map(_roots, expressions.values()))
-    return table.select(LINE, **expressions), theirs, used
+    return log_rows.select(LINE, **expressions), theirs, used
 
 
 def _is_there(value: str | pl.Expr, columns: set[str]) -> bool:
@@ -77,7 +77,7 @@ def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[s
         if name in frame.columns:
             as_read[theirs[name]] = frame[name]
     frame = frame.with_columns(*changes)
-    return _in_order(frame.with_columns(values.alias(name + RAW) for name, values in as_read.items()))
+    return _in_order(frame.with_columns(read_column.alias(name + RAW) for name, read_column in as_read.items()))
 
 
 def _instants(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series]:
@@ -121,10 +121,10 @@ def _lists(frame: pl.DataFrame) -> list[pl.Series]:
     """Return a list of Series: lists that are texts in the file, with commas or bars between their parts; null for an empty text."""
     columns = []
     for name in [n for n in LISTS if n in frame.columns and frame.schema[n] == pl.String]:
-        text = pl.col(name).str.replace_all(r"\s*[,|]\s*", "|")
-        parts = text.str.strip_chars("| ").str.split("|")
+        list_text = pl.col(name).str.replace_all(r"\s*[,|]\s*", "|")
+        list_parts = list_text.str.strip_chars("| ").str.split("|")
         is_full = pl.col(name).str.len_chars() > 0
-        column = pl.when(is_full).then(parts)
+        column = pl.when(is_full).then(list_parts)
         columns.append(frame.select(column.alias(name)).to_series())
     return columns
 

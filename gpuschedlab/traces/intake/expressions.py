@@ -103,8 +103,8 @@ class Compiler:
 
     def number(self, node: ast.AST, depth: int) -> pl.Expr:
         """Return the expression (`pl.Expr`) of a node as numbers."""
-        value, text = self.value(node, depth)
-        if text:
+        value, is_text = self.value(node, depth)
+        if is_text:
             return decimal_number(value.cast(pl.String))
         return value
 
@@ -174,9 +174,9 @@ class Compiler:
 
         It is one if all are texts, otherwise a number.
         """
-        values = [self.value(a, depth) for a in args]
-        if all(is_text for _, is_text in values):
-            return pl.coalesce([value for value, _ in values]), True
+        expressions = [self.value(a, depth) for a in args]
+        if all(is_text for _, is_text in expressions):
+            return pl.coalesce([value for value, _ in expressions]), True
         return pl.coalesce([self.number(a, depth) for a in args]), False
 
     def constant(self, node: ast.AST, kind: type, what: str):

@@ -14,7 +14,7 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
     # With `how` "common" they started together; with "last" a job starts when its last part does, and parts that were
     # submitted after all earlier ones had ended are another attempt.
     if how == "common":
-        parts = frame.filter(pl.col("part").is_not_null())
+        part_rows = frame.filter(pl.col("part").is_not_null())
         whole_jobs = frame.filter(pl.col("part").is_null())
         keys = ["job_id", "submit"]
     elif how == "last":
@@ -22,18 +22,18 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
         latest_end = pl.col("end").fill_null(float("inf")).cum_max()
         over = latest_end.shift(1).over("job_id")
         begins_attempt = (pl.col("submit") >= over).fill_null(False)
-        parts = frame.with_columns(attempt=begins_attempt.cum_sum().over("job_id"))
+        part_rows = frame.with_columns(attempt=begins_attempt.cum_sum().over("job_id"))
         whole_jobs = frame.clear()
         keys = ["job_id", "attempt"]
     else:
         return frame, 0.0
-    if parts.is_empty():
+    if part_rows.is_empty():
         return frame, 0.0
     of_job = _sums_of_parts(frame.columns) | _times_of_parts(how, snapshot)
     of_parts = [name for name in frame.columns if name not in of_job and name not in keys]
     first_values = pl.col(of_parts).drop_nulls().first()
     of_job = {name: value for name, value in of_job.items() if name not in keys}
-    joined = parts.group_by(keys, maintain_order=True).agg(first_values, **of_job)
+    joined = part_rows.group_by(keys, maintain_order=True).agg(first_values, **of_job)
     if "gpu_types" in frame.columns:
         joined = joined.with_columns(gpu_types=filled("gpu_types"))
     ended = joined.filter(pl.col("duration").is_not_null())
@@ -117,15 +117,15 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
     # resized keep their GPU-time, on the GPUs of the longest piece.
     if repeats == "error" or not (twice := frame["job_id"].is_duplicated()).any():
         return frame, {}, {}
-    rows = frame.filter(twice).sort("job_id", "submit", LINE, maintain_order=True)
+    repeated_rows = frame.filter(twice).sort("job_id", "submit", LINE, maintain_order=True)
     # A record that was written again when the job had ended takes the place of the earlier one.
-    records = rows.sort("censored", "duration", descending=[True, False], nulls_last=True, maintain_order=True)
+    records = repeated_rows.sort("censored", "duration", descending=[True, False], nulls_last=True, maintain_order=True)
     keys = ["job_id", "submit", "duration"]
     if "start" in records.columns:
         keys = ["job_id", "submit", "start"]
     records = records.unique(keys, keep="last", maintain_order=True).sort(*keys, LINE)
-    counts = {"repeated": rows.height - records.height}
-    lines = {"repeated": rows.join(records, on=LINE, how="anti")[LINE].min()}
+    row_counts = {"repeated": repeated_rows.height - records.height}
+    first_lines = {"repeated": repeated_rows.join(records, on=LINE, how="anti")[LINE].min()}
     if "state" not in records.columns:
         records = records.with_columns(state=pl.lit(None, pl.String))
     end = pl.coalesce("end", pl.col("start") + pl.col("duration"))
@@ -158,12 +158,12 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
     unchanged = [c for c in frame.columns if c not in of_job and c != "job_id"]
     chains = records.group_by("job_id", "chain", maintain_order=True)
     jobs = chains.agg(pl.col(unchanged).first(), **of_job)
-    counts["parts"] = int(jobs["parts"].sum())
-    counts["attempts"] = records.height - jobs.height - counts["parts"]
+    row_counts["parts"] = int(jobs["parts"].sum())
+    row_counts["attempts"] = records.height - jobs.height - row_counts["parts"]
     chain = pl.col("chain")
     number = chain - chain.min().over("job_id") + 1
     numbered_name = pl.format("{}#{}", "job_id", number)
     again = pl.when(number > 1).then(numbered_name).otherwise("job_id")
     jobs = jobs.with_columns(again.alias("job_id")).select(*frame.columns, "attempts")
     joined = pl.concat([frame.filter(~twice), jobs], how="diagonal")
-    return joined.sort(LINE), counts, lines
+    return joined.sort(LINE), row_counts, first_lines

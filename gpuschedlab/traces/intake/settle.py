@@ -46,8 +46,8 @@ def settle(
     latest = snapshot_of(frame, raw, options, source)
     frame = ran_for(frame, latest)
     if on_bad == "raise" and raw.bad.height:
-        table, row, problem = raw.bad.select("table", "row", "problem").row(0)
-        refuse(f"{format} {table}.csv", row, problem, raw.bad.height - 1)
+        bad_table, bad_row, problem = raw.bad.select("table", "row", "problem").row(0)
+        refuse(f"{format} {bad_table}.csv", bad_row, problem, raw.bad.height - 1)
     rules = rules_of(frame, raw, theirs, strict=on_bad is not None)
     numbered = frame.with_columns(pl.int_range(pl.len()).alias(PLACE))
     on_bad_row: OnBad = "drop"
@@ -106,10 +106,10 @@ def _as_read(bad: pl.DataFrame, raw: Raw) -> pl.DataFrame:
     if not raw.table.width:
         return raw.bad
     columns = [name for name in raw.table.columns if not name.startswith("\0") and name != SURPLUS]
-    table = raw.table[bad[PLACE]].select(columns).with_columns(bad["row"], bad["problem"])
+    bad_rows = raw.table[bad[PLACE]].select(columns).with_columns(bad["row"], bad["problem"])
     if not raw.bad.width:
-        return table
-    return pl.concat([table, raw.bad], how="diagonal_relaxed")
+        return bad_rows
+    return pl.concat([bad_rows, raw.bad], how="diagonal_relaxed")
 
 
 def _opened(
@@ -127,7 +127,7 @@ def _opened(
         used=used,
         guessed=raw.guessed,
         unused=unused,
-        beside={noun: rows for noun, rows in raw.beside.items() if rows},
+        beside={noun: row_count for noun, row_count in raw.beside.items() if row_count},
         within={noun: count for noun, count in raw.within.items() if count},
         assumed=list(raw.assumed),
         missing=list(raw.missing),
@@ -143,8 +143,8 @@ def _rows_of(raw: Raw) -> int:
 def snapshot_of(frame: pl.DataFrame, raw: Raw, options: Options, source: str) -> float | None:
     """Return the latest instant of a log (s): as given, as the reader found it, or of the table; None if the table has no times."""
     if options.snapshot is not None:
-        text = pl.Series([str(options.snapshot)])
-        (instant,) = instants(text, zone=options.zone or raw.zone, dates=None)["early"]
+        snapshot_text = pl.Series([str(options.snapshot)])
+        (instant,) = instants(snapshot_text, zone=options.zone or raw.zone, dates=None)["early"]
         if instant is None:
             raise TraceError(
                 f"{source}: found snapshot={options.snapshot!r}; expected seconds, or a date such as 2024-05-01 18:30:00."
@@ -160,13 +160,13 @@ def _kept(
     frame: pl.DataFrame, raw: Raw, options: Options, ledger: Ledger, report: Report, latest: float | None
 ) -> pl.DataFrame:
     """Return a frame of the jobs that ran, one row each."""
-    for (reason,), rows in frame.filter(pl.col("left").is_not_null()).group_by("left", maintain_order=True):
-        ledger.take(reason, rows)
+    for (reason,), left_rows in frame.filter(pl.col("left").is_not_null()).group_by("left", maintain_order=True):
+        ledger.take(reason, left_rows)
     frame = frame.filter(pl.col("left").is_null())
-    rows = frame.height
+    row_count = frame.height
     frame, more = join_parts(frame, raw.gangs, latest)
-    if frame.height < rows:
-        report.beside["parts"] = rows - frame.height
+    if frame.height < row_count:
+        report.beside["parts"] = row_count - frame.height
     if more > 0:
         report.assumed.append(f"parts of a job hold their GPUs together ({more / HOUR:,.2f} GPU-h more than recorded)")
     # What ran without a word of GPUs used none.
@@ -179,22 +179,22 @@ def _kept(
         reasons["running"] = pl.col("censored")
     waiting = []
     for reason, condition in reasons.items():
-        out = frame.select(condition.fill_null(False)).to_series()
-        ledger.take(reason, frame.filter(out))
+        left_out = frame.select(condition.fill_null(False)).to_series()
+        ledger.take(reason, frame.filter(left_out))
         if reason in ("waits_again", "never_started"):
             still_waits = frame.select(waits.fill_null(False)).to_series()
-            waiting.append(frame.filter(out & still_waits))
-        frame = frame.filter(~out)
+            waiting.append(frame.filter(left_out & still_waits))
+        frame = frame.filter(~left_out)
     ledger.waiting = pl.concat(waiting)
     frame = _consistent(frame, raw, options, report)
     ledger.peak = most_at_once(frame, "start")
-    frame, counts, lines = join_attempts(frame, raw.repeats, each=options.attempts == "each")
+    frame, attempt_counts, attempt_lines = join_attempts(frame, raw.repeats, each=options.attempts == "each")
     if "nodes" in frame.columns and (odd := frame.filter(EVEN.bad).height):
         report.assumed.append(f"{odd:,} jobs have not as many GPUs on each node: any number of nodes will do")
         even_nodes = pl.when(~EVEN.bad).then("nodes")
         frame = frame.with_columns(nodes=even_nodes)
-    ledger.rows = ledger.rows + Counter(counts)
-    ledger.line = ledger.line | lines
+    ledger.rows = ledger.rows + Counter(attempt_counts)
+    ledger.line = ledger.line | attempt_lines
     if raw.repeats != "error":
         attempts = pl.lit(1, pl.Int64)
         if "attempts" in frame.columns:
@@ -274,10 +274,12 @@ def _consistent(frame: pl.DataFrame, raw: Raw, options: Options, report: Report)
         return frame.with_columns(duration=pl.coalesce(ended.then("lasted"), "duration"))
     if odd.height > DIFFERING * frame.height and "durations" not in options.accept:
         examples = odd.select(LINE, "duration", "lasted").head(3).rows()
-        rows = "; ".join(f"line {line}: {recorded:g} s against {lasted:g} s" for line, recorded, lasted in examples)
+        example_lines = "; ".join(
+            f"line {line}: {recorded:g} s against {lasted:g} s" for line, recorded, lasted in examples
+        )
         raise IntakeError(
             f"{report.format} {report.file}: found {odd.height:,} of {frame.height:,} jobs whose {report.used['duration']} is not end "
-            f"less start ({rows}); expected at most {DIFFERING:.0%}. Check which columns are which, or pass accept=['durations'].",
+            f"less start ({example_lines}); expected at most {DIFFERING:.0%}. Check which columns are which, or pass accept=['durations'].",
             report,
         )
     report.assumed.append(f"{odd.height:,} elapsed times that are not end less start are taken as they are")
@@ -294,10 +296,10 @@ def _judge(report: Report, accepted: Sequence[str], source: str, bad: pl.DataFra
     if share > MANY:
         reasons = ", ".join(f'"{r}"' for r in lost)
         first_rows = bad.select("row", "problem").head(3).rows()
-        rows = "".join(f" Row {row}, {problem}." for row, problem in first_rows)
+        row_problems = "".join(f" Row {bad_row}, {problem}." for bad_row, problem in first_rows)
         raise IntakeError(
             f"{source}: found {share:.0%} of the GPU-hours in rows that cannot be kept: {why}; expected at most {MANY:.0%}. Mend "
-            f"them, name columns and units, or pass accept=[{reasons}].{rows}",
+            f"them, name columns and units, or pass accept=[{reasons}].{row_problems}",
             report,
         )
     warnings.warn(f"{source}: {share:.1%} of the GPU-hours are left out: {why}.", IntakeWarning, stacklevel=4)

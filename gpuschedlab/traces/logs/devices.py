@@ -27,11 +27,11 @@ class Devices(NamedTuple):
 def devices(values: pl.Series, read: Callable[[str], Devices]) -> pl.DataFrame:
     """Return a frame of the devices of texts, each different text read once; null if there is no text."""
     texts = values.unique().drop_nulls()
-    rows = [tuple(read(text)) for text in texts]
+    device_rows = [tuple(read(device_text)) for device_text in texts]
     schema = {"gpus": pl.Float64, "gpu_types": pl.List(pl.String), "shape": pl.String} | NUMBERS
-    table = pl.DataFrame(rows, schema=schema, orient="row").with_columns(text=texts)
+    device_table = pl.DataFrame(device_rows, schema=schema, orient="row").with_columns(text=texts)
     frame = values.rename("text").to_frame()
-    return frame.join(table, on="text", how="left", maintain_order="left").drop("text")
+    return frame.join(device_table, on="text", how="left", maintain_order="left").drop("text")
 
 
 def of_tres(text: str) -> Devices:
@@ -40,8 +40,8 @@ def of_tres(text: str) -> Devices:
     Without the count these are added up.
     """
     entries = TRES.findall(text)
-    whole = [float(count) for kind, count in entries if not kind]
-    return _added([(kind, float(count)) for kind, count in entries if kind], whole, text)
+    untyped_counts = [float(count) for kind, count in entries if not kind]
+    return _added([(kind, float(count)) for kind, count in entries if kind], untyped_counts, text)
 
 
 def of_gres(text: str) -> Devices:
@@ -54,10 +54,13 @@ def of_chunks(text: str) -> Devices:
     sets = []
     types = []
     for chunk in text.split("+"):
-        first, *rest = chunk.split(":")
-        named = dict(part.partition("=")[::2] for part in (rest if "=" not in first else [first, *rest]))
-        each = named.get("ngpus", named.get("gpus", "0"))
-        sets.append((float(first) if first.isdigit() else 1.0, float(each) if each.isdigit() else 0.0))
+        first, *chunk_parts = chunk.split(":")
+        named = dict(
+            chunk_part.partition("=")[::2]
+            for chunk_part in (chunk_parts if "=" not in first else [first, *chunk_parts])
+        )
+        gpus_each = named.get("ngpus", named.get("gpus", "0"))
+        sets.append((float(first) if first.isdigit() else 1.0, float(gpus_each) if gpus_each.isdigit() else 0.0))
         types += [named[key] for key in ("gpu_type", "gpu_model", "gputype") if key in named]
     gpus, nodes = in_sets(sets)
     return Devices(gpus, list(dict.fromkeys(types)), nodes=nodes)
@@ -68,9 +71,9 @@ def in_sets(sets: Iterable[tuple[float, float]]) -> tuple[float, float | None]:
 
     A set is (how many, GPUs of each).
     """
-    has = [(count, each) for count, each in sets if count * each > 0]
-    alike = len({each for _, each in has}) == 1
-    return sum((count * each for count, each in has), 0.0), sum(count for count, _ in has) if alike else None
+    has = [(count, gpus_each) for count, gpus_each in sets if count * gpus_each > 0]
+    alike = len({gpus_each for _, gpus_each in has}) == 1
+    return sum((count * gpus_each for count, gpus_each in has), 0.0), sum(count for count, _ in has) if alike else None
 
 
 def of_ids(text: str, ids: dict[str, str]) -> Devices:
@@ -82,7 +85,7 @@ def of_ids(text: str, ids: dict[str, str]) -> Devices:
     return of_tres(",".join(f"gres/gpu:{ids[key]}={count}" for key, count in entries if key in ids))
 
 
-def _added(typed: list[tuple[str, float]], whole: list[float], text: str) -> Devices:
+def _added(typed: list[tuple[str, float]], untyped_counts: list[float], text: str) -> Devices:
     shards = sum((float(count) for count in SHARD.findall(text)), 0.0)
     sliced = [(kind, count) for kind, count in typed if MIG.search(kind)]
     if sliced:  # a count without a type counts slices, too
@@ -90,7 +93,7 @@ def _added(typed: list[tuple[str, float]], whole: list[float], text: str) -> Dev
         whole_gpus = sum(count for kind, count in typed if not MIG.search(kind))
         first_kind = sliced[0][0]
         return Devices(whole_gpus + slices / SLICES, [], MIG.search(first_kind)[0], shards)
-    total = max(whole) if whole else sum((count for _, count in typed), 0.0)
+    total = max(untyped_counts) if untyped_counts else sum((count for _, count in typed), 0.0)
     types = list(dict.fromkeys(kind for kind, count in typed if kind and count))
     return Devices(total, types, None, shards)
 
@@ -106,11 +109,11 @@ def resource_gpus(name: str, count: float) -> Devices:
     Others, and parts of a GPU's time, are no GPUs: `Devices` of 0.
     """
     vendor, _, kind = name.partition("/")
-    whole = kind.startswith("gpu") and not re.search("shared|mem|core", kind)
-    if kind == "gpu" or (whole and vendor in ("nvidia.com", "amd.com")):
+    whole_gpus = kind.startswith("gpu") and not re.search("shared|mem|core", kind)
+    if kind == "gpu" or (whole_gpus and vendor in ("nvidia.com", "amd.com")):
         return Devices(count, [])
-    if kind.startswith("mig-") and (found := MIG.search(kind)):
-        return Devices(count * int(found[1]) / SLICES, [], found[0])
+    if kind.startswith("mig-") and (mig_profile := MIG.search(kind)):
+        return Devices(count * int(mig_profile[1]) / SLICES, [], mig_profile[0])
     return Devices(0.0, [])
 
 

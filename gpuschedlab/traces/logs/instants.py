@@ -56,8 +56,8 @@ def instants(
     texts = texts.filter(pl.select(is_set(texts)).to_series())
     if texts.is_empty():
         return frame.drop("text")
-    text = pl.col("text").str.strip_chars()
-    read = texts.to_frame().select("text", *_read(text, unit, dates, zone))
+    instant_text = pl.col("text").str.strip_chars()
+    read = texts.to_frame().select("text", *_read(instant_text, unit, dates, zone))
     both = frame.join(read, on="text", how="left", maintain_order="left", suffix="\0rest")
     columns = {name: pl.coalesce(name, f"{name}\0rest") for name in ("early", "late", "naive")}
     return both.select(**columns)
@@ -103,33 +103,33 @@ def _turned(local: pl.Expr, zone: str | None) -> list[pl.Expr]:
     if zone is None:
         return [local.dt.epoch("us") / 1e6] * 2
     both = (local.dt.replace_time_zone(zone, ambiguous=pl.lit(w), non_existent="null") for w in ("earliest", "latest"))
-    return [each.dt.epoch("us") / 1e6 for each in both]
+    return [clock_time.dt.epoch("us") / 1e6 for clock_time in both]
 
 
-def _read(text: pl.Expr, unit: float, dates: str | None, zone: str | None) -> list[pl.Expr]:
-    number = text.cast(pl.Float64, strict=False) * unit
+def _read(instant_text: pl.Expr, unit: float, dates: str | None, zone: str | None) -> list[pl.Expr]:
+    number = instant_text.cast(pl.Float64, strict=False) * unit
     offset = pl.lit(None, pl.Float64)
     if dates is not None:
-        local = _parsed(text, dates)
+        local = _parsed(instant_text, dates)
     else:
-        text = text.str.replace(r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]*", "$1-$2-$3 ")
-        text = text.str.replace(r"\s*(Z|UTC|GMT)$", "+00:00")
-        groups = text.str.extract_groups(OFFSET).struct
+        instant_text = instant_text.str.replace(r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]*", "$1-$2-$3 ")
+        instant_text = instant_text.str.replace(r"\s*(Z|UTC|GMT)$", "+00:00")
+        groups = instant_text.str.extract_groups(OFFSET).struct
         hours = groups.field("2").cast(pl.Float64, strict=False)
         minutes = groups.field("3").cast(pl.Float64, strict=False)
         is_west = groups.field("1") == "-"
         sign = pl.when(is_west).then(-1.0).otherwise(1.0)
         # The day of a date that stands alone looks like an offset: a time must come before one.
-        has_time = text.str.contains(":")
+        has_time = instant_text.str.contains(":")
         offset = pl.when(has_time).then(sign * (hours * 3600 + minutes * 60))
         has_offset = offset.is_not_null()
-        without_offset = text.str.replace(OFFSET, "")
-        bare = pl.when(has_offset).then(without_offset).otherwise(text)
+        without_offset = instant_text.str.replace(OFFSET, "")
+        bare = pl.when(has_offset).then(without_offset).otherwise(instant_text)
         local = pl.coalesce(_parsed(bare.str.strip_chars(), form) for form in DATES)
     clock = local.dt.epoch("us") / 1e6
-    given = pl.when(offset.is_not_null()).then(clock - offset)
-    early, late = (pl.coalesce(number, given, each) for each in _turned(local, zone))
-    naive = number.is_null() & given.is_null() & clock.is_not_null()
+    offset_seconds = pl.when(offset.is_not_null()).then(clock - offset)
+    early, late = (pl.coalesce(number, offset_seconds, clock_seconds) for clock_seconds in _turned(local, zone))
+    naive = number.is_null() & offset_seconds.is_null() & clock.is_not_null()
     return [early.alias("early"), late.alias("late"), naive.alias("naive")]
 
 
@@ -185,9 +185,9 @@ def unit_in(name: str) -> str | None:
 
     None if it ends with none.
     """
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    name_words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
     # A letter alone is no unit, but the name of a column.
-    return NAMED.get(words[-1].lower()) if words and len(name.strip()) > 1 else None
+    return NAMED.get(name_words[-1].lower()) if name_words and len(name.strip()) > 1 else None
 
 
 def decimal_number(text: pl.Expr, decimal: str = ".") -> pl.Expr:
@@ -210,17 +210,17 @@ def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, dec
         return plain * unit
     # Logs repeat their spans: each text is read once.
     texts = values.unique().drop_nulls().alias("text")
-    text = _plain(pl.col("text"))
-    forms = [decimal_number(text, decimal) * unit]
+    span_text = _plain(pl.col("text"))
+    forms = [decimal_number(span_text, decimal) * unit]
     for form in (CLOCK, DAYS, WORDS):
-        groups = text.str.extract_groups(form).struct
+        groups = span_text.str.extract_groups(form).struct
         names = [n for n in SCALE if f"(?<{n}>" in form]
-        parts = [groups.field(n).cast(pl.Float64, strict=False) for n in names]
-        total = pl.sum_horizontal(part * SCALE[name] for name, part in zip(names, parts, strict=True))
-        has_part = pl.any_horizontal(part.is_not_null() for part in parts)
+        span_parts = [groups.field(n).cast(pl.Float64, strict=False) for n in names]
+        total = pl.sum_horizontal(span_part * SCALE[name] for name, span_part in zip(names, span_parts, strict=True))
+        has_part = pl.any_horizontal(span_part.is_not_null() for span_part in span_parts)
         forms.append(pl.when(has_part).then(total))
     if short:
-        pair = text.str.extract_groups(PAIR).struct
+        pair = span_text.str.extract_groups(PAIR).struct
         major = pair.field("a").cast(pl.Float64, strict=False)
         minor = pair.field("b").cast(pl.Float64, strict=False)
         forms.append((major * 60 + minor) * SHORT[short])

@@ -110,49 +110,51 @@ class Report:
 
     def line(self) -> str:
         """The report in one line."""
-        parts = [f"intake: {self.rows:,} rows, {self.jobs:,} jobs, {self.gpu_hours:,.0f} GPU-h"]
+        report_parts = [f"intake: {self.rows:,} rows, {self.jobs:,} jobs, {self.gpu_hours:,.0f} GPU-h"]
         if self.left_out:
-            parts.append(f"left out: {', '.join(map(self._in_words, self.left_out))}")
+            report_parts.append(f"left out: {', '.join(map(self._in_words, self.left_out))}")
         if self.beside:
-            parts.append(f"beside them: {counted(self.beside)}")
+            report_parts.append(f"beside them: {counted(self.beside)}")
         if self.within:
-            parts.append(f"not counted within rows: {counted(self.within)}")
+            report_parts.append(f"not counted within rows: {counted(self.within)}")
         if self.accounted != self.rows:
-            parts.append(f"{self.rows - self.accounted:,} rows are in no job and in no count")
+            report_parts.append(f"{self.rows - self.accounted:,} rows are in no job and in no count")
         if self.assumed:
-            parts.append(f"assumed: {'; '.join(self.assumed)}")
+            report_parts.append(f"assumed: {'; '.join(self.assumed)}")
         if self.gaps:
             longest = max(hours for _, hours, _ in self.gaps)
-            parts.append(f"{len(self.gaps)} gaps above 12 h (longest {longest:,.1f} h)")
+            report_parts.append(f"{len(self.gaps)} gaps above 12 h (longest {longest:,.1f} h)")
             # A quiet night among the first jobs is no sign that the log has not begun.
-            if early := [at for at, hours, before in self.gaps if before < FEW and hours > longest / 4]:
+            if early := [
+                gap_instant for gap_instant, hours, before in self.gaps if before < FEW and hours > longest / 4
+            ]:
                 within = f"99 % of jobs lie within {self.dense[1] / DAY:.1f} days"
-                parts.append(f"{within}: since = '{early[-1] // DAY:.0f} d' begins after the gaps")
+                report_parts.append(f"{within}: since = '{early[-1] // DAY:.0f} d' begins after the gaps")
         suspects = [name for name in self.unused if looks_like_a_factor(name)]
-        parts += [f"not used: {', '.join(suspects)}"] if suspects else []
-        return "; ".join(parts)
+        report_parts += [f"not used: {', '.join(suspects)}"] if suspects else []
+        return "; ".join(report_parts)
 
     def _in_words(self, reason: str) -> str:
         """Return a phrase, a text: rows left out for a reason, and how many tasks of arrays they stand for, if these are more."""
         entry = self.left_out[reason]
-        words = f"{entry['rows']:,} {WORDS.get(reason, reason.replace('_', ' '))}"
+        reason_words = f"{entry['rows']:,} {WORDS.get(reason, reason.replace('_', ' '))}"
         tasks = entry.get("tasks")
         if tasks is None:
-            return words
-        return f"{words} ({tasks:,} tasks of arrays)"
+            return reason_words
+        return f"{reason_words} ({tasks:,} tasks of arrays)"
 
     def summary(self) -> dict:
         """Return a dict of all of it, as plain values."""
         return asdict(self) | {"lost": self.lost}
 
     def _repr_html_(self) -> str:
-        rows = "".join(
+        html_rows = "".join(
             f"<tr><td>{escape(reason)}</td><td>{e['rows']:,}</td><td>{e['gpu_hours']:,.1f}</td><td>{e['share']:.1%}</td>"
             f"<td>{e['example'] or ''}</td></tr>"
             for reason, e in self.left_out.items()
         )
         head = "<tr><th>left out</th><th>rows</th><th>GPU-hours</th><th>share</th><th>line</th></tr>"
-        return f"<details><summary>{escape(self.line())}</summary><table>{head}{rows}</table></details>"
+        return f"<details><summary>{escape(self.line())}</summary><table>{head}{html_rows}</table></details>"
 
 
 def counted(counts: dict[str, int]) -> str:
@@ -162,7 +164,10 @@ def counted(counts: dict[str, int]) -> str:
 
 def looks_like_a_factor(name: str) -> bool:
     """Whether an unused column may change how many GPUs, or for how long."""
-    return any(word in name.lower() for word in ("worker", "instance", "replica", "milli", "gres", "type", "limit"))
+    return any(
+        factor_word in name.lower()
+        for factor_word in ("worker", "instance", "replica", "milli", "gres", "type", "limit")
+    )
 
 
 class Ledger:
@@ -185,10 +190,10 @@ class Ledger:
         gpu_seconds = gpus * pl.col("duration")
         spent = pl.when(gpus == 0).then(0.0).otherwise(gpu_seconds)
         work = rows.select(spent.fill_nan(None)).to_series()
-        known = work.is_between(0, 1e15).fill_null(False)
+        known_work = work.is_between(0, 1e15).fill_null(False)
         self.rows[reason] += rows.height
-        self.work[reason] += float(work.filter(known).sum()) / HOUR
-        self.unknown[reason] += int((~known).sum())
+        self.work[reason] += float(work.filter(known_work).sum()) / HOUR
+        self.unknown[reason] += int((~known_work).sum())
         self.line.setdefault(reason, rows[LINE][0])
         if "tasks" in rows.columns and rows["tasks"].null_count() < rows.height:
             self.tasks[reason] += int(rows["tasks"].fill_null(1).sum())
@@ -270,8 +275,8 @@ class Intake:
             return self.nodes_seen, SEEN
         gpus = self.trace["gpus"]
         per = self.trace["nodes"] if "nodes" in self.trace.columns else np.inf
-        each = int(np.ceil((gpus / per).max() or min(gpus.max(), 8)))
-        guess = Cluster.homogeneous(int(np.ceil(self.report.peak / each)), each)
+        gpus_each = int(np.ceil((gpus / per).max() or min(gpus.max(), 8)))
+        guess = Cluster.homogeneous(int(np.ceil(self.report.peak / gpus_each)), gpus_each)
         return guess, "a guess from the most GPUs in use at once"
 
     def _repr_html_(self) -> str:

@@ -29,11 +29,11 @@ def find_file(path: str | Path, name: str, *, source: str) -> Path:
     """Return the path itself if it is a file, or that of the file called `name` in or below a folder."""
     path = Path(path)
     if path.is_dir():
-        found = sorted(path.rglob(name))
-        if len(found) != 1:
-            many = ", ".join(str(f) for f in found[:5]) or "none"
+        files_of_name = sorted(path.rglob(name))
+        if len(files_of_name) != 1:
+            many = ", ".join(str(f) for f in files_of_name[:5]) or "none"
             raise TraceError(f"{source}: found in {path} {many}; expected one file {name}. Name the file itself.")
-        return found[0]
+        return files_of_name[0]
     if not path.is_file():
         raise TraceError(f"{source}: found no file {path}; expected {name}. Check the path, or see trace.fetch.")
     return path
@@ -62,18 +62,18 @@ def opened(path: Path) -> IO[bytes]:
 
 def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a file, unpacked if it is gzip. It is refused as soon as it has more of them, or of lines, than are read."""
-    found = io.BytesIO()
-    lines = 0
+    content = io.BytesIO()
+    line_count = 0
     with opened(path) as stream:
-        while part := stream.read(2**22):
-            lines += part.count(b"\n")
-            if found.tell() + len(part) > most or lines > MOST_ROWS:
+        while chunk := stream.read(2**22):
+            line_count += chunk.count(b"\n")
+            if content.tell() + len(chunk) > most or line_count > MOST_ROWS:
                 raise TraceError(
-                    f"{path.name}: found more than {found.tell():,} bytes in {lines:,} lines, unpacked; expected at most "
+                    f"{path.name}: found more than {content.tell():,} bytes in {line_count:,} lines, unpacked; expected at most "
                     f"{most:,} bytes and {MOST_ROWS:,} lines. Read a part of the log, or leave out what no column needs."
                 )
-            found.write(part)
-    return found.getvalue()
+            content.write(chunk)
+    return content.getvalue()
 
 
 def text_of(path: Path, most: int = MOST_BYTES) -> str:
@@ -149,18 +149,18 @@ def _ragged(raw: bytes, has_header: bool, how: dict, source: str) -> pl.DataFram
     # polars takes the number of columns from the first line.
     numbers = map(str, range(len(names) + 1))
     wider = how["separator"].join(numbers).encode()
-    rows = raw.partition(b"\n")[2] if has_header else raw
-    frame = _nulls(pl.read_csv(wider + b"\n" + rows, **how), source)
+    row_bytes = raw.partition(b"\n")[2] if has_header else raw
+    frame = _nulls(pl.read_csv(wider + b"\n" + row_bytes, **how), source)
     return frame.rename(dict(zip(frame.columns, [*names, SURPLUS], strict=True)))
 
 
 def _check_text(raw: bytes, path: Path, source: str, separator: str):
     """Raise a TraceError if a file begins as no table does, but as one that can be made into one; or if it is too large."""
     columns = raw.partition(b"\n")[0].count(separator.encode()) + 1
-    lines = raw.count(b"\n")
-    if columns > MOST_COLUMNS or columns * lines > MOST_CELLS:
+    line_count = raw.count(b"\n")
+    if columns > MOST_COLUMNS or columns * line_count > MOST_CELLS:
         raise TraceError(
-            f"{source}: found {lines:,} lines of {columns:,} columns; expected at most {MOST_COLUMNS:,} columns, and "
+            f"{source}: found {line_count:,} lines of {columns:,} columns; expected at most {MOST_COLUMNS:,} columns, and "
             f"{MOST_CELLS:,} values. Read a part of the log, or leave out columns that are not needed."
         )
     head = raw[:200]
@@ -217,8 +217,10 @@ def tables(
         frame = read_texts(file, source=source, **how)
         require_columns(frame, list(needed), source=source)
         if SURPLUS in frame.columns and not surplus:
-            row = frame[SURPLUS].is_not_null().arg_max() + 2
-            raise TraceError(f"{source}, row {row}: found more fields than the header has columns; expected as many.")
+            wide_row = frame[SURPLUS].is_not_null().arg_max() + 2
+            raise TraceError(
+                f"{source}, row {wide_row}: found more fields than the header has columns; expected as many."
+            )
         frames.append(frame)
     if len(frames) == 1:
         return frames[0]
@@ -227,11 +229,11 @@ def tables(
 
 def lines_of(files: Sequence[Path], format: str, expected: str) -> pl.DataFrame:
     """Return a frame of the lines of files, one after the other: `line`, and its number."""
-    lines: list[str] = []
+    log_lines: list[str] = []
     for file in files:
         with readable(f"{format} {file.name}", expected):
-            lines += text_of(file).splitlines()
-    frame = short_texts(pl.DataFrame({"line": lines}, schema={"line": pl.String}), format)
+            log_lines += text_of(file).splitlines()
+    frame = short_texts(pl.DataFrame({"line": log_lines}, schema={"line": pl.String}), format)
     number = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64)
     return frame.with_columns(number.alias(LINE))
 
@@ -244,16 +246,16 @@ def json_of(file: Path, format: str, expected: str) -> Any:
 
 def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list[dict]:
     """Return a list of dicts: the objects in the list `key` of JSON files."""
-    parts: list[dict] = []
+    json_objects: list[dict] = []
     for file in files:
-        data = json_of(file, format, expected)
-        entries = data.get(key) if isinstance(data, Mapping) else None
+        json_data = json_of(file, format, expected)
+        entries = json_data.get(key) if isinstance(json_data, Mapping) else None
         if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
             raise TraceError(
                 f"{format} {file.name}: found JSON without a list of objects {key!r}; expected {expected}."
             )
-        parts += entries
-    return parts
+        json_objects += entries
+    return json_objects
 
 
 def inside(entry: Any, *path: str) -> Any:
@@ -265,8 +267,8 @@ def inside(entry: Any, *path: str) -> Any:
 
 def mapping(entry: Any, *path: str) -> Mapping:
     """Return the object at a path of keys, a mapping; empty if there is none, or something else."""
-    found = inside(entry, *path)
-    return found if isinstance(found, Mapping) else {}
+    json_object = inside(entry, *path)
+    return json_object if isinstance(json_object, Mapping) else {}
 
 
 def several(entry: Any, *path: str) -> list[dict]:
@@ -274,7 +276,7 @@ def several(entry: Any, *path: str) -> list[dict]:
     entries = inside(entry, *path)
     if not isinstance(entries, list):
         return []
-    return [part for part in entries if isinstance(part, Mapping)]
+    return [json_object for json_object in entries if isinstance(json_object, Mapping)]
 
 
 def text(value: Any) -> str | None:

@@ -102,8 +102,8 @@ class Options:
 
     def unit(self, column: str, default: float = 1.0) -> float:
         """Seconds of a bare number in a column."""
-        word = self.units if isinstance(self.units, str) else self.units.get(column)
-        return default if word is None else UNITS[word]
+        unit_name = self.units if isinstance(self.units, str) else self.units.get(column)
+        return default if unit_name is None else UNITS[unit_name]
 
 
 #: Columns of a trace that are made of a log's column of another name.
@@ -143,19 +143,19 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
                 f"{source}: found the option {name!r}; expected one of {', '.join(NAMES)}.{nearest(name, NAMES)}"
             )
         if name in CHOICES and value not in CHOICES[name]:
-            words = ", ".join(str(c) for c in CHOICES[name] if c is not None)
-            raise TraceError(f"{source}: found {name}={value!r}; expected one of {words}.")
+            choice_words = ", ".join(str(c) for c in CHOICES[name] if c is not None)
+            raise TraceError(f"{source}: found {name}={value!r}; expected one of {choice_words}.")
         kinds = Options.__annotations__[name].split(" | ")
         if value is not None and not any(_is(value, kind) for kind in kinds):
-            words = " or ".join(KINDS[kind][1] for kind in kinds if kind != "None")
-            raise TraceError(f"{source}: found {name}={str(value)[:80]!r}; expected {words}.")
+            choice_words = " or ".join(KINDS[kind][1] for kind in kinds if kind != "None")
+            raise TraceError(f"{source}: found {name}={str(value)[:80]!r}; expected {choice_words}.")
     instances = str(given.get("instances", False)).lower()
     if instances not in ("true", "false"):
         raise TraceError(f"{source}: found instances={given['instances']!r}; expected true or false.")
     given = dict(given) | {"instances": instances == "true"}
     if "accept" in given:
-        words = given["accept"]
-        given["accept"] = tuple(words.replace(",", " ").split() if isinstance(words, str) else words)
+        reasons = given["accept"]
+        given["accept"] = tuple(reasons.replace(",", " ").split() if isinstance(reasons, str) else reasons)
     for name in [n for n in NUMBERS if given.get(n) is not None]:
         with contextlib.suppress(ValueError):  # a command line gives words
             given[name] = float(given[name])
@@ -169,21 +169,21 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
                 f"{source}: found the unit {column}={unit}; expected one of {', '.join(UNITS)}, for all, or for some of "
                 f"{', '.join(TIMES)}."
             )
-    for word, meaning in (given.get("states") or {}).items():
+    for state_word, meaning in (given.get("states") or {}).items():
         if meaning not in MEANINGS:
             raise TraceError(
-                f"{source}: found the status {meaning!r} in states, for {word!r}; expected one of {', '.join(MEANINGS)}."
+                f"{source}: found the status {meaning!r} in states, for {state_word!r}; expected one of {', '.join(MEANINGS)}."
             )
     columns = given.get("columns") or {}
-    given["columns"] = {ALIASES.get(ours, ours): text for ours, text in columns.items()}
+    given["columns"] = {ALIASES.get(ours, ours): column_text for ours, column_text in columns.items()}
     return Options(**{name: value for name, value in given.items() if value is not None})
 
 
 def _is(value: Any, kind: str) -> bool:
     """Whether a value is of the type in an annotation; true and false are no numbers."""
-    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    entry_values = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     number = kind.endswith("float]")
-    fits = all(isinstance(part, (float, int) if number else str) for part in parts)
+    fits = all(isinstance(entry_value, (float, int) if number else str) for entry_value in entry_values)
     return isinstance(value, KINDS[kind][0]) and fits and not (kind == "float" and isinstance(value, bool))
 
 
@@ -196,16 +196,18 @@ def nearest(name: str, names) -> str:
 def options_in(settings: Iterable[str]) -> dict[str, Any]:
     """Return a dict of options of KEY=VALUE, in which a key with a dot is an entry of a table."""
     options: dict[str, Any] = {}
-    for text in settings:
-        key, equals, value = text.partition("=")
-        table, dot, entry = key.strip().partition(".")
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        option_name, dot, option_entry = key.strip().partition(".")
         if not equals:
             raise TraceError(
-                f"--set {text}: found no value; expected KEY=VALUE, such as columns.gpus='a * b' or zone=UTC."
+                f"--set {setting}: found no value; expected KEY=VALUE, such as columns.gpus='a * b' or zone=UTC."
             )
-        if dot and not isinstance(options.get(table, {}), dict):
-            raise TraceError(f"--set {text}: found {table}={options[table]!r} beside it; expected one of the two.")
-        options[table] = options.get(table, {}) | {entry: value} if dot else value
+        if dot and not isinstance(options.get(option_name, {}), dict):
+            raise TraceError(
+                f"--set {setting}: found {option_name}={options[option_name]!r} beside it; expected one of the two."
+            )
+        options[option_name] = options.get(option_name, {}) | {option_entry: value} if dot else value
     return options
 
 
@@ -225,8 +227,10 @@ def source_of(word: str) -> tuple[str, str, dict]:
         if Path(path[:i]).exists():
             cut = i
     settings = path[cut + 1 :].split(",")
-    given = dict(setting.split("=", 1) for setting in settings if "=" in setting)
+    given_settings = dict(setting.split("=", 1) for setting in settings if "=" in setting)
     options = {
-        key: given.pop(key) for key in NAMES if key in given and key not in ("columns", "user", "gpu_type", "cluster")
+        key: given_settings.pop(key)
+        for key in NAMES
+        if key in given_settings and key not in ("columns", "user", "gpu_type", "cluster")
     }
-    return name, path[:cut], ({"columns": given} if given else {}) | options
+    return name, path[:cut], ({"columns": given_settings} if given_settings else {}) | options

@@ -51,8 +51,8 @@ class Raw:
 
 def numeric(name: str) -> pl.Expr:
     """Return an expression (`pl.Expr`): a column's texts as numbers; null if there is none."""
-    text = pl.col(name).str.strip_chars()
-    return text.cast(pl.Float64, strict=False)
+    column_text = pl.col(name).str.strip_chars()
+    return column_text.cast(pl.Float64, strict=False)
 
 
 def as_number(name: str) -> pl.Expr:
@@ -79,8 +79,8 @@ def given(name: str, expected: str = SECONDS) -> Rule:
 def one_of(name: str, known: Iterable[str]) -> Rule:
     """Return the `Rule` that a text of the file must be there, and one of those that the format documents."""
     known = list(known)
-    text = pl.col(name + RAW)
-    return Rule(name, f"one of {', '.join(known)}", text.is_null() | text.is_in(known).not_())
+    column_text = pl.col(name + RAW)
+    return Rule(name, f"one of {', '.join(known)}", column_text.is_null() | column_text.is_in(known).not_())
 
 
 def whole_gpus(name: str) -> Rule:

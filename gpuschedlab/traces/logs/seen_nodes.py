@@ -36,13 +36,13 @@ def cluster_seen(trace: pl.DataFrame) -> Cluster | None:
         return None
     try:
         texts = jobs["nodelist"].unique().to_list()
-        lists = {text: list(hosts(text, "nodelist")) for text in texts}
+        hosts_of_list = {nodelist: list(hosts(nodelist, "nodelist")) for nodelist in texts}
     except TraceError:  # names of another notation
         return None
-    held = _held_by_node(jobs, lists)
-    if not held.height:
+    held_by_nodes = _held_by_node(jobs, hosts_of_list)
+    if not held_by_nodes.height:
         return None
-    groups = _groups(held, _types_of_nodes(held))
+    groups = _groups(held_by_nodes, _types_of_nodes(held_by_nodes))
     if not groups or any(group.gpus_per_node > MOST_ON_A_NODE for group in groups):
         return None
     return Cluster(tuple(Nodes(*group) for group in groups))
@@ -60,17 +60,17 @@ def _held_by_node(jobs: pl.DataFrame, lists: dict[str, list[str]]) -> pl.DataFra
     return frame.explode("node")
 
 
-def _types_of_nodes(held: pl.DataFrame) -> dict[str, str]:
+def _types_of_nodes(held_by_nodes: pl.DataFrame) -> dict[str, str]:
     """Return a dict of the GPU type of each node: the one that most of its jobs asked for."""
-    named = held.drop_nulls("type")
+    named = held_by_nodes.drop_nulls("type")
     usual = Cluster.homogeneous(1, 1).gpu_types[0]
     if named.height:
         usual = named["type"].mode().sort()[0]
-    counts = named.group_by("node", "type", maintain_order=True).len()
-    counts = counts.sort(["node", "len", "type"], descending=[False, True, False])
-    most = counts.unique("node", keep="first", maintain_order=True)
+    type_counts = named.group_by("node", "type", maintain_order=True).len()
+    type_counts = type_counts.sort(["node", "len", "type"], descending=[False, True, False])
+    most = type_counts.unique("node", keep="first", maintain_order=True)
     of_node = dict(most.select("node", "type").iter_rows())
-    nodes = held["node"].unique().sort()
+    nodes = held_by_nodes["node"].unique().sort()
     return {node: of_node.get(node, usual) for node in nodes.to_list()}
 
 
@@ -82,19 +82,19 @@ class Group(NamedTuple):
     gpus_per_node: int
 
 
-def _groups(held: pl.DataFrame, type_of: dict[str, str]) -> list[Group]:
+def _groups(held_by_nodes: pl.DataFrame, type_of: dict[str, str]) -> list[Group]:
     """Return a list of nodes by type, each a `Group`, the most first."""
     busiest: dict[str, float] = {}
-    for node, most in most_in_use(held).items():
+    for node, most in most_in_use(held_by_nodes).items():
         kind = type_of[node]
         busiest[kind] = max(busiest.get(kind, 0.0), most)
-    kinds, counts = np.unique(list(type_of.values()), return_counts=True)
-    order = np.argsort(-counts, kind="stable")
+    kinds, node_counts = np.unique(list(type_of.values()), return_counts=True)
+    order = np.argsort(-node_counts, kind="stable")
     groups = []
     for i in order:
         kind = str(kinds[i])
         gpus = int(np.ceil(busiest[kind] - 1e-6))
-        groups.append(Group(kind, int(counts[i]), max(1, gpus)))
+        groups.append(Group(kind, int(node_counts[i]), max(1, gpus)))
     return groups
 
 

@@ -33,10 +33,12 @@ def word(text: pl.Expr) -> pl.Expr:
 
 def meaning(text: pl.Expr, more: Mapping[str, str | None] = {}) -> pl.Expr:
     """Return an expression (`pl.Expr`): meaning of states, null if the word is not known; `more` adds words, or changes them."""
-    known = WORDS | {name.strip().lower(): what for name, what in more.items()}
-    whole = text.str.strip_chars().str.to_lowercase()
+    state_meanings = WORDS | {name.strip().lower(): state_meaning for name, state_meaning in more.items()}
+    state_text = text.str.strip_chars().str.to_lowercase()
     first = word(text).str.to_lowercase()
-    return pl.coalesce(t.replace_strict(known, default=None, return_dtype=pl.String) for t in (whole, first))
+    return pl.coalesce(
+        t.replace_strict(state_meanings, default=None, return_dtype=pl.String) for t in (state_text, first)
+    )
 
 
 def follows_requeue(state: pl.Expr, submit: pl.Expr, end: pl.Expr) -> pl.Expr:

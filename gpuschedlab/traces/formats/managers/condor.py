@@ -32,9 +32,9 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     ads = [ad for file in files for ad in json_of(file, "condor", expected)]
     if wrong := next((i for i, ad in enumerate(ads, 1) if not isinstance(ad, dict)), None):
         raise TraceError(f"condor {files[0].name}, job {wrong}: found no object; expected {expected}.")
-    table = pl.DataFrame([_job(ad) for ad in ads], schema=SCHEMA, orient="row")
+    log_rows = pl.DataFrame([_job(ad) for ad in ads], schema=SCHEMA, orient="row")
     missing = ["runs before the last are not in condor_history"]
-    return Raw(table, {name: name for name in SCHEMA}, cpu=False, first_line=1, missing=missing)
+    return Raw(log_rows, {name: name for name in SCHEMA}, cpu=False, first_line=1, missing=missing)
 
 
 def _job(ad: dict) -> dict:

@@ -53,8 +53,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     stamps = instants(frame["stamp"], dates=STAMP, zone=options.zone)["early"]
     frame = frame.with_columns(at=stamps - offset)
     latest = frame["at"].max()
-    rows, beside = job_rows(frame, latest)
-    jobs = _with_gpus(rows).with_columns(account=pl.coalesce("account", "project", "group")).drop("type", *SPENT)
+    record_rows, beside = job_rows(frame, latest)
+    jobs = _with_gpus(record_rows).with_columns(account=pl.coalesce("account", "project", "group")).drop("type", *SPENT)
     return Raw(
         jobs,
         {name: name for name in jobs.columns if name != LINE},

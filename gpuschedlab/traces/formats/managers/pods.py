@@ -42,12 +42,12 @@ def pod(item: Mapping) -> dict:
     last = [e for e in ends if e] or [text(inside(item, "metadata", "deletionTimestamp")), *changed]
     end = max((e for e in last if e), default=None) if phase in ("Succeeded", "Failed") else None
     meaning = {"Succeeded": "completed", "Failed": "failed"}.get(phase, RUNNING if start else WAITING)
-    asked = asked_by(item).devices
+    asked_devices = asked_by(item).devices
     return {
-        "gpus": asked.gpus,
-        "gpu_types": asked.gpu_types or None,
-        "shape": asked.shape,
-        "nodes": 1.0 if asked.gpus else None,
+        "gpus": asked_devices.gpus,
+        "gpu_types": asked_devices.gpu_types or None,
+        "shape": asked_devices.shape,
+        "nodes": 1.0 if asked_devices.gpus else None,
         "nodelist": text(inside(item, "spec", "nodeName")),
         "requested_time": number(inside(item, "spec", "activeDeadlineSeconds")),
         **({"job_id": f"{space}/{group}"} if group else {}),
@@ -82,12 +82,14 @@ def workload(item: Mapping) -> dict:
     conditions = several(item, "status", "conditions")
     final = [condition for condition in conditions if condition.get("type") == "Finished"]
     why = " ".join(f"{condition.get('reason')} {condition.get('message')}" for condition in final)
-    words = {"fail|error": "failed", "succe|finished": "completed"}
-    outcome = next((word for pattern, word in words.items() if re.search(pattern, why.lower())), None)
+    outcome_words = {"fail|error": "failed", "succe|finished": "completed"}
+    outcome = next(
+        (outcome_word for pattern, outcome_word in outcome_words.items() if re.search(pattern, why.lower())), None
+    )
     meaning = WAITING
     if start:
         meaning = outcome if end else RUNNING
-    row = {
+    log_row = {
         "gpus": gpus,
         "nodes": nodes,
         "gpu_types": flavors or None,
@@ -98,17 +100,21 @@ def workload(item: Mapping) -> dict:
     }
     queue = text(inside(item, "status", "admission", "clusterQueue") or inside(item, "spec", "queueName"))
     if queue:
-        row["vc"] = queue
-    return row
+        log_row["vc"] = queue
+    return log_row
 
 
 def volcano(item: Mapping) -> dict:
     """Return the row of a Job, a dict: from Running to the last final condition."""
     gpus, nodes = in_sets(_pods(item, "tasks", "replicas"))
     course = [(text(c.get("status")), text(c.get("lastTransitionTime"))) for c in several(item, "status", "conditions")]
-    start = next((at for word, at in course if word == "Running"), None)
+    start = next((changed_at for phase_word, changed_at in course if phase_word == "Running"), None)
     phase = text(inside(item, "status", "state", "phase"))
-    ended = [(FINAL[word], at) for word, at in course if word in FINAL] if phase in FINAL or phase is None else []
+    ended = (
+        [(FINAL[phase_word], changed_at) for phase_word, changed_at in course if phase_word in FINAL]
+        if phase in FINAL or phase is None
+        else []
+    )
     meaning, end = (ended[-1] if ended else (RUNNING, None)) if start else (WAITING, None)
     queue = text(inside(item, "spec", "queue"))
     return {

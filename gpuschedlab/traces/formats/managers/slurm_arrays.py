@@ -43,8 +43,8 @@ def task_count(text: str) -> int | None:
     (8, 5, None)
     """
     count = 0
-    for word in text.split(","):
-        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", word.strip())
+    for task_range in text.split(","):
+        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", task_range.strip())
         if match is None:
             return None
         first = int(match[1])

@@ -43,28 +43,28 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     Instants are Unix seconds, limits minutes; steps lie inside and are ignored.
     """
     jobs = objects(files, "slurm", "jobs", "the answer of sacct --json")
-    table = pl.DataFrame([_job(i, job) for i, job in enumerate(jobs, 1)], schema=SCHEMA, orient="row")
-    table = with_throttles(table.with_columns(gpus=whole_or_share(pl.col("gpus"))))
+    sacct_rows = pl.DataFrame([_job(i, job) for i, job in enumerate(jobs, 1)], schema=SCHEMA, orient="row")
+    sacct_rows = with_throttles(sacct_rows.with_columns(gpus=whole_or_share(pl.col("gpus"))))
     where: dict[str, str | pl.Expr] = {name: name for name in SCHEMA if name != LINE}
     where["tasks"] = "\0tasks"
-    if "\0throttle" in table.columns:
+    if "\0throttle" in sacct_rows.columns:
         where["throttle"] = pl.coalesce("throttle", "\0throttle")
-    elif table["throttle"].null_count() == table.height:
+    elif sacct_rows["throttle"].null_count() == sacct_rows.height:
         del where["throttle"]
     several_nodes = pl.col("nodes") > 1
     where["vc"] = pl.col("partitions").str.extract(r"^([^,]+)")
     where["nodes"] = pl.when(several_nodes).then("nodes")
-    gangs = "common" if table["part"].is_not_null().any() else ""
+    gangs = "common" if sacct_rows["part"].is_not_null().any() else ""
     untracked = ""
-    if not (table["gpus"] > 0).any():
+    if not (sacct_rows["gpus"] > 0).any():
         untracked = UNTRACKED
     units = {"requested_time": 60.0}
-    return Raw(table, where, units=units, gangs=gangs, repeats="requeue", missing=MISSING, untracked=untracked)
+    return Raw(sacct_rows, where, units=units, gangs=gangs, repeats="requeue", missing=MISSING, untracked=untracked)
 
 
 def _job(place: int, job: dict) -> dict:
     """Return one job as a dict; `place` is its place in the list."""
-    job_id, part = _names(job)
+    job_id, het_part = _names(job)
     throttle = number(inside(job, "array", "limits", "max", "running", "tasks"))
     tres = _tres(job, "allocated") or _tres(job, "requested")
     gpus = of_tres(tres)
@@ -78,7 +78,7 @@ def _job(place: int, job: dict) -> dict:
         nodes = None
     return {
         "job_id": job_id,
-        "part": part,
+        "part": het_part,
         "throttle": throttle or None,
         "state": text(state),
         "user": text(user),

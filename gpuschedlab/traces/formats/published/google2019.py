@@ -39,23 +39,25 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     by_collection = instances.group_by("collection_id", maintain_order=True)
     instance_count = pl.col("instance_index").n_unique()
     size = by_collection.agg(gpus=instance_count.cast(pl.Float64))
-    table = jobs
+    collection_rows = jobs
     for more in (_runs(events), size):
-        table = table.join(more, on="collection_id", how="left", maintain_order="left")
-    table = table.with_columns(meaning=_meaning())
+        collection_rows = collection_rows.join(more, on="collection_id", how="left", maintain_order="left")
+    collection_rows = collection_rows.with_columns(meaning=_meaning())
     alike = ("submit", "start", "end", "gpus", "meaning", "user", "priority")
     where: dict[str, str | pl.Expr] = {"job_id": pl.col("collection_id").cast(pl.String)} | {n: n for n in alike}
     collection_type = pl.col("collection_type").cast(pl.String)
     where["left"] = label(collection_type.is_in(["1", "ALLOC_SET"]), "alloc_sets")
     ids = pl.col("start_after_collection_ids")
-    if isinstance(table.schema.get("start_after_collection_ids"), pl.List):
+    if isinstance(collection_rows.schema.get("start_after_collection_ids"), pl.List):
         id_texts = ids.cast(pl.List(pl.String)).list.join("|")
     else:
         id_texts = ids.cast(pl.String)
     where["after"] = id_texts.str.replace_all(r"[\[\]{}\"'\s]", "")
     units = dict.fromkeys(("submit", "start", "end"), MICRO)
-    beside = {"events": events.height + instances.height - table.height}
-    return Raw(table, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], beside=beside)
+    beside = {"events": events.height + instances.height - collection_rows.height}
+    return Raw(
+        collection_rows, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], beside=beside
+    )
 
 
 def _ordered(events: pl.DataFrame) -> pl.DataFrame:
@@ -104,17 +106,17 @@ def _runs(events: pl.DataFrame) -> pl.DataFrame:
 
 def _table(folder: Path, name: str) -> pl.DataFrame:
     """Return a frame of the events of one kind, of all files of the folder that hold them."""
-    found = sorted(folder.glob(f"{name}*")) if folder.is_dir() else sorted(folder.parent.glob(f"{name}*"))
-    if not found:
+    event_files = sorted(folder.glob(f"{name}*")) if folder.is_dir() else sorted(folder.parent.glob(f"{name}*"))
+    if not event_files:
         raise TraceError(
             f"google2019 {folder.name}: found no file {name}*; expected collection_events and instance_events."
         )
     needed = ["time", "type", "collection_id", *(["instance_index"] if name.startswith("instance") else [])]
-    lines = [f for f in found if ".json" in f.name]
-    if not lines:
-        return tables(found, "google2019", needed)
-    with readable(f"google2019 {lines[0].name}", "JSON lines"):
-        frames = [pl.read_ndjson(text_of(f).encode(), infer_schema_length=None) for f in lines]
+    json_files = [f for f in event_files if ".json" in f.name]
+    if not json_files:
+        return tables(event_files, "google2019", needed)
+    with readable(f"google2019 {json_files[0].name}", "JSON lines"):
+        frames = [pl.read_ndjson(text_of(f).encode(), infer_schema_length=None) for f in json_files]
     frame = pl.concat(frames, how="diagonal_relaxed")
-    require_columns(frame, needed, source=f"google2019 {lines[0].name}")
+    require_columns(frame, needed, source=f"google2019 {json_files[0].name}")
     return frame.with_columns(pl.col("collection_id").cast(pl.String))

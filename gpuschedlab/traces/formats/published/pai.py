@@ -33,16 +33,16 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         raise TraceError(f"pai: found no folder {folder}; expected one with pai_job_table.csv and pai_task_table.csv.")
     jobs, bad_jobs = _jobs(folder)
     tasks, bad_tasks = _tasks(folder)
-    latest = (table[name].max() for table in (jobs, tasks) for name in ("start_time", "end_time"))
+    latest = (log_table[name].max() for log_table in (jobs, tasks) for name in ("start_time", "end_time"))
     last = max((time for time in latest if time is not None), default=0)
-    left = dict.fromkeys(("waiting", "cpu_only", "untimed", "never_ran"), 0)
-    seen = pl.concat([jobs.select("job_name"), bad_jobs.select("job_name")])
+    left_out = dict.fromkeys(("waiting", "cpu_only", "untimed", "never_ran"), 0)
+    seen_jobs = pl.concat([jobs.select("job_name"), bad_jobs.select("job_name")])
     all_tasks = tasks.height
-    tasks = tasks.join(seen, on="job_name", how="semi", maintain_order="left")
+    tasks = tasks.join(seen_jobs, on="job_name", how="semi", maintain_order="left")
     spoilt = bad_tasks.select("job_name").drop_nulls().unique()  # their GPUs are not known
-    left["tasks_without_job"] = all_tasks - tasks.height
+    left_out["tasks_without_job"] = all_tasks - tasks.height
     beside = {"tasks": tasks.height}
-    left["jobs_with_bad_tasks"] = jobs.join(spoilt, on="job_name", how="semi").height
+    left_out["jobs_with_bad_tasks"] = jobs.join(spoilt, on="job_name", how="semi").height
     jobs = jobs.join(spoilt, on="job_name", how="anti", maintain_order="left")
     jobs = jobs.join(_per_job(tasks, last), on="job_name", how="left", maintain_order="left")
     tags, bad_tags = _tags(folder)
@@ -76,7 +76,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     where |= {n: n for n in ("censored", "gpus_planned", "gpu_model", "attempts", "machines")} | TAGS
     bad = pl.concat([bad_jobs, bad_tasks, bad_tags], how="diagonal").drop(LINE, strict=False)
     columns = tuple(name for name in where if name != "left")
-    return Raw(jobs, where, first_line=1, columns=columns, left=left, beside=beside, bad=bad)
+    return Raw(jobs, where, first_line=1, columns=columns, left=left_out, beside=beside, bad=bad)
 
 
 def _table(folder: Path, name: str, header: list[str], rules: list[Rule], counts: Sequence[str]):
@@ -85,10 +85,10 @@ def _table(folder: Path, name: str, header: list[str], rules: list[Rule], counts
     texts = read_texts(file, source=f"pai {file.name}", header=header)
     line = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE)
     read = pl.col(counts)
-    table = texts.with_columns(line, read.name.suffix(RAW), read.str.strip_chars().cast(pl.Float64, strict=False))
+    log_rows = texts.with_columns(line, read.name.suffix(RAW), read.str.strip_chars().cast(pl.Float64, strict=False))
     if SURPLUS in texts.columns:
         rules = [Rule(SURPLUS, "as many fields as the other rows have", pl.col(SURPLUS).is_not_null()), *rules]
-    good, bad = sift(table, rules, source=f"pai {file.name}", on_bad="drop")
+    good, bad = sift(log_rows, rules, source=f"pai {file.name}", on_bad="drop")
     back = bad.with_columns(pl.col(n + RAW).alias(n) for n in counts)
     spare = [SURPLUS, *(n + RAW for n in counts)]
     return good.drop(spare, strict=False), back.drop(spare, strict=False).with_columns(table=pl.lit(name))
@@ -178,7 +178,11 @@ def _tries(folder: Path) -> pl.DataFrame:
         instances = lazy.group_by("job_name", "task_name", "inst_name").agg(pl.len(), pl.col("machine").unique())
         launches = pl.col("len")
         machines = pl.col("machine").list.explode()
-        counts = {"attempts": launches.max(), "instances": launches.sum(), "machines": machines.drop_nulls().n_unique()}
-        jobs = instances.group_by("job_name").agg(**counts)
-        jobs = jobs.with_columns(pl.col(*counts).cast(pl.Int64))
+        try_counts = {
+            "attempts": launches.max(),
+            "instances": launches.sum(),
+            "machines": machines.drop_nulls().n_unique(),
+        }
+        jobs = instances.group_by("job_name").agg(**try_counts)
+        jobs = jobs.with_columns(pl.col(*try_counts).cast(pl.Int64))
         return jobs.collect(engine="streaming")

@@ -30,7 +30,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     log = json_of(files[0], "philly", "a list of jobs in JSON")
     if not isinstance(log, list):
         raise TraceError(f"{source}: found a JSON {type(log).__name__}; expected a list of jobs.")
-    table = _jobs(log, zone)
+    log_rows = _jobs(log, zone)
     attempts = pl.col("attempts")
     gpus = pl.col("gpus")
     duration = pl.col("duration")
@@ -38,11 +38,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     clocks = "start_time and end_time such as 2017-10-07 01:12:09, in order, or None"
     alike = {name: name for name in ("gpus", "duration", "user", "vc", "censored", "attempts", "machines")}
     status = pl.col("status").replace_strict(STATES, default=None, return_dtype=pl.String)
-    untimed_attempts = table.filter(ran)["\0untimed"].sum()
+    untimed_attempts = log_rows.filter(ran)["\0untimed"].sum()
     misbuilt = pl.col("entry" + RAW).is_not_null()
     bad_attempt = pl.col("attempt" + RAW).is_not_null()
     return Raw(
-        table,
+        log_rows,
         {"job_id": "jobid", "submit": "submitted_time", "start": "start_time", "status": status, **alike},
         zone=ZONE,
         first_line=1,
@@ -66,12 +66,12 @@ def _jobs(log: list, zone: str) -> pl.DataFrame:
             tries = entry["attempts"] or []
             gpus = [[len(set(d["gpus"])) for d in t["detail"] or []] for t in tries]
             times = [(i, _text(t["start_time"]), _text(t["end_time"])) for t in tries]
-            row = [_text(entry[f]) for f in ("jobid", "status", "vc", "user", "submitted_time")]
+            job_row = [_text(entry[f]) for f in ("jobid", "status", "vc", "user", "submitted_time")]
         except (TypeError, KeyError, AttributeError):
             jobs.append([None] * 5 + [json.dumps(entry)[:80], 0.0, 0, 0])
             continue
         first = next((g for g in gpus if sum(g)), [])
-        jobs.append([*row, None, float(sum(first)), len(first), len(tries)])
+        jobs.append([*job_row, None, float(sum(first)), len(first), len(tries)])
         attempts += times
     return _ran(
         pl.DataFrame(jobs, schema=_JOBS, orient="row"), pl.DataFrame(attempts, schema=_ATTEMPTS, orient="row"), zone
@@ -79,8 +79,8 @@ def _jobs(log: list, zone: str) -> pl.DataFrame:
 
 
 def _text(value: Any) -> str | None:
-    text = str(value).encode(errors="replace").decode()  # JSON can hold halves of characters, which are no text
-    return None if value is None or text.strip() in NOTHING else text
+    json_text = str(value).encode(errors="replace").decode()  # JSON can hold halves of characters, which are no text
+    return None if value is None or json_text.strip() in NOTHING else json_text
 
 
 def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str) -> pl.DataFrame:

@@ -17,13 +17,13 @@ NAMES = {"name": "job_id", "time": "submit", "num_replicas": "gpus", "applicatio
 
 def read(files: Sequence[Path], options: Options) -> Raw:
     """Return a `Raw` of the jobs of a workload, as `read_workload` says."""
-    table = tables(files, "workload", NEEDED, surplus=True)
+    workload_rows = tables(files, "workload", NEEDED, surplus=True)
     if options.durations is None:
         raise TraceError(
             f"workload {files[0].name}: found no durations, as the format has none; expected durations=, in seconds on the "
             "requested GPUs. Pass one number, or a mapping by application."
         )
-    where: dict[str, str | pl.Expr] = {NAMES.get(n, n): n for n in table.columns if n != SURPLUS}
+    where: dict[str, str | pl.Expr] = {NAMES.get(n, n): n for n in workload_rows.columns if n != SURPLUS}
     where |= {"batch_size": numeric("batch_size"), "duration": _durations(options.durations)}
     rules = [
         given("time"),
@@ -34,7 +34,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         Rule("application", "an application that durations= holds", pl.col("duration").is_null()),
         Rule("duration", "seconds above 0 in durations=", pl.col("duration") < 1e-9),
     ]
-    return Raw(table, where, zero=0.0, columns=tuple(where), rules=rules)
+    return Raw(workload_rows, where, zero=0.0, columns=tuple(where), rules=rules)
 
 
 def _durations(given: float | Mapping[str, float]) -> pl.Expr:
@@ -43,5 +43,5 @@ def _durations(given: float | Mapping[str, float]) -> pl.Expr:
         return pl.lit(float(given))
     sizes = (numeric(name).cast(pl.Int64, strict=False) for name in ("batch_size", "num_replicas"))
     keys = pl.format("{}/{}/{}", "application", *sizes), pl.col("application")
-    known = {str(k): float(v) for k, v in given.items()}
-    return pl.coalesce(k.replace_strict(known, default=None, return_dtype=pl.Float64) for k in keys)
+    known_durations = {str(k): float(v) for k, v in given.items()}
+    return pl.coalesce(k.replace_strict(known_durations, default=None, return_dtype=pl.Float64) for k in keys)
