@@ -100,18 +100,18 @@ def replay(args) -> None:
     print(f"{wrapped(calibration.verdict)}\n\n{own_errors['jobs']:,} jobs; recorded waits (s): {', '.join(waits)}")
     print(f"{laid_out(errors(calibration.table))}\n{wrapped(WORDS)}")
     print(wrapped(f"\n{_launch_of(calibration)}"))
-    for name, table in groups.items():
+    for name, errors_table in groups.items():
         if name == "by user":
-            print(wrapped(f"\n{sentence(table)}\n{HELD}"))
-        if "mae" in table.columns:
-            table = errors(table)
-        print(f"\n{name}\n{laid_out(table)}")
+            print(wrapped(f"\n{sentence(errors_table)}\n{HELD}"))
+        if "mae" in errors_table.columns:
+            errors_table = errors(errors_table)
+        print(f"\n{name}\n{laid_out(errors_table)}")
     if changed:
         print(wrapped(f"\nwhat if {', '.join(args.change)}\n{changed}"))
         if names_conf(site) and (back := way_back(site, changes)):
             print(f"\nto change it\n{back}")
-    lines = ["", *(f"note: {note}" for note in calibration.notes), site.description.page()]
-    print(wrapped("\n".join(lines).rstrip()))
+    site_lines = ["", *(f"note: {note}" for note in calibration.notes), site.description.page()]
+    print(wrapped("\n".join(site_lines).rstrip()))
 
 
 def _as_values(calibration, groups: dict[str, pl.DataFrame], changed, why) -> dict[str, object]:
@@ -119,8 +119,8 @@ def _as_values(calibration, groups: dict[str, pl.DataFrame], changed, why) -> di
     tables = {"rules": calibration.table, **groups}
     if changed:
         tables["what if"] = changed.table
-    values = {"verdict": calibration.verdict} | calibration.summary()
-    values |= {
+    printed_values = {"verdict": calibration.verdict} | calibration.summary()
+    printed_values |= {
         "why jobs waited": why.shares,
         "missing": why.missing,
         "found": [f"{found}" for found in why.found],
@@ -128,7 +128,7 @@ def _as_values(calibration, groups: dict[str, pl.DataFrame], changed, why) -> di
         "notes": calibration.notes,
         "unmodelled": calibration.site.description.unmodelled,
     }
-    return values | {name: table.to_dicts() for name, table in tables.items()}
+    return printed_values | {name: table.to_dicts() for name, table in tables.items()}
 
 
 def _launch_of(calibration) -> str:
@@ -142,10 +142,10 @@ def _launch_of(calibration) -> str:
 
 def wrapped(text: object) -> str:
     """Return lines of a text within `WIDE` characters; none ends within a word or after a hyphen."""
-    lines = []
+    wrapped_lines = []
     for line in f"{text}".splitlines():
-        lines.append(fill(line, WIDE, break_long_words=False, break_on_hyphens=False))
-    return "\n".join(lines)
+        wrapped_lines.append(fill(line, WIDE, break_long_words=False, break_on_hyphens=False))
+    return "\n".join(wrapped_lines)
 
 
 def errors(table: pl.DataFrame) -> pl.DataFrame:

@@ -100,10 +100,10 @@ class SiteExplorer(KnobExplorer):
         comparisons = ()
         if not self.outcome.missing:
             comparisons = answer[3:]
-        table = self.outcome.shown()
+        change_table = self.outcome.shown()
         return Page(
             {"waits": waits, "change": self._changes(*compared)},
             comparisons=comparisons,
             words=self.outcome.sentence,
-            below=table._repr_html_(),
+            below=change_table._repr_html_(),
         )

@@ -87,8 +87,8 @@ def local_variation(gaps: np.ndarray) -> float:
 
     Fewer gaps are one row.
     """
-    rows = max(1, len(gaps) // IN_A_ROW)
-    return float(np.mean([squared_variation(row) for row in np.array_split(gaps, rows)]))
+    gap_rows = max(1, len(gaps) // IN_A_ROW)
+    return float(np.mean([squared_variation(gap_row) for gap_row in np.array_split(gaps, gap_rows)]))
 
 
 def _by_figure(*shares: tuple[float, float]) -> dict[str, tuple[float, float]]:

@@ -147,8 +147,8 @@ class Site(Recipe):
         """The `Site` with the limits, windows, hours and tiers that its log shows, and its files do not name, as more lines."""
         if not self.explanation.found:
             return self
-        lines = [self.lines, *(found_rule.toml for found_rule in self.explanation.found)]
-        site = replace(self, lines="\n".join(lines).strip())
+        toml_lines = [self.lines, *(found_rule.toml for found_rule in self.explanation.found)]
+        site = replace(self, lines="\n".join(toml_lines).strip())
         site.__dict__["log"] = self.log  # read once
         return site
 

@@ -78,12 +78,14 @@ class Calibration:
         for rule in self.rules:
             distance = self.starts[rule].fill_null(max(latest)) - self.starts["started"]
             error[rule] = distance.abs().to_numpy()
-        rows = []
+        rule_rows = []
         for rule in self.rules:
             more = error[rule] - error[self.own]
             low, high = difference_interval(error[self.own], error[rule])
-            rows.append({"rule": rule} | self.errors(rule) | {"more": more.mean(), "more_low": low, "more_high": high})
-        return pl.DataFrame(rows).sort("mae", maintain_order=True)
+            rule_rows.append(
+                {"rule": rule} | self.errors(rule) | {"more": more.mean(), "more_low": low, "more_high": high}
+            )
+        return pl.DataFrame(rule_rows).sort("mae", maintain_order=True)
 
     @cached_property
     def later(self) -> dict[str, float]:

@@ -25,10 +25,10 @@ class WayBack:
         return bool(self.conf.lines or self.commands or self.notes)
 
     def __str__(self) -> str:
-        parts = [f"slurm.conf:\n{self.conf}"] if self.conf.lines else []
-        parts += ["\n".join(self.commands)] if self.commands else []
-        parts += [f"not in Slurm's files: {note}" for note in self.notes]
-        return "\n".join(parts)
+        way_back_parts = [f"slurm.conf:\n{self.conf}"] if self.conf.lines else []
+        way_back_parts += ["\n".join(self.commands)] if self.commands else []
+        way_back_parts += [f"not in Slurm's files: {note}" for note in self.notes]
+        return "\n".join(way_back_parts)
 
 
 def _tables(site: Site) -> dict:

@@ -97,15 +97,15 @@ class WhatIf:
             return ""
         if not np.isfinite(self.missed.seconds):
             return f"No verdict: {self.missing}."
-        row = self.table.row(0, named=True)
-        difference = row["difference"]
+        mean_wait_row = self.table.row(0, named=True)
+        difference = mean_wait_row["difference"]
         write = partial(span, unit=_unit_of(self.missed.recorded))
         misses = f"it misses {write(self.missed.seconds)} of {write(self.missed.recorded)}"
         change = f"the change is {write(abs(difference))}"
         if not self.missed.tells(difference):
             return f"No verdict: the model may miss as much ({misses}; {change})."
         side = "Less" if difference < 0 else "More"
-        amount = f"About {write(row['before'])} would be {write(row['after'])}."
+        amount = f"About {write(mean_wait_row['before'])} would be {write(mean_wait_row['after'])}."
         return f"{side} waiting, whatever the model misses ({misses}; {change}). {amount}"
 
     def __str__(self) -> str:
@@ -115,26 +115,26 @@ class WhatIf:
 
     def lines(self, verdict: str = "{}") -> list[str]:
         """Return a list of lines: one for each figure, its verdict in such a form, and what the intervals and GPU-hours are of."""
-        lines = []
+        figure_lines = []
         for figure_name, before, after, difference, low, high, _, figure_verdict in self.table.iter_rows():
             change = f"{figure(before)} to {figure(after)}, {figure(difference, '+')}"
             if np.isfinite(low):
                 change += f" [{figure(low, '+')}, {figure(high, '+')}; held in {self.kind.in_percent(figure_name)}]"
-            lines.append(f"{figure_name}: {change}: {verdict.format(figure_verdict)}")
+            figure_lines.append(f"{figure_name}: {change}: {verdict.format(figure_verdict)}")
         if self.missing:
-            lines += [self.sentence, f"no intervals: {self.missing}"]
-        lines += [f"paired differences of {self.jobs:,} jobs; arrivals as recorded"]
+            figure_lines += [self.sentence, f"no intervals: {self.missing}"]
+        figure_lines += [f"paired differences of {self.jobs:,} jobs; arrivals as recorded"]
         if self.table["low"].is_finite().any():
-            lines.append(f"{HELD_ON} ({self.kind})")
+            figure_lines.append(f"{HELD_ON} ({self.kind})")
         if self.never:
-            lines += [f"{self.never:,} jobs never start after the change: they are in no figure"]
+            figure_lines += [f"{self.never:,} jobs never start after the change: they are in no figure"]
         if self.unknown:
-            lines += [
+            figure_lines += [
                 f"{self.unknown:,.0f} GPU-hours are of jobs stopped at their limits: taken to end there all the same"
             ]
         if self.cut:
-            lines += [f"{self.cut:+,.0f} GPU-hours of work are left undone by jobs stopped at their limits"]
-        return lines
+            figure_lines += [f"{self.cut:+,.0f} GPU-hours of work are left undone by jobs stopped at their limits"]
+        return figure_lines
 
     def summary(self) -> dict[str, float]:
         """Return a dict of the differences by figure."""
@@ -279,8 +279,8 @@ def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None)
     first = float(submit.min())
     last = float(submit.max())
     warm = first + WARM_UP if last - first >= SHORTEST else first
-    counts = pl.col("submit") >= (max(warm, last - 7 * DAY * weeks) if weeks else warm)
-    runs = (play(scenario, policy).jobs.filter(counts) for scenario, policy in sides)
+    is_counted = pl.col("submit") >= (max(warm, last - 7 * DAY * weeks) if weeks else warm)
+    runs = (play(scenario, policy).jobs.filter(is_counted) for scenario, policy in sides)
     return tuple(waits(jobs).sort("submit", maintain_order=True) for jobs in runs)
 
 

@@ -97,26 +97,28 @@ class Chronus(Round):
         answer = placed(view, order, level, room=by_type)
         if program is None:
             return answer
-        rows, mine, plan = program
-        return proved(answer, plan.in_force(mine, answer.gpus[rows] > 0), plan.bound, plan.status, self.gap)
+        leased_rows, mine, plan = program
+        return proved(answer, plan.in_force(mine, answer.gpus[leased_rows] > 0), plan.bound, plan.status, self.gap)
 
     def _renew(self, view, jobs, state, aim, capacity) -> tuple:
         """Solve the program of the accepted jobs, note which have the first lease, and return a tuple: rows, its jobs and its plan."""
-        rows = np.flatnonzero(state == ACCEPTED)
-        mine = LeaseJobs(*(a[rows] for a in jobs))
+        accepted_rows = np.flatnonzero(state == ACCEPTED)
+        mine = LeaseJobs(*(a[accepted_rows] for a in jobs))
         # All accepted jobs must finish, and count the same but for their rewards.
-        plan = prove_leases(mine, capacity, gap=self.gap, work=self.work, time_limit=self.time_limit, aim=aim[rows])
-        aim[rows] = plan.step
+        plan = prove_leases(
+            mine, capacity, gap=self.gap, work=self.work, time_limit=self.time_limit, aim=aim[accepted_rows]
+        )
+        aim[accepted_rows] = plan.step
         late = plan.step < 0
-        state[rows[late]] = DEMOTED
+        state[accepted_rows[late]] = DEMOTED
         first = plan.first.copy()
         if not (state == DEMOTED).any():
             ahead = np.flatnonzero(~first & ~late)
             laxity = mine.due[ahead, plan.step[ahead]] - mine.need[ahead, 0]
             ahead = ahead[np.argsort(laxity, kind="stable")]
             first |= chosen_by_count(ahead, mine.gpus, capacity - mine.gpus[first].sum())
-        view.memory.leased = view.index[rows[first]]
-        return rows, mine, plan
+        view.memory.leased = view.index[accepted_rows[first]]
+        return accepted_rows, mine, plan
 
 
 def rounded_up(view: View) -> np.ndarray:
@@ -139,8 +141,8 @@ def rounded_up(view: View) -> np.ndarray:
 def _admit(jobs: LeaseJobs, state: np.ndarray, aim: np.ndarray, capacity: float):
     """Accept new jobs, in order, for the first deadline that can be met beside those of all accepted jobs."""
     n = np.arange(len(state))
-    new = np.flatnonzero(state == NEW)
-    if not len(new):
+    new_jobs = np.flatnonzero(state == NEW)
+    if not len(new_jobs):
         return
     able = (jobs.need <= jobs.due) & (jobs.value > 0)
     first = np.where(able.any(axis=1), able.argmax(axis=1), -1)
@@ -151,8 +153,8 @@ def _admit(jobs: LeaseJobs, state: np.ndarray, aim: np.ndarray, capacity: float)
         _, lacking, _ = backward(jobs.gpus, need, due, capacity)
         return not lacking.any()
 
-    hopeful = new[first[new] >= 0]
-    state[new] = DEMOTED
+    hopeful = new_jobs[first[new_jobs] >= 0]
+    state[new_jobs] = DEMOTED
     together = aim.copy()
     together[hopeful] = first[hopeful]
     both = (state == ACCEPTED) | np.isin(n, hopeful)

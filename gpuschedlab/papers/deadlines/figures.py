@@ -20,13 +20,13 @@ WORDS = ("strict deadline", "soft deadlines", "best effort", "profiling", "plann
 def _board(name: str, lease: float, stretches: tuple, dates: tuple) -> Lanes:
     """Lanes of stretches (jobs, row, kind, gpus, begin, end) and a mark per date (owner, due, value, met), larger where worth more."""
     jobs, *_, ends = stretches
-    owner, due, value, in_time = dates
+    owner, due, reward, in_time = dates
     over = []
     edge = {"width": 1, "color": INK}
     for met, deadline_words, which in ((True, "deadline met", (3, 2)), (False, "missed", (4, 1))):
         mine = in_time == met
         points = {"y": [jobs[r] for r in owner[mine]], "x": due[mine] / HOUR}
-        points |= {"text": [f"{v:.0f}" for v in value[mine]], "marker_size": 6 + value[mine] / 12}
+        points |= {"text": [f"{v:.0f}" for v in reward[mine]], "marker_size": 6 + reward[mine] / 12}
         marker = {"symbol": SYMBOLS[which[0]], "color": COLOURS[which[1]], "line": edge}
         hover = f"<b>%{{y}}</b>: worth %{{text}} by %{{x:.2f}} h, {deadline_words}<extra></extra>"
         over.append((points, marks(marker, hover, name=deadline_words)))
@@ -63,19 +63,19 @@ def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = No
     ((default, run),) = as_runs(run).items()
     if "kind" not in run.jobs.columns:
         raise RunError("lease_board: found a run of a trace without kind; expected one with deadlines: with_deadlines.")
-    table = run.jobs.head(jobs)
+    shown_jobs = run.jobs.head(jobs)
     job_stretches = held_by(run, jobs, "profiling")
-    job_kind = np.array([KINDS.index(kind) for kind in table["kind"].fill_null("strict")], int)
-    row = job_stretches["job"].to_numpy()
-    deadlines, rewards = value_table(table)
+    job_kind = np.array([KINDS.index(kind) for kind in shown_jobs["kind"].fill_null("strict")], int)
+    job_row = job_stretches["job"].to_numpy()
+    deadlines, rewards = value_table(shown_jobs)
     deadlines = np.where((job_kind == KINDS.index("best_effort"))[:, None], np.inf, deadlines)
     owner, step = np.nonzero(np.isfinite(deadlines))
-    due = table["submit"].to_numpy()[owner] + deadlines[owner, step]
-    end = table["end"].fill_null(np.inf).to_numpy()[owner]
-    kind = np.where(job_stretches["profiling"].to_numpy(), KINDS.index("profiling"), job_kind[row])
+    due = shown_jobs["submit"].to_numpy()[owner] + deadlines[owner, step]
+    end = shown_jobs["end"].fill_null(np.inf).to_numpy()[owner]
+    kind = np.where(job_stretches["profiling"].to_numpy(), KINDS.index("profiling"), job_kind[job_row])
     times = (job_stretches[column].to_numpy() for column in ("gpus", "start", "end"))
     dates = (owner, due, rewards[owner, step], end <= due * (1 + 1e-9))
-    return _board(name or default, lease, (tuple(table["job_id"]), row, kind, *times), dates)
+    return _board(name or default, lease, (tuple(shown_jobs["job_id"]), job_row, kind, *times), dates)
 
 
 def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str, ...] | None = None) -> Lanes:
@@ -102,28 +102,30 @@ def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str
     from gpuschedlab.papers.deadlines.leases.plan import plan_leases, timetable
 
     plan = plan_leases(jobs, capacity)
-    row, lease_number = np.nonzero(timetable(jobs, plan.step, capacity))
+    job_row, lease_number = np.nonzero(timetable(jobs, plan.step, capacity))
     owner, step = np.nonzero(jobs.due > 0)
     soft = (jobs.due > 0).sum(axis=1) > 1
     name = f"a plan worth {plan.objective:.0f}, at most {plan.bound:.0f}"
-    kind = np.where(lease_number == 0, soft[row].astype(int), KINDS.index("planned"))
+    kind = np.where(lease_number == 0, soft[job_row].astype(int), KINDS.index("planned"))
     labels = tuple(names or map(str, range(len(jobs.gpus))))
-    rows = (labels, row, kind, jobs.gpus[row], lease_number * lease, (lease_number + 1) * lease)
+    lease_rows = (labels, job_row, kind, jobs.gpus[job_row], lease_number * lease, (lease_number + 1) * lease)
     meets_deadline = (plan.step[owner] >= 0) & (plan.step[owner] <= step)
-    return _board(name, lease, rows, (owner, jobs.due[owner, step] * lease, jobs.value[owner, step], meets_deadline))
+    return _board(
+        name, lease, lease_rows, (owner, jobs.due[owner, step] * lease, jobs.value[owner, step], meets_deadline)
+    )
 
 
 def trade_off(runs, chosen: str | None = None) -> Points:
     """Return `Points`: weighted violations and completion times of best effort, of runs by name; the `chosen` one is marked."""
-    values = {}
+    policy_points = {}
     for name, run in as_runs(runs).items():
         wait = run.jobs.filter(kind="best_effort")["jct"].mean()
         point = {"x": np.array([wait], float) / HOUR, "y": np.array([100 * slo_violation(run)])}
-        values[name] = point | {"marker_size": 18 if name == chosen else 11}
+        policy_points[name] = point | {"marker_size": 18 if name == chosen else 11}
     titles = ("average completion time of best effort (h)", "weighted violations (%)")
     sides = (axis(title, rangemode="tozero") for title in titles)
     hover = "<b>NAME</b>: %{y:.2f} % of the value lost, best effort ends after %{x:.2f} h<extra></extra>"
-    return Points("Deadlines against best effort", *sides, None, values, hover)
+    return Points("Deadlines against best effort", *sides, None, policy_points, hover)
 
 
 def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = None) -> Lines:

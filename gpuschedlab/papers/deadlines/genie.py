@@ -65,26 +65,28 @@ class Genie(Round):
         due = np.where(np.isfinite(view.deadlines), view.deadlines, view.now).max(axis=1)
         gpus = view.gpus.copy()
         laxity = due - view.now - left
-        rows = np.flatnonzero(view.elastic & ~view.running)
-        if not len(rows):
+        elastic_jobs = np.flatnonzero(view.elastic & ~view.running)
+        if not len(elastic_jobs):
             return gpus, laxity
         most = int(view.cluster.capacity.max())
         powers = 2 ** np.arange(int(np.log2(most)) + 1)
-        counts = np.unique(np.concatenate([powers, requested_gpus[rows].astype(np.int64)]))
-        counts = counts[counts <= most]
-        kind = view.usable().argmax(axis=1)[rows]  # the first that has a speed
-        rates = view.rates(*on_types(view.cluster, counts))[rows]
-        by_type = rates.reshape(len(rows), -1, len(counts))
-        rate = by_type[np.arange(len(rows)), kind]
-        requested_rate = np.take_along_axis(rate, np.searchsorted(counts, requested_gpus[rows])[:, None], axis=1)
-        near = (counts >= requested_gpus[rows, None] / self.stretch) & (
-            counts <= requested_gpus[rows, None] * self.stretch
+        gpu_counts = np.unique(np.concatenate([powers, requested_gpus[elastic_jobs].astype(np.int64)]))
+        gpu_counts = gpu_counts[gpu_counts <= most]
+        kind = view.usable().argmax(axis=1)[elastic_jobs]  # the first that has a speed
+        rates = view.rates(*on_types(view.cluster, gpu_counts))[elastic_jobs]
+        by_type = rates.reshape(len(elastic_jobs), -1, len(gpu_counts))
+        rate = by_type[np.arange(len(elastic_jobs)), kind]
+        requested_rate = np.take_along_axis(
+            rate, np.searchsorted(gpu_counts, requested_gpus[elastic_jobs])[:, None], axis=1
         )
-        seconds = np.where(near & (rate > 0), left[rows, None] * requested_rate / rate, np.inf)
-        spare = (due[rows] - view.now)[:, None] - seconds
-        cost = np.where(spare >= 0, seconds * counts, np.inf)
+        near = (gpu_counts >= requested_gpus[elastic_jobs, None] / self.stretch) & (
+            gpu_counts <= requested_gpus[elastic_jobs, None] * self.stretch
+        )
+        seconds = np.where(near & (rate > 0), left[elastic_jobs, None] * requested_rate / rate, np.inf)
+        spare = (due[elastic_jobs] - view.now)[:, None] - seconds
+        cost = np.where(spare >= 0, seconds * gpu_counts, np.inf)
         best = cost.argmin(axis=1)
-        able = np.isfinite(cost.min(axis=1)) & (view.kind[rows] > 0)
-        gpus[rows[able]] = counts[best[able]]
-        laxity[rows[able]] = spare[np.flatnonzero(able), best[able]]
+        able = np.isfinite(cost.min(axis=1)) & (view.kind[elastic_jobs] > 0)
+        gpus[elastic_jobs[able]] = gpu_counts[best[able]]
+        laxity[elastic_jobs[able]] = spare[np.flatnonzero(able), best[able]]
         return gpus, laxity

@@ -45,8 +45,8 @@ def pack(P, order, jobs, held):
     level = jobs.level
     node_of_job = np.full(n, -1)
     done = np.zeros(n, np.bool_)
-    rows = [(0, 0, 0) for _ in range(0)]
-    placing = _Placing(node_of_job, done, rows)
+    cells_of_jobs = [(0, 0, 0) for _ in range(0)]
+    placing = _Placing(node_of_job, done, cells_of_jobs)
     _stay(P, order, jobs, held, placing, CHOSEN)
     later = [0 for _ in range(0)]
     for stage in (MUST, CHOSEN):
@@ -71,11 +71,11 @@ def pack(P, order, jobs, held):
     for i in order:
         if not done[i]:
             _put(P, jobs, i, placing)
-    rows.extend([(i, node_of_job[i], jobs.slots[i]) for i in range(n) if node_of_job[i] >= 0])
-    out = np.empty((len(rows), 3), np.int64)
-    for k, row in enumerate(rows):
-        out[k, 0], out[k, 1], out[k, 2] = row
-    return out
+    cells_of_jobs.extend([(i, node_of_job[i], jobs.slots[i]) for i in range(n) if node_of_job[i] >= 0])
+    cell_array = np.empty((len(cells_of_jobs), 3), np.int64)
+    for k, cell in enumerate(cells_of_jobs):
+        cell_array[k, 0], cell_array[k, 1], cell_array[k, 2] = cell
+    return cell_array
 
 
 @njit
@@ -124,11 +124,11 @@ def _put(P, jobs, i, placing):
                 most = taken_nodes[k]
                 if consolidated:
                     most = P.nodes[node[k]].size
-                part = min(missing, most)
-                hold(P.nodes, P.count, P.member, node[k], part)
-                missing -= part
-                if placing.at[i] < 0 and part > 0:
-                    placing.rows.append((i, node[k], part))
+                node_slots = min(missing, most)
+                hold(P.nodes, P.count, P.member, node[k], node_slots)
+                missing -= node_slots
+                if placing.at[i] < 0 and node_slots > 0:
+                    placing.rows.append((i, node[k], node_slots))
             return True
     return False
 
@@ -140,7 +140,7 @@ def _displace(P, jobs, i, placing):
     slots = jobs.slots
     room = jobs.room
     node_of_job = placing.at
-    out = [0 for _ in range(0)]
+    displaced_jobs = [0 for _ in range(0)]
     loose = np.zeros(len(P.nodes), np.int64)
     cost = np.zeros(len(P.nodes))
     for j in range(len(slots)):
@@ -174,9 +174,9 @@ def _displace(P, jobs, i, placing):
                         node_of_job[j] = -1
                         placing.done[j] = False
                         hold(P.nodes, P.count, P.member, node, -slots[j])
-                        out.append(j)
+                        displaced_jobs.append(j)
         break
-    return out
+    return displaced_jobs
 
 
 @njit

@@ -79,11 +79,11 @@ def placed(
     kinds[~np.take_along_axis(view.usable(gpus), kinds, axis=1)] = -1
     free = FreeGpus(view.cluster, up=view.up)
     count_sizes(free.nodes, free.index.sizes, True)
-    slots, room, counts = (np.ceil(a * SLOTS - 1e-6).astype(np.int64) for a in (gpus, room, held_cells[:, 2]))
-    held_cells = np.column_stack([owner, node, counts])[stays[owner]]
+    slots, room, held_slots = (np.ceil(a * SLOTS - 1e-6).astype(np.int64) for a in (gpus, room, held_cells[:, 2]))
+    held_cells = np.column_stack([owner, node, held_slots])[stays[owner]]
     requests = Requests(np.asarray(level, np.int64), slots, room, stays, split, kinds)
-    rows = pack(free.index, np.asarray(order, np.int64), requests, held_cells)
-    job, node, taken_slots = rows.T
+    packed_cells = pack(free.index, np.asarray(order, np.int64), requests, held_cells)
+    job, node, taken_slots = packed_cells.T
     placed_gpus = np.bincount(job, taken_slots, len(gpus)) / SLOTS
     kind = np.zeros(len(gpus), np.int64)
     kind[job] = view.cluster.node_type[node]

@@ -80,6 +80,6 @@ def jobs_of(small: SmallLeases, rng: int) -> pl.DataFrame:
     trace = arriving(gpus, np.round(600 * 18**size, 0), gap, small.load * small.nodes * 8)
     least = min(1.1, small.slack)
     shares = {"strict": 0.7 - small.soft, "soft": small.soft}
-    values = (100.0, small.second, 0.625 * small.second, 0.25 * small.second)
-    trace = with_deadlines(trace, **shares, slack=(least, small.slack), values=values, rng=rng)
+    deadline_values = (100.0, small.second, 0.625 * small.second, 0.25 * small.second)
+    trace = with_deadlines(trace, **shares, slack=(least, small.slack), values=deadline_values, rng=rng)
     return with_start_delays(trace, 30.0 * small.delays)

@@ -96,14 +96,14 @@ class UniSched(Round):
         # Best effort stops after every other lease.
         stops = np.ceil(seconds_left / self.interval) / 2 if self.suspensions else 0.0
         leases_left = (seconds_left + stops * view.restart) / self.interval
-        value = np.where(profiling, self.profile_reward, 1 / (1 + leases_left))
+        lease_reward = np.where(profiling, self.profile_reward, 1 / (1 + leases_left))
         joins = ~leased & (renew | ~slo)
-        cycle = _Cycle(gpus, need, due, value, slo, leased)
+        cycle = _Cycle(gpus, need, due, lease_reward, slo, leased)
         must, chosen, program = self._choose(view, np.flatnonzero(joins), cycle, capacity)
         must |= leased | (chosen & slo & renew)  # a job that runs ahead of time has a lease, too
         plan_memory.leased = view.index[must & slo]
         level = np.where(must, MUST, np.where(chosen, CHOSEN, 0))
-        order = np.argsort(-self._density(value, gpus, slo), kind="stable")
+        order = np.argsort(-self._density(lease_reward, gpus, slo), kind="stable")
         split = self._may_spread(view, need, due, slo) if self.spread else None
         answer = placed(view, order, level, gpus=gpus, split=split, profiling=profiling)
         mine, jobs, plan = program
@@ -134,32 +134,33 @@ class UniSched(Round):
     def _choose(self, view, joining, cycle, capacity):
         """Jobs that must run for their deadlines, other jobs that run, and the program: whose it is, its jobs and its plan."""
         gpus = cycle.gpus
-        value = cycle.value
+        lease_reward = cycle.value
         slo = cycle.slo
         leased_gpus = gpus[cycle.leased].sum()
         joining_best_effort = joining[~slo[joining]]
         joining_best_effort = joining_best_effort[
-            np.argsort(-value[joining_best_effort] / gpus[joining_best_effort], kind="stable")
+            np.argsort(-lease_reward[joining_best_effort] / gpus[joining_best_effort], kind="stable")
         ]
         joining_best_effort = joining_best_effort[np.cumsum(gpus[joining_best_effort]) <= CANDIDATES * capacity]
         mine = np.sort(np.concatenate([joining[slo[joining]], joining_best_effort]))
         best_effort = ~slo[mine]
         dues = cycle.due[mine]
-        values = np.where(np.isfinite(view.deadlines[mine]), view.rewards[mine], 0.0)
+        deadline_rewards = np.where(np.isfinite(view.deadlines[mine]), view.rewards[mine], 0.0)
         dues[best_effort] = 0
-        values[best_effort] = 0.0
+        deadline_rewards[best_effort] = 0.0
         dues[best_effort, 0] = 1
-        values[best_effort, 0] = value[mine[best_effort]]
-        jobs = LeaseJobs.of(gpus[mine], np.where(best_effort, 1, cycle.need[mine]), dues, values)
-        rows = view.index[mine].tolist()
-        aim = np.array([view.memory.aim.get(row, 0) for row in rows], np.int64)  # the first one if the job is new
+        deadline_rewards[best_effort, 0] = lease_reward[mine[best_effort]]
+        jobs = LeaseJobs.of(gpus[mine], np.where(best_effort, 1, cycle.need[mine]), dues, deadline_rewards)
+        job_rows = view.index[mine].tolist()
+        # A new job aims at its first deadline.
+        aim = np.array([view.memory.aim.get(job_row, 0) for job_row in job_rows], np.int64)
         limits = {"gap": self.gap, "work": self.work, "time_limit": self.time_limit}
         plan = prove_leases(jobs, capacity - leased_gpus, aim=aim, **limits)
-        view.memory.aim = dict(zip(rows, plan.step.tolist(), strict=True))
+        view.memory.aim = dict(zip(job_rows, plan.step.tolist(), strict=True))
         must = cycle.leased.copy()
         must[mine[plan.first & ~best_effort]] = True
         fill = np.flatnonzero(~must)
-        fill = fill[np.argsort(-self._density(value, gpus, slo)[fill], kind="stable")]
+        fill = fill[np.argsort(-self._density(lease_reward, gpus, slo)[fill], kind="stable")]
         chosen = chosen_by_count(fill, gpus, capacity - gpus[must].sum())
         return must, chosen, (mine, jobs, plan)
 

@@ -113,11 +113,11 @@ def gavel_centre(
     >>> gavel_centre([[1.0], [1.0]], [1, 1], [1.9], floor=[0.2, 0.2], start=start).round(3).ravel().tolist()
     [0.612, 0.612]
     """
-    value = np.nan_to_num(np.asarray(throughput, float))
+    throughputs = np.nan_to_num(np.asarray(throughput, float))
     gpus = np.asarray(gpus, float)
     capacity = np.asarray(capacity, float)
-    able = (value > 0) & (gpus[:, None] <= capacity)
-    within = Polytope(np.where(able, value, 0.0), np.asarray(floor, float), gpus, capacity, able)
+    able = (throughputs > 0) & (gpus[:, None] <= capacity)
+    within = Polytope(np.where(able, throughputs, 0.0), np.asarray(floor, float), gpus, capacity, able)
     X = np.where(able, np.asarray(start, float), 0.0)
     if not within.inside(X):
         raise SolverError("gavel_centre: found a start on the edge or outside; expected one that meets all with room.")
@@ -166,20 +166,22 @@ def gavel_makespan_centre(
 
     Of work that is `left` (n,), the best shares `best` (n, T) do the least part of any job as fast as possible.
     """
-    value = np.nan_to_num(throughput)
-    able = (value > 0) & (gpus[:, None] <= capacity)
-    rows = able.any(axis=1)
+    throughputs = np.nan_to_num(throughput)
+    able = (throughputs > 0) & (gpus[:, None] <= capacity)
+    able_jobs = able.any(axis=1)
     shares = np.zeros(best.shape)
-    if not rows.any():
+    if not able_jobs.any():
         return shares
     best = np.where(able, best, 0.0)
-    paces = (value * best).sum(axis=1) / left
-    pace = paces[rows].min()
+    paces = (throughputs * best).sum(axis=1) / left
+    pace = paces[able_jobs].min()
     # A little less than the best of all, and a little of each: every constraint then holds with room to spare.
     part_of_type = np.maximum(gpus[:, None] / capacity, 1.0)
     crowd = 1 + part_of_type[able].max()
     little = 1.0 / (1 + len(best)) / crowd / best.shape[1]
     start = (1 - excess / 8) * best / (1 + excess / 2) + little * excess / 8
     floor = left * pace / (1 + excess)
-    shares[rows] = gavel_centre(value[rows], gpus[rows], capacity, floor[rows], start[rows])
+    shares[able_jobs] = gavel_centre(
+        throughputs[able_jobs], gpus[able_jobs], capacity, floor[able_jobs], start[able_jobs]
+    )
     return shares

@@ -26,14 +26,14 @@ def _columns(gpus, T: int, *more) -> tuple[np.ndarray, np.ndarray]:
     """
     n = len(gpus)
     coefficient_table = np.ones((n, T, 2 + len(more)))
-    rows = np.empty((n, T, 2 + len(more)), np.int32)
+    coefficient_rows = np.empty((n, T, 2 + len(more)), np.int32)
     coefficient_table[:, :, 1] = gpus[:, None]
-    rows[:, :, 0] = np.arange(n)[:, None]
-    rows[:, :, 1] = n + np.arange(T)
+    coefficient_rows[:, :, 0] = np.arange(n)[:, None]
+    coefficient_rows[:, :, 1] = n + np.arange(T)
     for k, (coefficients, row_of_value) in enumerate(more, 2):
         coefficient_table[:, :, k] = coefficients
-        rows[:, :, k] = row_of_value
-    return coefficient_table, rows
+        coefficient_rows[:, :, k] = row_of_value
+    return coefficient_table, coefficient_rows
 
 
 def gavel_max_sum(throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray) -> Program:
@@ -60,17 +60,20 @@ def gavel_max_sum(throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray
     >>> solve(gavel_max_sum([[4.0, 1.0], [3.0, 2.0]], gpus=[1, 1], capacity=[1, 1])).table.round(6).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    value, gpus, capacity, able = _checked(throughput, gpus, capacity)
-    n, T = value.shape
-    data, rows = _columns(gpus, T)
-    A = sp.csc_array((data.ravel(), rows.ravel(), np.arange(0, data.size + 1, 2, dtype=np.int32)), shape=(n + T, n * T))
+    throughputs, gpus, capacity, able = _checked(throughput, gpus, capacity)
+    n, T = throughputs.shape
+    coefficients, coefficient_rows = _columns(gpus, T)
+    A = sp.csc_array(
+        (coefficients.ravel(), coefficient_rows.ravel(), np.arange(0, coefficients.size + 1, 2, dtype=np.int32)),
+        shape=(n + T, n * T),
+    )
     return Program(
-        value.ravel(),
+        throughputs.ravel(),
         A,
         row_upper=np.concatenate([np.ones(n), capacity]),
         upper=able.ravel().astype(float),
         maximize=True,
-        shape=value.shape,
+        shape=throughputs.shape,
         name="Gavel max-sum",
     )
 
@@ -118,11 +121,11 @@ def gavel_max_min(
 def _level_program(scaled, gpus, capacity, able, rising, floors, name: str) -> Program:
     """Return the `Program` that raises the least level of the jobs that still rise; the others keep at least their floors (n,)."""
     n, T = scaled.shape
-    data, rows = _columns(gpus, T, (-scaled, (n + T + np.arange(n))[:, None]))
+    coefficients, coefficient_rows = _columns(gpus, T, (-scaled, (n + T + np.arange(n))[:, None]))
     last = n + T + np.flatnonzero(rising)  # the level is in the rows of those that rise
-    starts = np.append(np.arange(0, data.size + 1, 3), data.size + len(last)).astype(np.int32)
+    starts = np.append(np.arange(0, coefficients.size + 1, 3), coefficients.size + len(last)).astype(np.int32)
     A = sp.csc_array(
-        (np.append(data, np.ones(len(last))), np.append(rows, last).astype(np.int32), starts),
+        (np.append(coefficients, np.ones(len(last))), np.append(coefficient_rows, last).astype(np.int32), starts),
         shape=(n + T + n, n * T + 1),
     )
     shares = able.ravel().astype(float)
@@ -138,13 +141,13 @@ def _level_program(scaled, gpus, capacity, able, rising, floors, name: str) -> P
 
 def _normalised(throughput, gpus, capacity, weights):
     """Throughputs by which fairness is measured (n, T), and the rest of `_checked`."""
-    value, gpus, capacity, able = _checked(throughput, gpus, capacity)
+    throughputs, gpus, capacity, able = _checked(throughput, gpus, capacity)
     share = capacity / max(np.sum(capacity), 1e-300)
-    equal = value @ share
-    w = np.ones(len(value)) if weights is None else np.asarray(weights, float)
-    if w.shape != (len(value),) or not (w > 0).all():
-        raise SolverError(f"gavel: found weights {w.tolist()}; expected {len(value)} numbers above 0.")
-    scaled = value * (gpus / w / np.where(equal > 0, equal, 1.0))[:, None]
+    equal = throughputs @ share
+    w = np.ones(len(throughputs)) if weights is None else np.asarray(weights, float)
+    if w.shape != (len(throughputs),) or not (w > 0).all():
+        raise SolverError(f"gavel: found weights {w.tolist()}; expected {len(throughputs)} numbers above 0.")
+    scaled = throughputs * (gpus / w / np.where(equal > 0, equal, 1.0))[:, None]
     return scaled, gpus, capacity, able
 
 
@@ -230,12 +233,12 @@ def gavel_finish_time(
     >>> X.round(2).ravel().tolist()  # both end at 1.31 times the 200 s that they would have had alone
     [0.38, 0.62]
     """
-    value, gpus, capacity, able = _checked(throughput, gpus, capacity)
+    throughputs, gpus, capacity, able = _checked(throughput, gpus, capacity)
     age, left, work = (np.asarray(a, float) for a in (age, left, work))
-    n, T = value.shape
+    n, T = throughputs.shape
     share = capacity / (max(n, 1) * gpus[:, None])
     share /= np.maximum(share.sum(axis=1, keepdims=True), 1.0)
-    alone = (value * share).sum(axis=1)
+    alone = (throughputs * share).sum(axis=1)
     can = able.any(axis=1)
     isolated = work / np.where(can, alone, 1.0)
 
@@ -244,7 +247,7 @@ def gavel_finish_time(
         spare = np.where(can, rho * isolated - age, 1.0)
         if (spare <= 0).any():
             return None
-        scaled = value * (spare / left)[:, None]
+        scaled = throughputs * (spare / left)[:, None]
         answer = solve(_level_program(scaled, gpus, capacity, able, can, np.zeros(n), "Gavel finish-time fairness"))
         return answer.x[:-1].reshape(n, T) if answer.x[-1] >= 1 - 1e-7 else None
 

@@ -51,12 +51,12 @@ class Optimus(Round):
         n = len(view.index)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        types, nodes, counts = configurations(view)
-        rate = view.rates(types, nodes, counts)
-        work = remaining_work(view, rate, types, nodes, counts, self.whole_epochs)
+        types, nodes, gpu_counts = configurations(view)
+        rate = view.rates(types, nodes, gpu_counts)
+        work = remaining_work(view, rate, types, nodes, gpu_counts, self.whole_epochs)
         seconds = work[:, None] / rate
         shape = (n, len(view.capacity), -1)
-        gpus_given = counts.reshape(shape[1:])[0].astype(float)
+        gpus_given = gpu_counts.reshape(shape[1:])[0].astype(float)
         gpu_type, gpus = grow(seconds.reshape(shape), gpus_given, np.floor(view.capacity), view.gpu_type)
         gpus = np.where(view.elastic, gpus, np.minimum(gpus, view.gpus))  # a part of a GPU was counted as one
         return Allocation(gpu_type, gpus, nodes=_nodes(view, gpu_type, gpus))
@@ -67,14 +67,14 @@ def _nodes(view, gpu_type, gpus):
     job, node = view.nodes[:, [POSITION, NODE]].T.astype(int)
     stays = (gpus > 0) & (gpus == view.running_gpus) & (gpu_type == view.gpu_type)
     stays[job[~view.up[node]]] = False
-    rows = [view.nodes[stays[job]]]
+    cell_rows = [view.nodes[stays[job]]]
     free = FreeGpus(view.cluster, "widest", up=view.up)
-    free.hold(rows[0][:, NODE:])
+    free.hold(cell_rows[0][:, NODE:])
     for i in np.argsort(gpus, kind="stable"):
         if gpus[i] > 0 and not stays[i]:
             cells_of_job = free.take(gpus[i], np.arange(len(view.capacity)) == gpu_type[i])
-            rows.append(np.column_stack([np.full(len(cells_of_job), float(i)), cells_of_job]))
-    return np.concatenate(rows)
+            cell_rows.append(np.column_stack([np.full(len(cells_of_job), float(i)), cells_of_job]))
+    return np.concatenate(cell_rows)
 
 
 @njit

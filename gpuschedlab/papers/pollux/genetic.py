@@ -102,13 +102,13 @@ def fitness(rows, worth):
             nodes += rows[j, n] > 0
             same &= rows[j, n] == worth.base[j, n]
         factor = 1.0 if same else worth.factor[j]
-        value = worth.speedup[j, nodes, gpus] * factor + worth.small
+        job_speedup = worth.speedup[j, nodes, gpus] * factor + worth.small
         if power == 0.0:
-            total += np.log(value)
+            total += np.log(job_speedup)
         elif power == -1.0:
-            total += 1.0 / value
+            total += 1.0 / job_speedup
         else:
-            total += value**power
+            total += job_speedup**power
     if power == 0.0:
         return np.exp(total / J)
     return (total / J) ** (1.0 / power)
@@ -146,8 +146,8 @@ def mutate(rows, base, limits, state):
                         chosen_j = j
                         chosen_n = n
         if cells > 0:
-            old = rows[chosen_j, chosen_n]
-            rows[chosen_j, chosen_n] = old + below(state, size[chosen_n] + 1 - old)
+            old_gpus = rows[chosen_j, chosen_n]
+            rows[chosen_j, chosen_n] = old_gpus + below(state, size[chosen_n] + 1 - old_gpus)
 
 
 @njit
@@ -184,33 +184,33 @@ def search(population, limits, worth, generations, patience, state):
     P, J, N = population.shape
     pool = np.empty((2 * P, J, N), population.dtype)
     pool[:P] = population
-    values = np.full(2 * P, -np.inf)
+    fitness_values = np.full(2 * P, -np.inf)
     for k in range(P):
         repair(pool[k], limits, state)
-        values[k] = fitness(pool[k], worth)
+        fitness_values[k] = fitness(pool[k], worth)
     stale = 0
     for _ in range(generations):
-        best = values[:P].max()
+        best = fitness_values[:P].max()
         for k in range(P, 2 * P):
             pair = np.empty(2, np.int64)
             for side in range(2):
                 a = below(state, P)
                 b = below(state, P)
-                pair[side] = a if values[a] >= values[b] else b
+                pair[side] = a if fitness_values[a] >= fitness_values[b] else b
             cut = below(state, J)
             pool[k, :cut] = pool[pair[0], :cut]
             pool[k, cut:] = pool[pair[1], cut:]
             mutate(pool[k], worth.base, limits, state)
             repair(pool[k], limits, state)
-            values[k] = fitness(pool[k], worth)
-        order = survivors(values, P)
+            fitness_values[k] = fitness(pool[k], worth)
+        order = survivors(fitness_values, P)
         pool[:P] = pool[order]
-        values[:P] = values[order]
-        stale = 0 if values[0] > best * (1 + 1e-9) + 1e-15 else stale + 1
+        fitness_values[:P] = fitness_values[order]
+        stale = 0 if fitness_values[0] > best * (1 + 1e-9) + 1e-15 else stale + 1
         if stale >= patience:
             break
-    order = survivors(values[:P].copy(), P)
-    return pool[order], values[order]
+    order = survivors(fitness_values[:P].copy(), P)
+    return pool[order], fitness_values[order]
 
 
 @njit

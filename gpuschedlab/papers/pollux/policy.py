@@ -85,16 +85,18 @@ class Pollux(Round):
         population = search_memory.matrices(view.index, base, self.population)[:, order]
         limits = Limits(cells.size, most[order], least[order], view.allowed[:, cells.kind][order])
         worth = Worth(base[order], speedup[order], factor[order], float(self.power), small)
-        rows, values = search(population, limits, worth, self.generations, self.patience, search_memory.state)
+        found_matrices, fitness_values = search(
+            population, limits, worth, self.generations, self.patience, search_memory.state
+        )
         back = np.argsort(order)
-        search_memory.rows = rows[:, back]
+        search_memory.rows = found_matrices[:, back]
         search_memory.index = view.index
         chosen = cells.one_type(view, search_memory.rows[0])
         lost = search_memory.rows[0].any(axis=1) & ~chosen.any(axis=1)
         search_memory.rows[:, lost] = 0  # or the search would find it as good again, for ever
         search_memory.last = chosen
         search_memory.most[view.index] = np.maximum(most_held, chosen.sum(axis=1))
-        return cells.answer(view, chosen, objective=float(values[0]))
+        return cells.answer(view, chosen, objective=float(fitness_values[0]))
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,8 @@ class _Cells:
         cells = int((self.size > 0).sum())
         shape = (len(view.index), len(self.size) + 1, int(len(self.size) * self.width) + 1)
         # Numbers of cells that can hold each number of GPUs.
-        counts = [(m, g) for g in range(1, total + 1) for m in range(-(-g // self.width), min(g, cells) + 1)]
-        used, gpus = np.array(counts, np.int64).reshape(-1, 2).T
+        cells_and_gpus = [(m, g) for g in range(1, total + 1) for m in range(-(-g // self.width), min(g, cells) + 1)]
+        used, gpus = np.array(cells_and_gpus, np.int64).reshape(-1, 2).T
         goodput = np.zeros((shape[0], len(used)))
         weight = np.zeros((shape[0], len(used)))
         for kind, capacity in enumerate(np.bincount(self.kind, self.size)):
@@ -163,13 +165,13 @@ class _Cells:
     def answer(self, view, rows, objective: float) -> Allocation:
         """Return the `Allocation` that rows (n, N) of GPUs stand for."""
         count = len(view.cluster.node_gpus)
-        table = np.stack([np.bincount(self.node, row, count) for row in rows])
+        gpus_on_nodes = np.stack([np.bincount(self.node, matrix_row, count) for matrix_row in rows])
         share = np.where(view.elastic, 1.0, view.gpus / np.ceil(view.gpus))  # a part of a GPU was counted as one
-        job, node = np.nonzero(table)
-        gpus = table.sum(axis=1) * share
+        job, node = np.nonzero(gpus_on_nodes)
+        gpus = gpus_on_nodes.sum(axis=1) * share
         kind = np.zeros(len(rows), np.int64)
         kind[job] = view.cluster.node_type[node]
-        cells = np.column_stack([job, node, table[job, node] * share[job]])
+        cells = np.column_stack([job, node, gpus_on_nodes[job, node] * share[job]])
         return Allocation(kind, gpus, objective=objective, nodes=cells)
 
 
@@ -194,22 +196,22 @@ class _Carried:
         held_gpus = np.zeros((len(view.index), count), np.int64)
         job, node = view.nodes[:, :2].T.astype(int)
         held_gpus[job, node] = np.ceil(view.nodes[:, 2])
-        rows = np.zeros((len(view.index), len(cells.node)), np.int64)
+        gpu_matrix = np.zeros((len(view.index), len(cells.node)), np.int64)
         free = cells.size.copy()
         rows_then, rows_now = self._now(view.index)
         for i, j in zip(rows_then, rows_now, strict=True):
             if np.array_equal(np.bincount(cells.node, self.last[i], count), held_gpus[j]):
-                rows[j] = self.last[i]
-                free -= rows[j]
+                gpu_matrix[j] = self.last[i]
+                free -= gpu_matrix[j]
         for j, n in zip(
-            *np.nonzero(held_gpus - np.stack([np.bincount(cells.node, r, count) for r in rows])), strict=True
+            *np.nonzero(held_gpus - np.stack([np.bincount(cells.node, r, count) for r in gpu_matrix])), strict=True
         ):
             gpus_left = held_gpus[j, n]
             for c in np.flatnonzero(cells.node == n):
-                rows[j, c] = max(min(gpus_left, free[c]), 0)
-                free[c] -= rows[j, c]
-                gpus_left -= rows[j, c]
-        return rows
+                gpu_matrix[j, c] = max(min(gpus_left, free[c]), 0)
+                free[c] -= gpu_matrix[j, c]
+                gpus_left -= gpu_matrix[j, c]
+        return gpu_matrix
 
     def matrices(self, index, base, population: int) -> np.ndarray:
         """Return an array (P, n, N) of matrices to begin with: the present one, and those of the round before."""

@@ -54,10 +54,12 @@ class Pop(Wrapped):
         mine = pop_parts.of_jobs(view)
         answers = []
         for k in range(pop_parts.count):
-            rows = np.flatnonzero(mine == k)
-            part = view.take(rows, nodes=pop_parts.node == k, memory=pop_parts.carried[k])
-            answer = self.policy.allocate(part)
-            answers.append((rows, answer if self.placement == "buddy" else on_nodes(part, answer, self.placement)))
+            part_jobs = np.flatnonzero(mine == k)
+            part_view = view.take(part_jobs, nodes=pop_parts.node == k, memory=pop_parts.carried[k])
+            answer = self.policy.allocate(part_view)
+            answers.append(
+                (part_jobs, answer if self.placement == "buddy" else on_nodes(part_view, answer, self.placement))
+            )
         return Allocation.combined(len(view), answers)
 
 
@@ -98,29 +100,31 @@ class _Parts:
         """
         cluster = view.cluster
         size = np.zeros((count, len(view.capacity)))
-        part = np.full(cluster.total_nodes, -1)
+        part_of_node = np.full(cluster.total_nodes, -1)
         group = _groups(view)
         gpus_of_group = np.bincount(group, cluster.node_gpus, len(group))[group]
         busy = np.isin(np.arange(len(group)), view.nodes[:, NODE])
         # Nodes that hold jobs come first, and nodes that are down last.
         for n in np.lexsort((group, -gpus_of_group, ~view.up, ~busy)).tolist():
-            if part[n] < 0:
+            if part_of_node[n] < 0:
                 together = np.flatnonzero(group == group[n])
                 kind = cluster.node_type[n]
                 stays = busy[n] and count == self.count
-                part[together] = self.node[n] if stays else size[:, kind].argmin()
-                size[part[n], kind] += cluster.node_gpus[together].sum()
-        return part
+                part_of_node[together] = self.node[n] if stays else size[:, kind].argmin()
+                size[part_of_node[n], kind] += cluster.node_gpus[together].sum()
+        return part_of_node
 
     def of_jobs(self, view) -> np.ndarray:
         """Return an array (n,): part of each job, that of its nodes, otherwise the one it was in, otherwise the next in turn."""
-        part = np.array([self.job.get(row, row % self.count) for row in view.index.tolist()], np.int64)
+        part_of_job = np.array(
+            [self.job.get(job_row, job_row % self.count) for job_row in view.index.tolist()], np.int64
+        )
         node_of_cell = view.nodes.astype(np.int64)
-        part[node_of_cell[:, POSITION]] = self.node[node_of_cell[:, NODE]]
+        part_of_job[node_of_cell[:, POSITION]] = self.node[node_of_cell[:, NODE]]
         guests = np.setdiff1d(np.flatnonzero(view.running), node_of_cell[:, POSITION])
-        part[guests] = part[view.partner[guests]]
-        self.job = dict(zip(view.index.tolist(), part.tolist(), strict=True))
-        return part
+        part_of_job[guests] = part_of_job[view.partner[guests]]
+        self.job = dict(zip(view.index.tolist(), part_of_job.tolist(), strict=True))
+        return part_of_job
 
 
 def _groups(view) -> np.ndarray:
@@ -159,7 +163,7 @@ def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
     free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
     np.subtract.at(free, named[:, NODE].astype(np.int64), named[:, GPUS])
     types = np.arange(len(view.capacity))
-    rows, unplaced_jobs = repacked(
+    node_cells, unplaced_jobs = repacked(
         view,
         todo,
         same,
@@ -167,11 +171,11 @@ def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
         lambda: FreeGpus(view.cluster, rule, free, view.up),
         lambda room, i: room.take(gpus[i], types == answer.gpu_type[i]),
     )
-    rows = np.concatenate([named, rows])
+    node_cells = np.concatenate([named, node_cells])
     lost = np.isin(np.arange(len(view)), unplaced_jobs) | np.isin(guest, unplaced_jobs or [-2])
     status = (
         f"{answer.status}{', ' if answer.status else ''}{len(unplaced_jobs)} without a place"
         if unplaced_jobs
         else answer.status
     )
-    return replace(answer, gpus=np.where(lost, 0.0, gpus), nodes=rows if len(rows) else None, status=status)
+    return replace(answer, gpus=np.where(lost, 0.0, gpus), nodes=node_cells if len(node_cells) else None, status=status)

@@ -102,11 +102,13 @@ class ElasticFlow(Round):
     def _plan(self, view, demand: Demand, setup, room, t: int, level) -> float:
         """Levels of the jobs of one type, and the rest in `room`; seconds until a planned level changes."""
         admissions = view.memory
-        rows = np.flatnonzero(demand.gpu_type == t)
-        order = rows[np.lexsort((rows, demand.due[rows]))]
+        jobs_of_type = np.flatnonzero(demand.gpu_type == t)
+        order = jobs_of_type[np.lexsort((jobs_of_type, demand.due[jobs_of_type]))]
         dated = order[np.isfinite(demand.due[order])]
         decided_rows = admissions.admitted | admissions.declined
-        newcomers = [i for i in rows.tolist() if view.index[i] not in decided_rows and np.isfinite(demand.due[i])]
+        newcomers = [
+            i for i in jobs_of_type.tolist() if view.index[i] not in decided_rows and np.isfinite(demand.due[i])
+        ]
         mine = [i for i in dated.tolist() if view.index[i] in admissions.admitted]
         for i in newcomers:
             tried_jobs = [j for j in dated.tolist() if j in {*mine, i}]

@@ -90,7 +90,7 @@ def prompt_map(bank, scored: np.ndarray, chosen: int) -> Drawing:
         colour = {"color": colours[which].tolist()}
         traces.append((points, marks(colour | marker, HOVER, name=name)))
     title = f"{len(scored)} of {len(prompt_points)} prompts scored, of {len(bank.medoids)} clusters"
-    x, y = (f"component {i + 1} ({part:.0%} of the variance)" for i, part in enumerate(share))
+    x, y = (f"component {i + 1} ({variance_share:.0%} of the variance)" for i, variance_share in enumerate(share))
     return Drawing.of(traces, title, showlegend=True, x=x, y=y)
 
 

@@ -68,7 +68,7 @@ class Infless(Round):
         pools = view.memory
         pools.settle(view, demand, self.keep_alive)
         delay = np.full(len(view), "", object)
-        pending = [i for i, row in enumerate(view.index.tolist()) if row not in pools.running]
+        pending = [i for i, job_row in enumerate(view.index.tolist()) if job_row not in pools.running]
         if self.aware:
             pending.sort(key=lambda i: demand.due[i])
         late = []

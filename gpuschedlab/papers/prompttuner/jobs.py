@@ -97,8 +97,8 @@ class PromptJobs(Knobbed):
     ) -> pl.DataFrame:
         """Return the trace of a seed, a frame, from tasks of each LLM, as of `task_table`, and the seconds of a search of its bank."""
         rng = np.random.default_rng(seed)
-        counts = zip(LLMS, LOADS[self.load], strict=True)
-        jobs_of_llms = [self._jobs_of(llm, count, tasks[llm], search[llm], rng) for llm, count in counts]
+        requests_of_llms = zip(LLMS, LOADS[self.load], strict=True)
+        jobs_of_llms = [self._jobs_of(llm, count, tasks[llm], search[llm], rng) for llm, count in requests_of_llms]
         jobs = pl.concat(jobs_of_llms).sort("submit", maintain_order=True)
         names = [f"lpt-{i:05}" for i in range(jobs.height)]
         return validate(jobs.with_columns(pl.Series("job_id", names, pl.String)), source="prompt jobs")

@@ -108,8 +108,8 @@ class Turn:
         self.now = self.view.now
         self.bought = False
         self.delay = np.full(len(self.view), "", object)
-        rows = self.view.index.tolist()
-        waits = np.array([row not in self.pools.running for row in rows], bool)
+        job_rows = self.view.index.tolist()
+        waits = np.array([job_row not in self.pools.running for job_row in job_rows], bool)
         pending = np.flatnonzero(waits)
         by_due = np.argsort(self.demand.due[pending], kind="stable")
         self.pending = pending[by_due].tolist()

@@ -58,9 +58,9 @@ class _Noted(Turn):
         own_ready_times = dict(self.ready)
         key = self.key(self.at)
         times = self.ready_times(key) if key in self.pools.pools else []
-        entries = [(float(max(instant - self.now, 0.0)), gpus) for instant, gpus, _ in times]
+        ready_entries = [(float(max(instant - self.now, 0.0)), gpus) for instant, gpus, _ in times]
         self.ready = own_ready_times  # the round makes its own E, later
-        state = Ready(self.pool_name(self.at), entries, latest - self.now, self.left(self.at))
+        state = Ready(self.pool_name(self.at), ready_entries, latest - self.now, self.left(self.at))
         self.steps.append(Step(line, read, decided, self.rows(), (self.shown.index(self.at),), state))
 
     def pool_name(self, i: int) -> str:

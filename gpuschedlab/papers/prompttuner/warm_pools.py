@@ -214,17 +214,17 @@ class WarmPools:
 
     def settle(self, view: View, demand: Demand, window: float):
         """Bring the pools up to an instant: jobs that ended return their GPUs, warm-ups and idle times end, nodes fail."""
-        running_rows = {int(row): i for i, row in enumerate(view.index.tolist()) if view.running[i]}
-        for row in [row for row in self.running if row not in running_rows]:
-            job = self.running.pop(row)
+        running_rows = {int(job_row): i for i, job_row in enumerate(view.index.tolist()) if view.running[i]}
+        for job_row in [job_row for job_row in self.running if job_row not in running_rows]:
+            job = self.running.pop(job_row)
             self.pool(job.key).idle.append((view.now, job.gpus))
-        for row, i in running_rows.items():
+        for job_row, i in running_rows.items():
             # It ran already when this policy took over; of two that share GPUs, the first goes on alone, the other starts anew.
-            if row not in self.running and not 0 <= view.partner[i] < i:
+            if job_row not in self.running and not 0 <= view.partner[i] < i:
                 key = (int(view.model[i]), int(view.gpu_type[i]))
                 gpus = float(view.running_gpus[i])
                 level = int(np.argmin(np.abs(demand.gpus[i] - gpus)))
-                self.running[row] = Job(key, gpus, view.now + float(demand.work[i, level]))
+                self.running[job_row] = Job(key, gpus, view.now + float(demand.work[i, level]))
         for pool in self.pools.values():
             pool.settle(view.now)
             pool.expire(view.now, window)
@@ -249,9 +249,9 @@ class WarmPools:
         T = len(view.capacity)
         gpu_type = np.zeros(n, np.int64)
         gpus = np.zeros(n)
-        for i, row in enumerate(view.index.tolist()):
-            if row in self.running:
-                job = self.running[row]
+        for i, job_row in enumerate(view.index.tolist()):
+            if job_row in self.running:
+                job = self.running[job_row]
                 gpu_type[i] = job.key[1]
                 gpus[i] = job.gpus
         reserved: dict[str, np.ndarray] = {}

@@ -30,10 +30,10 @@ class FairEnds:
         self.since = long_enough(self.since, index)
         self.first = long_enough(self.first, index)
         self.integral = long_enough(self.integral, index)
-        new = index[np.isnan(self.last[index])]
-        self.first[new] = now
-        self.since[new] = now
-        self.last[new] = 0.0
+        new_jobs = index[np.isnan(self.last[index])]
+        self.first[new_jobs] = now
+        self.since[new_jobs] = now
+        self.last[new_jobs] = 0.0
         self.integral[index] += self.last[index] * (now - self.since[index])
         self.since[index] = now
         self.last[index] = estimates

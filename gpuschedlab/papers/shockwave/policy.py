@@ -93,8 +93,8 @@ class Shockwave(Round):
             self._solve(view, needs, plan)
         turn = turns_of(plan.rounds - plan.served, plan.left)
         if self.keep_rounds:
-            value = plan.weight / np.maximum(plan.rounds, 1.0) / view.gpus
-            order = order_of_turns(turn, value, needs.seconds)
+            round_worth = plan.weight / np.maximum(plan.rounds, 1.0) / view.gpus
+            order = order_of_turns(turn, round_worth, needs.seconds)
         else:
             order = self._by_worth(view, plan)
         on_own_type = np.arange(T) == view.gpu_type[:, None]
@@ -131,19 +131,19 @@ class Shockwave(Round):
             first = (rho > 1) & (needs.seconds < self.interval)
         plan.rounds[first] = 1
         plan.weight[first] = np.inf
-        rows = np.flatnonzero(~first)
-        if len(rows) == 0:
+        later_jobs = np.flatnonzero(~first)
+        if len(later_jobs) == 0:
             return
-        largest = rho[rows].max() ** self.fairness  # all of the objective is divided by it
-        longest = needs.seconds[rows].max()
+        largest = rho[later_jobs].max() ** self.fairness  # all of the objective is divided by it
+        longest = needs.seconds[later_jobs].max()
         unit = self.second if self.second > 0 else longest
         promised_gpus = view.gpus[first].sum() / self.window
         program = shockwave_window(
-            done=needs.done[rows],
-            step=self.interval / needs.whole[rows],
-            left=needs.seconds[rows],
-            gpus=view.gpus[rows],
-            weights=rho[rows] ** self.fairness / largest,
+            done=needs.done[later_jobs],
+            step=self.interval / needs.whole[later_jobs],
+            left=needs.seconds[later_jobs],
+            gpus=view.gpus[later_jobs],
+            weights=rho[later_jobs] ** self.fairness / largest,
             capacity=max(view.capacity.sum() - promised_gpus, 0.0),
             rounds=self.window,
             interval=self.interval,
@@ -152,9 +152,9 @@ class Shockwave(Round):
             origin=self.origin,
         )
         solution = solve(program, gap=self.gap)
-        shares = solution.x[:-1].reshape(len(rows), -1)
+        shares = solution.x[:-1].reshape(len(later_jobs), -1)
         rounds = np.round(shares.sum(axis=1))
-        plan.rounds[rows] = rounds
-        plan.weight[rows] = rho[rows] ** self.fairness / largest
-        plan.gain[rows] = program.c[:-1].reshape(len(rows), -1)
+        plan.rounds[later_jobs] = rounds
+        plan.weight[later_jobs] = rho[later_jobs] ** self.fairness / largest
+        plan.gain[later_jobs] = program.c[:-1].reshape(len(later_jobs), -1)
         plan.proved = proved(program, solution, rounds, self.gap)

@@ -97,9 +97,9 @@ def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here:
         estimate = own[0] / other[0] * followed(other, ran_there)
         why = f"it ran on {ran_there} GPUs of another type"
     title = f"What is believed of a type, if {why}"
-    values = {"truth": own, "estimate": estimate}
+    throughput_lines = {"truth": own, "estimate": estimate}
     hover = "<b>NAME: %{y:.3~r} a second</b> on %{x} GPUs<extra></extra>"
-    return Lines(title, "GPUs", "progress a second", gpus, values, hover, layout={"zero": True})
+    return Lines(title, "GPUs", "progress a second", gpus, throughput_lines, hover, layout={"zero": True})
 
 
 plot_worth = plotter(worth)

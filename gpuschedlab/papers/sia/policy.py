@@ -162,7 +162,7 @@ class Sia(Round):
             worth = np.where(stays | (choice < 0), 0.0, utility[np.arange(len(choice)), choice])
             gpu_type = np.where(stays, view.gpu_type, np.where(choice >= 0, jobs.types[choice], 0))
             used = np.where(stays, view.running_nodes, np.where(choice >= 0, jobs.nodes[choice], 0))
-            rows, without_place = place_types(
+            node_rows, without_place = place_types(
                 view, sia_memory.sizes(view), gpu_type, allotted_gpus, used, jobs.pinned, jobs.forced
             )
             bound = sia_memory.proved()[1] if attempt == 0 else bound
@@ -180,7 +180,7 @@ class Sia(Round):
             objective, highest, _ = sia_memory.proved()
             changed = status == "optimal" and relative_gap(objective, highest) > self.gap
             status = f"{'heuristic' if changed else status}{', ' if status else ''}{evicted} without a place"
-        return allotted_gpus, gpu_type, rows, status
+        return allotted_gpus, gpu_type, node_rows, status
 
     def _steady_until(self, view, sia_memory, jobs) -> float:
         """Instant (s) up to which the program stays as it is, unless one of its inputs changes; that is kept."""
@@ -205,8 +205,8 @@ class Sia(Round):
         utility = sia_utility(jobs.goodput, jobs.gpus, penalty=jobs.penalty, factor=factor, **self._form(jobs))
         least = jobs.least(len(view.cluster.gpu_types))[:, jobs.types]
         utility[jobs.gpus > np.maximum(self.growth * jobs.most[:, None], least)] = np.nan
-        rows = np.flatnonzero(jobs.current >= 0)
-        utility[rows, jobs.current[rows]] += TIE
+        running_jobs = np.flatnonzero(jobs.current >= 0)
+        utility[running_jobs, jobs.current[running_jobs]] += TIE
         return utility
 
     def _solve(self, view, sia_memory, jobs, utility, reserved) -> tuple[np.ndarray, str]:
@@ -222,8 +222,8 @@ class Sia(Round):
         # What all utilities are multiples of, 0 for nothing; what time-sharing adds to the penalty is whole.
         scaled = self.penalty / TIE
         quantum = TIE if 0 <= self.decimals <= 4 and abs(scaled - round(scaled)) < 1e-6 else 0.0
-        parts = (jobs.types, jobs.gpus, room, quantum, must, view.index[~fixed])
-        sia_memory.session.update(sia_round(utility[~fixed], *parts))
+        round_inputs = (jobs.types, jobs.gpus, room, quantum, must, view.index[~fixed])
+        sia_memory.session.update(sia_round(utility[~fixed], *round_inputs))
         try:
             sia_memory.solution = sia_memory.session.solve()
         except Infeasible:

@@ -96,7 +96,7 @@ def _utilities(goodput, gpus, penalty, moves, scale):
     current = moves.current
     power = scale.power
     decimals = scale.decimals
-    out = np.full(goodput.shape, np.nan)
+    utilities = np.full(goodput.shape, np.nan)
     digits = 10.0 ** max(decimals, 0)
     for i in range(goodput.shape[0]):
         least = -1
@@ -115,10 +115,10 @@ def _utilities(goodput, gpus, penalty, moves, scale):
             if decimals >= 0:
                 powered = np.rint(powered * digits) / digits
             if power < 0:
-                out[i, c] = penalty[i] - powered
+                utilities[i, c] = penalty[i] - powered
             else:
-                out[i, c] = powered + penalty[i]
-    return out
+                utilities[i, c] = powered + penalty[i]
+    return utilities
 
 
 def sia_steady_for(

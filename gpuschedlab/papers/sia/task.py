@@ -44,7 +44,7 @@ def _goodput() -> Speeds:
     """
     fast = {"wide": 2.5, "narrow": 1.6, "picky": 6.0}
     power = {"wide": 0.9, "narrow": 0.35, "picky": 0.6}
-    rows = [
+    goodput_rows = [
         (model, kind, nodes, gpus, pace * gpus ** power[model] * 0.9 ** (nodes - 1), 4000.0)
         for model in fast
         for kind, pace in (("slow", 1.0), ("fast", fast[model]))
@@ -52,7 +52,7 @@ def _goodput() -> Speeds:
         for nodes in range(-(-gpus // 4), min(gpus, 4) + 1)
     ]
     columns = ["model", "gpu_type", "n_nodes", "n_gpus", "rate", "progress"]
-    return Speeds.from_frame(pl.DataFrame(rows, schema=columns, orient="row"))
+    return Speeds.from_frame(pl.DataFrame(goodput_rows, schema=columns, orient="row"))
 
 
 TASK = Task("goodput", 1, Goodput, "sia", "elastic jobs on two types of GPU")

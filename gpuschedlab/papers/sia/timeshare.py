@@ -31,6 +31,6 @@ class Service:
         self.rounds.append(view.index[view.running])
         while len(self.rounds) > most:
             self.rounds.popleft()
-        served = sum(np.isin(view.index, rows) for rows in self.rounds).astype(int)
+        served = sum(np.isin(view.index, served_rows) for served_rows in self.rounds).astype(int)
         served[view.running & ~view.elastic & (view.restart > COSTLY * self.window)] = 0
         return constant + np.where(view.running, most - served, np.where(served == 0, most, 0))

@@ -52,7 +52,7 @@ def believed(gains: pl.DataFrame) -> Drawing:
         points = {"x": mine["expected"].to_numpy(), "y": mine["true"].to_numpy(), "text": pairs}
         hover = "<b>%{text}</b>: %{y:.2f} times as fast, %{x:.2f} expected<extra></extra>"
         traces.append((points, marks({"size": 8, "symbol": symbol}, hover, name=mode_words)))
-    top = max(2.0, *(float(np.nanmax(values, initial=1.0)) for values in (true, expected)))
+    top = max(2.0, *(float(np.nanmax(pair_factors, initial=1.0)) for pair_factors in (true, expected)))
     traces.append(({"x": [0, top], "y": [0, top]}, stroke(name="as expected")))
     right, good = (float(np.mean(s)) if len(s) else np.nan for s in ((true >= 1) == (expected >= 1), true >= 1))
     sign_words = f"{right:.0%} of the signs of all pairs are right; saying the same of all: {max(good, 1 - good):.0%}"

@@ -34,8 +34,8 @@ class Merges:
         """Make a pair; return nothing."""
         self.partner[first] = (second, mode, True)
         self.partner[second] = (first, mode, False)
-        for row in (first, second):
-            self.ever.setdefault(row, mode)
+        for job_row in (first, second):
+            self.ever.setdefault(job_row, mode)
 
     def part(self, row: int) -> None:
         """Dissolve the pair of a job; return nothing."""
@@ -49,19 +49,19 @@ class Merges:
 
         `restart`: a job that is split begins anew.
         """
-        job_position = {int(row): i for i, row in enumerate(view.index)}
+        job_position = {int(job_row): i for i, job_row in enumerate(view.index)}
         taken_over = {}
-        for row in [row for row, (_, _, first) in self.partner.items() if not first]:
-            if row not in self.partner:
+        for job_row in [job_row for job_row, (_, _, first) in self.partner.items() if not first]:
+            if job_row not in self.partner:
                 continue
-            partner_row, mode, _ = self.partner[row]
-            if row in job_position and partner_row in job_position:
+            partner_row, mode, _ = self.partner[job_row]
+            if job_row in job_position and partner_row in job_position:
                 continue
-            if row in job_position and mode == TEMPORAL:
-                self.source[row] = partner_row
+            if job_row in job_position and mode == TEMPORAL:
+                self.source[job_row] = partner_row
                 if partner_row in self.given:
-                    taken_over[job_position[row]] = self.given[partner_row]
-            self.part(row)
+                    taken_over[job_position[job_row]] = self.given[partner_row]
+            self.part(job_row)
         self._judge(view, job_position, watch, restart)
         return taken_over
 
@@ -70,24 +70,24 @@ class Merges:
         metric_halfway = view.metric_after(watch / 2)
         metric_now = view.metric_after(watch)
         hopeless = self._hopeless(view, job_position)
-        for row, i in job_position.items():
-            spatial = row in self.partner and self.partner[row][1] == SPATIAL and view.partner[i] >= 0
-            temporal = self.source.get(row, row) != row and view.running[i]
+        for job_row, i in job_position.items():
+            spatial = job_row in self.partner and self.partner[job_row][1] == SPATIAL and view.partner[i] >= 0
+            temporal = self.source.get(job_row, job_row) != job_row and view.running[i]
             if not (spatial or temporal):
                 continue
             if not hopeless[i]:
-                if row in self.judged or np.isnan(metric_now[i]):
+                if job_row in self.judged or np.isnan(metric_now[i]):
                     continue
-                self.judged.add(row)
+                self.judged.add(job_row)
                 if metric_now[i] > metric_halfway[i] or np.isnan(metric_halfway[i]):
                     continue
-            self._split(row, spatial, restart)
+            self._split(job_row, spatial, restart)
 
     def _hopeless(self, view, job_position) -> np.ndarray:
         """Return a mask (n,): whether jobs have done `LONGEST` times their own work since they were merged."""
         merged = []
-        for row, i in job_position.items():
-            if row in self.partner or self.source.get(row, row) != row:
+        for job_row, i in job_position.items():
+            if job_row in self.partner or self.source.get(job_row, job_row) != job_row:
                 merged.append(i)
         hopeless_jobs = np.zeros(len(view), bool)
         if merged and (view.effort[merged] > 0).any():
@@ -108,6 +108,6 @@ class Merges:
 
     def groups(self, view) -> list[tuple[int, int, int]]:
         """Return a list of the pairs of the view, each a tuple (position of the first, of the second, mode)."""
-        job_position = {int(row): i for i, row in enumerate(view.index)}
-        pairs = [(row, *partner_entry) for row, partner_entry in self.partner.items() if partner_entry[2]]
-        return [(job_position[row], job_position[partner_row], mode) for row, partner_row, mode, _ in pairs]
+        job_position = {int(job_row): i for i, job_row in enumerate(view.index)}
+        pairs = [(job_row, *partner_entry) for job_row, partner_entry in self.partner.items() if partner_entry[2]]
+        return [(job_position[job_row], job_position[partner_row], mode) for job_row, partner_row, mode, _ in pairs]

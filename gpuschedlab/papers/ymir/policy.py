@@ -129,7 +129,7 @@ def _between(view, merges, taken_over):
     gpu_type = np.maximum(view.gpu_type, 0)
     gpus = np.where(view.running, view.running_gpus, 0.0)
     owner = np.isin(np.arange(len(view)), view.nodes[:, 0])
-    guests = [row for row, (_, mode, first) in merges.partner.items() if mode == SPATIAL and not first]
+    guests = [job_row for job_row, (_, mode, first) in merges.partner.items() if mode == SPATIAL and not first]
     gpus[~owner & ~np.isin(view.index, guests or [-1])] = 0.0  # its pair was dissolved: it waits for the round
     free = view.capacity - np.bincount(gpu_type, gpus * owner, len(view.capacity))
     for i, (kind, count) in taken_over.items():
@@ -150,8 +150,8 @@ def _answer(view, merges, gpu_type, gpus, profiling, **proved) -> Allocation:
         if mode == SPATIAL and gpus[first] > 0 and gpus[second] > 0:
             partner[second] = first
             merged[second] = True
-    for i, row in enumerate(view.index):
-        source[i] = merges.source.get(int(row), -1)
+    for i, job_row in enumerate(view.index):
+        source[i] = merges.source.get(int(job_row), -1)
     merges.given = {int(r): (int(t), float(g)) for r, t, g in zip(view.index, gpu_type, gpus, strict=True) if g > 0}
     delay = _kinds(view, source)
     return Allocation(

@@ -35,17 +35,17 @@ class Merging:
 
         A class has no more than its jobs, a type no more than its GPUs.
         """
-        row, config = self.columns()
+        program_row, config = self.columns()
         C = len(self.count)
         T = len(self.room)
-        n = len(row)
-        pair = np.maximum(row - C, 0)
-        is_pair = row >= C
+        n = len(program_row)
+        pair = np.maximum(program_row - C, 0)
+        is_pair = program_row >= C
         column_number = np.arange(n)
         p = pair[is_pair]
-        class_of_column = np.where(is_pair, 0, row)
+        class_of_column = np.where(is_pair, 0, program_row)
         class_of_column[is_pair] = self.first[p]
-        cost = np.concatenate([self.cost, self.pair_cost])[row, config]
+        cost = np.concatenate([self.cost, self.pair_cost])[program_row, config]
         saved = self.idle[class_of_column] - cost
         saved[is_pair] += self.idle[self.second[p]]
         constraint_rows = np.concatenate([class_of_column, self.second[p], C + self.kind[config]])

@@ -123,9 +123,9 @@ def second_best(made: Merging, solution: Solution, gap: float = 1e-9) -> Solutio
 def case_of(found: Round) -> Case:
     """Return a recorded round as a `Case`: its steps."""
     merging = found.made
-    row, config = found.made.columns()
+    program_row, config = found.made.columns()
     cost = np.concatenate([merging.cost, merging.pair_cost])
-    column_cells = [_cells(found, r, k, cost[r, k]) for r, k in zip(row, config)]
+    column_cells = [_cells(found, r, k, cost[r, k]) for r, k in zip(program_row, config)]
     pruned = []
     tests = []
     pair_row = len(merging.count)  # rows of pairs follow those of classes
@@ -135,14 +135,14 @@ def case_of(found: Round) -> Case:
             best = ""
         else:
             poor = [k for k in np.flatnonzero(~np.isnan(gain)) if not gain[k] >= found.threshold]
-            out = f"left out: TranWt < {found.threshold:g}"
+            left_out = f"left out: TranWt < {found.threshold:g}"
             pruned_rows = [
-                (name, mode, f"{merging.gpus[k]:g}", spell(seconds[k]), f"{gain[k]:.2f}", "", out) for k in poor
+                (name, mode, f"{merging.gpus[k]:g}", spell(seconds[k]), f"{gain[k]:.2f}", "", left_out) for k in poor
             ]
             known_gains = np.flatnonzero(~np.isnan(gain))
             best = ", ".join(f"{gain[k]:.2f} on {merging.gpus[k]:g}" for k in known_gains)
             best = f": TranWt {best} GPUs" if best else ": no GPUs for it"
-        chosen_columns = [] if why else np.flatnonzero(row == pair_row).tolist()
+        chosen_columns = [] if why else np.flatnonzero(program_row == pair_row).tolist()
         pair_row += not why
         lit = (
             *chosen_columns,

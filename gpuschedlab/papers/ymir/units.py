@@ -57,7 +57,7 @@ class Units:
     def of(cls, view, kept, jobs, enters, policy) -> "Units":
         """Return the jobs of a round, grouped as `Units`."""
         groups = [g for g in kept.groups(view) if enters[g[0]]]
-        table = _Table(view, jobs)
+        pair_table = _Table(view, jobs)
         paired = {i for g in kept.groups(view) for i in g[:2]}
         fresh = (view.progress == 0) & ~view.running & ~np.isin(view.index, list(kept.source) or [-1])
         alone = view.texts("sharing") == "no"
@@ -68,14 +68,14 @@ class Units:
                 key = (view.model[i], view.estimate[i], jobs.pipeline[i]) if free else (int(i),)
                 classes.setdefault(key, []).append((int(i),))
         made_pairs = [[g[:2]] for g in groups]
-        totals = [table.total(*g) for g in groups]
+        totals = [pair_table.total(*g) for g in groups]
         singles = list(classes.values())
         closed = [_closed(view, kept, alone, c[0][0]) for c in singles]
         seconds = np.array([jobs.seconds[c[0][0]] for c in singles] + [t[0] for t in totals])
         seconds = seconds.reshape(-1, len(jobs.gpus))
         gain = np.concatenate([np.ones_like(seconds[: len(singles)]), *(t[1][None] for t in totals)])
-        pairs, pair_seconds, pair_gain = table.possible(singles, closed, policy)
-        return cls(jobs, singles + made_pairs, seconds, gain, pairs, pair_seconds, pair_gain, table, closed)
+        pairs, pair_seconds, pair_gain = pair_table.possible(singles, closed, policy)
+        return cls(jobs, singles + made_pairs, seconds, gain, pairs, pair_seconds, pair_gain, pair_table, closed)
 
     def merging(self, room, policy) -> Merging:
         """Return the program of the round, a `Merging`."""
@@ -130,11 +130,11 @@ class _Table:
 
     def factor(self, mode, i, j) -> float:
         """How much faster job j goes because of job i; nan: unknown, 0: never."""
-        table = self.transfer if mode == TEMPORAL else self.merged
+        factor_table = self.transfer if mode == TEMPORAL else self.merged
         m = self.view.model
-        if table is None or m[i] < 0 or m[j] < 0:
+        if factor_table is None or m[i] < 0 or m[j] < 0:
             return np.nan
-        return table[m[i], m[j]] if mode == TEMPORAL else table[m[j], m[i]]
+        return factor_table[m[i], m[j]] if mode == TEMPORAL else factor_table[m[j], m[i]]
 
     def total(self, i, j, mode) -> tuple[np.ndarray, np.ndarray]:
         """Return a tuple of arrays (K,): seconds of a whole pair, and its gain."""

@@ -85,11 +85,11 @@ def planned_of(text: str) -> dict[str, object]:
 
     planned_job: dict[str, object] = {}
     for pair in text.split(","):
-        key, equals, value = pair.partition("=")
+        key, equals, planned_value = pair.partition("=")
         key = key.strip()
-        if not equals or not value.strip():
+        if not equals or not planned_value.strip():
             raise TraceError(f"when --planned: found {pair!r}; expected KEY=VALUE, such as {EXAMPLE}.")
-        planned_job[key] = value.strip()
+        planned_job[key] = planned_value.strip()
     if "requested_time" in planned_job:
         planned_job["requested_time"] = seconds(
             planned_job["requested_time"], "when --planned requested_time", unit=1.0

@@ -82,9 +82,9 @@ def windowed(log: Record, state: State, spans: np.ndarray) -> State:
     known_from_the_start = np.pad(spans, ((0, 0), (0, 1)))
     rules = state.rules._replace(windows=np.concatenate([state.rules.windows, known_from_the_start]))
     seen_waits = sweep(log.jobs, rules)
-    lines = "\n".join(f"[[windows]]\nstart = {start:.0f}\nend = {end:.0f}" for start, end in spans)
+    window_lines = "\n".join(f"[[windows]]\nstart = {start:.0f}\nend = {end:.0f}" for start, end in spans)
     seconds = float(seen_waits.seconds[:, WINDOW].sum())
-    found_windows = Found("window", "all nodes", [*map(tuple, spans.tolist())], seconds, lines)
+    found_windows = Found("window", "all nodes", [*map(tuple, spans.tolist())], seconds, window_lines)
     return State(rules, seen_waits, (*state.found, found_windows))
 
 
@@ -105,9 +105,9 @@ def hours(log: Record, state: State, waiting: float) -> Iterator[Step]:
             closed = state.rules.closed.copy()
             closed[qos, spell] = True
             name = name_of(log, qos)
-            value = f"{_clock(first + length)}-{_clock(first)}"
-            lines = lines_of("qos", "hours", value, names=[name])
-            found_hours = Found("hours", f"qos {name}", value, float(free_of_qos), lines)
+            closed_hours = f"{_clock(first + length)}-{_clock(first)}"
+            limit_lines = lines_of("qos", "hours", closed_hours, names=[name])
+            found_hours = Found("hours", f"qos {name}", closed_hours, float(free_of_qos), limit_lines)
             yield Step(state.rules._replace(closed=closed), found_hours)
 
 

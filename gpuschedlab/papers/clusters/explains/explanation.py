@@ -106,13 +106,13 @@ class Explanation:
     def __str__(self) -> str:
         shares = sorted(((share, name) for name, share in self.shares.items() if share >= 0.0005), reverse=True)
         reasons = [f"{name} {100 * share:.1f} %" for share, name in shares]
-        lines = [f"why jobs waited: {', '.join(reasons)}"]
-        lines += [f"found: {found}; as lines of site.toml:\n{found.toml}" for found in self.found]
+        why_lines = [f"why jobs waited: {', '.join(reasons)}"]
+        why_lines += [f"found: {found}; as lines of site.toml:\n{found.toml}" for found in self.found]
         if self.passed > 0:
-            lines.append(f"{100 * self.passed:.1f} % of comparable starts passed an equal, earlier job")
+            why_lines.append(f"{100 * self.passed:.1f} % of comparable starts passed an equal, earlier job")
         if self.missing:
-            lines.append(f"no interval of a what-if: {self.missing}")
-        return "\n".join(lines)
+            why_lines.append(f"no interval of a what-if: {self.missing}")
+        return "\n".join(why_lines)
 
 
 def explain(

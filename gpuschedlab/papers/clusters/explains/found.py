@@ -68,9 +68,9 @@ def throttles(values: dict[str, float]) -> str:
     """
     count = Counter(values.values())
     lowest, *higher = sorted(count)
-    parts = [f"{lowest:g} jobs at once in {count[lowest]} arrays"]
-    parts += [f"{value:g} in {count[value]}" for value in higher]
-    return ", ".join(parts)
+    throttle_words = [f"{lowest:g} jobs at once in {count[lowest]} arrays"]
+    throttle_words += [f"{throttle:g} in {count[throttle]}" for throttle in higher]
+    return ", ".join(throttle_words)
 
 
 def ranges(names: list[str]) -> list[str]:
@@ -101,16 +101,16 @@ def ranges(names: list[str]) -> list[str]:
 
 def lines_of(of: str, key: str, value: float | str, names: list[str] | tuple = (), qos: list[str] | tuple = ()) -> str:
     """Return a limit as lines of TOML: its owners by kind and name, in jobs of such QOS, and its key and value."""
-    lines = ["[[limits]]", f'of = "{of}"']
+    limit_lines = ["[[limits]]", f'of = "{of}"']
     if names:
-        lines.append(f"names = {names}")
+        limit_lines.append(f"names = {names}")
     if qos:
-        lines.append(f"qos = {qos}")
+        limit_lines.append(f"qos = {qos}")
     if isinstance(value, str):
-        lines.append(f'{key} = "{value}"')
+        limit_lines.append(f'{key} = "{value}"')
     else:
-        lines.append(f"{key} = {value:g}")
-    return "\n".join(lines)
+        limit_lines.append(f"{key} = {value:g}")
+    return "\n".join(limit_lines)
 
 
 def name_of(log: Record, qos: int) -> str:

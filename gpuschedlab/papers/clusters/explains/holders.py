@@ -80,17 +80,17 @@ def _shares(log: Record, owner: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     count = int(owner.max()) + 1
     shares = np.zeros((count, count))
     waits = np.flatnonzero((seconds > 0) & (owner >= 0))
-    for part in np.unique(jobs.part[waits]):
-        rows = waits[jobs.part[waits] == part]
-        weight = _on_nodes(log, part)
-        total = _integral(jobs, weight, np.arange(len(owner)), rows)
-        rows = rows[total > 0]
+    for node_part in np.unique(jobs.part[waits]):
+        waiting_rows = waits[jobs.part[waits] == node_part]
+        weight = _on_nodes(log, node_part)
+        total = _integral(jobs, weight, np.arange(len(owner)), waiting_rows)
+        waiting_rows = waiting_rows[total > 0]
         total = total[total > 0]
         for holder in range(count):
             of_holder = np.flatnonzero((owner == holder) & (weight > 0))
             if len(of_holder):
-                share = _integral(jobs, weight, of_holder, rows) / total
-                shares[holder] += np.bincount(owner[rows], seconds[rows] * share, count)
+                share = _integral(jobs, weight, of_holder, waiting_rows) / total
+                shares[holder] += np.bincount(owner[waiting_rows], seconds[waiting_rows] * share, count)
     return shares
 
 

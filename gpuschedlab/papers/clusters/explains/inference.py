@@ -83,9 +83,9 @@ def tiered(log: Record, state: State) -> State:
     if order_by_tiers[PAST] >= 0.2 * order[PAST] or seen_waits.seconds[:, NONE].sum() > 1.02 * state.left + 3600:
         return state
     tier_of_name = {name_of(log, qos): int(tier) for qos, tier in enumerate(tiers)}
-    lines = []
+    tier_lines = []
     for tier in sorted({*tier_of_name.values()} - {0}):
         names = [name for name in tier_of_name if tier_of_name[name] == tier]
-        lines.append(lines_of("qos", "tier", tier, names=names))
-    found_tiers = Found("tier", "qos", tier_of_name, 0.0, "\n".join(lines))
+        tier_lines.append(lines_of("qos", "tier", tier, names=names))
+    found_tiers = Found("tier", "qos", tier_of_name, 0.0, "\n".join(tier_lines))
     return State(rules, seen_waits._replace(order=order_by_tiers), (*state.found, found_tiers))

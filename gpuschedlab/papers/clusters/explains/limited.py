@@ -86,9 +86,9 @@ class Limited(Round):
         free = np.asarray(view.free * unit).round()
         starts = start_some(jobs, self._rules(view, unit, jobs.qos), free.astype(np.int64), view.now)
         count = np.diff(jobs.first)
-        rows = np.repeat(starts, count) & (jobs.held > 0)
-        job = np.repeat(np.arange(len(view)), count)[rows]
-        cells = np.stack([job, jobs.node[rows], jobs.held[rows] / unit], 1)
+        starting_cells = np.repeat(starts, count) & (jobs.held > 0)
+        job = np.repeat(np.arange(len(view)), count)[starting_cells]
+        cells = np.stack([job, jobs.node[starting_cells], jobs.held[starting_cells] / unit], 1)
         return Allocation(gpu_type, np.where(starts, view.gpus, gpus), nodes=cells, wake=wake)
 
     def _jobs(self, view, unit: int, slots: np.ndarray) -> Jobs:

@@ -107,14 +107,14 @@ def with_limits(rules: Rules, rows: list[LimitRow]) -> Rules:
     """Return `Rules` with more limits."""
     if not rows:
         return rules
-    width = max(rules.most.shape[1], *(len(row.most) for row in rows))
-    most = [_padded(values, width) for values in rules.most]
-    most += [_padded(row.most, width) for row in rows]
-    owner = np.stack([row.owner for row in rows])
+    width = max(rules.most.shape[1], *(len(limit_row.most) for limit_row in rows))
+    most = [_padded(owner_limits, width) for owner_limits in rules.most]
+    most += [_padded(limit_row.most, width) for limit_row in rows]
+    owner = np.stack([limit_row.owner for limit_row in rows])
     return rules._replace(
         owner=np.concatenate([rules.owner, owner]),
-        counts=np.append(rules.counts, [row.jobs for row in rows]),
-        holds=np.append(rules.holds, [row.holds for row in rows]),
+        counts=np.append(rules.counts, [limit_row.jobs for limit_row in rows]),
+        holds=np.append(rules.holds, [limit_row.holds for limit_row in rows]),
         most=np.stack(most),
     )
 
@@ -145,8 +145,8 @@ def limits(log: Record, state: State, scopes: list[Scope], waiting: float) -> It
     first = len(log.rules.most)
     late = could_have_started(log, seen_waits) & (seen_waits.last >= log.jobs.start - log.rules.lag - 1e-6)
     candidates = []
-    for row, scope in enumerate(scopes, first):
-        candidates += _candidates(log, state, row, scope, late, waiting)
+    for scope_row, scope in enumerate(scopes, first):
+        candidates += _candidates(log, state, scope_row, scope, late, waiting)
     for candidate in sorted(candidates, key=lambda candidate: -candidate.seconds)[:TRIED]:
         scope = candidate.scope
         member = np.flatnonzero(candidate.member)
@@ -219,7 +219,7 @@ def limit_found(log: Record, scope: Scope, member: np.ndarray, seconds: float) -
     limit_amounts = (scope.most[member] / unit).tolist()
     jobs = [log.trace.row(int(np.argmax(scope.owner == owner)), named=True) for owner in member]
     if owner_column == "array":
-        throttle_of = {job["array"]: value for job, value in zip(jobs, limit_amounts, strict=True)}
+        throttle_of = {job["array"]: throttle for job, throttle in zip(jobs, limit_amounts, strict=True)}
         return _throttle_found(throttle_of, np.delete(scope.most, member), seconds)
     names = []
     qos = []
@@ -248,8 +248,8 @@ def _throttle_found(throttle_of: dict[str, float], most_of_others: np.ndarray, s
         len(throttles) == 1 and most_of_others.max(initial=0) <= throttles[0]
     ):  # no array of the log contradicts one rule
         return Found("throttle", "arrays", throttle_of, seconds, lines_of("array", "jobs", throttles[0]))
-    lines = []
+    throttle_lines = []
     for throttle in throttles:
         arrays = [array for array in throttle_of if throttle_of[array] == throttle]
-        lines.append(lines_of("array", "jobs", throttle, names=ranges(arrays)))
-    return Found("throttle", "arrays", throttle_of, seconds, "\n".join(lines))
+        throttle_lines.append(lines_of("array", "jobs", throttle, names=ranges(arrays)))
+    return Found("throttle", "arrays", throttle_of, seconds, "\n".join(throttle_lines))

@@ -129,7 +129,7 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequen
         windows=whole_windows(cluster),
     )
     # Machine code is kept by layout.
-    return Record(trace, Jobs(*(np.array(values, order="C") for values in jobs)), rules, listed, unit, sure)
+    return Record(trace, Jobs(*(np.array(job_column, order="C") for job_column in jobs)), rules, listed, unit, sure)
 
 
 def _started(trace: pl.DataFrame) -> pl.DataFrame:
@@ -153,10 +153,10 @@ def _nodes(scenario: Scenario, trace: pl.DataFrame, unit: int) -> Nodes:
     kinds = eligibility_of(scenario.trace, cluster, scenario.types)
     if kinds is None:
         return Nodes(size, np.ones((1, len(size)), bool), np.zeros(trace.height, np.int64))
-    rows, part, *_ = distinct_rows(kinds[trace["row"].to_numpy()] > 0)
+    type_masks, mask_of_job, *_ = distinct_rows(kinds[trace["row"].to_numpy()] > 0)
     kind_of_group = np.array([cluster.gpu_types.index(g.kind) for g in cluster.groups])
-    masks = np.array(rows[:, kind_of_group[group]], order="C")
-    return Nodes(size, masks, part)
+    masks = np.array(type_masks[:, kind_of_group[group]], order="C")
+    return Nodes(size, masks, mask_of_job)
 
 
 def _surely_fits(slots: np.ndarray, size: np.ndarray) -> np.ndarray:
@@ -276,7 +276,7 @@ def cells_of(trace: pl.DataFrame, names: Sequence[str], cluster: Cluster) -> Cel
     if "nodelist" not in trace.columns or trace["nodelist"].null_count():
         return None
     lists = trace.select("nodelist").unique(maintain_order=True)
-    hosts_of_lists = pl.Series([hosts(text) for text in lists["nodelist"]], dtype=pl.List(pl.String))
+    hosts_of_lists = pl.Series([hosts(nodelist) for nodelist in lists["nodelist"]], dtype=pl.List(pl.String))
     listed = hosts_of_lists.explode().unique().sort()
     if not set(listed) <= set(names):  # the site's nodes have other names: any will do where they are alike
         names = listed.to_list()

@@ -87,9 +87,9 @@ def printed(text: str) -> str:
     """Return the text of a slurm.conf for the answer of `scontrol show config`; other texts are returned as they were."""
     if not text.lstrip().startswith("Configuration data as of"):
         return text
-    lines = []
+    conf_lines = []
     for line in text.splitlines():
         match = re.match(r"\s*(\w+)\s*= *(.*?)(?: sec| min)?\s*$", line)
         if match and match[2] not in ("", "(null)"):
-            lines.append(f'{match[1]}="{match[2]}"')
-    return "\n".join(lines)
+            conf_lines.append(f'{match[1]}="{match[2]}"')
+    return "\n".join(conf_lines)

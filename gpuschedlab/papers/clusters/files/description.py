@@ -114,30 +114,30 @@ class Description:
 
     def page(self) -> str:
         """Return all of it as a text of a few lines, with the keys that were read and are not modelled."""
-        lines = []
+        site_lines = []
         if self.nodes:
-            lines.append(f"cluster: {self.cluster}")
+            site_lines.append(f"cluster: {self.cluster}")
         for partition in self.partitions:
             hours = partition.max_time / 3600
-            lines.append(f"partition {partition.name}: {len(partition.nodes)} nodes, at most {hours:,.4g} h")
+            site_lines.append(f"partition {partition.name}: {len(partition.nodes)} nodes, at most {hours:,.4g} h")
         if self.accounts:
             users = sum(bool(user) for _, user, *_ in self.accounts)
-            lines.append(f"accounts: {len(self.accounts) - users}, users: {users}")
+            site_lines.append(f"accounts: {len(self.accounts) - users}, users: {users}")
         for queue in self.queues:
             for kind, gpus in queue.nominal:
                 limit = most(self.queues, queue.name, kind)
-                lines.append(f"queue {queue.name}: {gpus:g} GPUs of {kind}, at most {limit:g}")
+                site_lines.append(f"queue {queue.name}: {gpus:g} GPUs of {kind}, at most {limit:g}")
         if self.unmodelled:
-            lines.append(f"not modelled: {', '.join(self.unmodelled)}")
-        return "\n".join(lines)
+            site_lines.append(f"not modelled: {', '.join(self.unmodelled)}")
+        return "\n".join(site_lines)
 
 
 def seconds(value: object, source: str, unit: float = 60.0) -> float:
     """Return the seconds of a span such as 2-00:00:00, 90 (of `unit`) or UNLIMITED."""
-    text = str(value).strip()
-    if re.fullmatch(r"0+", text):
+    span_text = str(value).strip()
+    if re.fullmatch(r"0+", span_text):
         return 0.0
-    span = limits(pl.Series([text]), unit=unit, short="MM:SS")[0]
+    span = limits(pl.Series([span_text]), unit=unit, short="MM:SS")[0]
     if span is None:
-        raise TraceError(f"{source}: found {text[:80]!r}; expected a time such as 2-00:00:00, 90 or UNLIMITED.")
+        raise TraceError(f"{source}: found {span_text[:80]!r}; expected a time such as 2-00:00:00, 90 or UNLIMITED.")
     return span

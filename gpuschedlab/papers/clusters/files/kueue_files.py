@@ -16,11 +16,13 @@ FUNGIBILITY = {"whenCanBorrow": ("when_can_borrow", "Borrow"), "whenCanPreempt":
 
 def read_queues(text: str, source: str, site: Description) -> Description:
     """Return the site's `Description` with the queues of a YAML or JSON text; a resource counts if its name ends in "gpu"."""
-    items = _objects(text, source)
-    cluster_queues = [item for item in items if isinstance(item, dict) and item.get("kind") == "ClusterQueue"]
+    kueue_objects = _objects(text, source)
+    cluster_queues = [item for item in kueue_objects if isinstance(item, dict) and item.get("kind") == "ClusterQueue"]
     if not cluster_queues:
-        raise TraceError(f"kueue {source}: found {len(items)} objects, none a ClusterQueue; expected at least one.")
-    kinds = [item["kind"] for item in items if isinstance(item, dict) and item.get("kind")]
+        raise TraceError(
+            f"kueue {source}: found {len(kueue_objects)} objects, none a ClusterQueue; expected at least one."
+        )
+    kinds = [item["kind"] for item in kueue_objects if isinstance(item, dict) and item.get("kind")]
     unknown: dict[str, None] = {f"kind {kind}": None for kind in kinds if kind != "ClusterQueue"}
     queues = []
     for item in cluster_queues:

@@ -14,10 +14,10 @@ def rows_of(text: str, source: str, needed: tuple[str, ...], same: Mapping[str, 
 
     `same`: other names of columns.
     """
-    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+    sacctmgr_lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
     names = []
-    if lines:
-        _, header = lines[0]
+    if sacctmgr_lines:
+        _, header = sacctmgr_lines[0]
         for column in header.lower().split("|"):
             name = column.strip().replace(" ", "")
             names.append(same.get(name, name))
@@ -25,12 +25,12 @@ def rows_of(text: str, source: str, needed: tuple[str, ...], same: Mapping[str, 
         raise TraceError(
             f"slurm {source}, line 1: found the columns {', '.join(names)[:200]}; expected also {', '.join(lacking)}."
         )
-    for line_number, line in lines[1:]:
-        row = dict(zip(names, line.split("|")))
+    for line_number, line in sacctmgr_lines[1:]:
+        sacctmgr_row = dict(zip(names, line.split("|")))
         where = f"slurm {source}, line {line_number}"
-        if len(row) < len(names):
-            raise TraceError(f"{where}: found {len(row)} fields; expected {len(names)}, as in its first line.")
-        yield where, row
+        if len(sacctmgr_row) < len(names):
+            raise TraceError(f"{where}: found {len(sacctmgr_row)} fields; expected {len(names)}, as in its first line.")
+        yield where, sacctmgr_row
 
 
 KINDS = {"tres": "gpus", "jobs": "jobs"}
@@ -62,31 +62,31 @@ def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) ->
     Other columns that say something are not modelled.
     """
     limits = {}
-    table = "assoc"
+    sacctmgr_table = "assoc"
     if known is OF_QOS:
-        table = "qos"
-    for key, value in row.items():
-        text = value.strip()
+        sacctmgr_table = "qos"
+    for key, limit_text in row.items():
+        limit_amount = limit_text.strip()
         if key not in known:
-            if text and key and text != IDLE.get(key):
-                unknown[f"{table} {key}"] = None
+            if limit_amount and key and limit_amount != IDLE.get(key):
+                unknown[f"{sacctmgr_table} {key}"] = None
             continue
         owner, kind = known[key]
-        if kind == "wall" and text:
-            limits[owner, kind, ""] = seconds(text, f"{where} {key}")
+        if kind == "wall" and limit_amount:
+            limits[owner, kind, ""] = seconds(limit_amount, f"{where} {key}")
             continue
         resource = ""
-        entries = [text]
+        tres_entries = [limit_amount]
         if kind in OF_GPUS:
             resource = "gres/gpu"
-            entries = text.split(",")
-        for entry in filter(None, entries):
-            tres, _, amount = entry.rpartition("=")
+            tres_entries = limit_amount.split(",")
+        for tres_entry in filter(None, tres_entries):
+            tres, _, amount = tres_entry.rpartition("=")
             name, _, gpu_type = tres.partition(":")
             if name == resource:
                 limits[owner, kind, gpu_type] = number(amount, f"{where} {key}")
-            elif entry != IDLE.get(key):
-                unknown[" ".join(filter(None, (table, key, tres)))] = None
+            elif tres_entry != IDLE.get(key):
+                unknown[" ".join(filter(None, (sacctmgr_table, key, tres)))] = None
     return limits
 
 
@@ -95,11 +95,11 @@ def read_qos(text: str, source: str, site: Description) -> Description:
     priorities = []
     limits = []
     unknown = {}
-    for where, row in rows_of(text, source, ("name",), LONG):
-        name = row.pop("name").strip()
-        priority = row.pop("priority", "").strip()
+    for where, qos_row in rows_of(text, source, ("name",), LONG):
+        name = qos_row.pop("name").strip()
+        priority = qos_row.pop("priority", "").strip()
         priorities.append((name, number(priority or "0", f"{where} Priority")))
-        for (owner, kind, gpu_type), amount in limits_in(row, OF_QOS, where, unknown).items():
+        for (owner, kind, gpu_type), amount in limits_in(qos_row, OF_QOS, where, unknown).items():
             owners = {"qos": (name,)}
             if owner == "qos":
                 owners = {"names": (name,)}
@@ -119,20 +119,20 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
     """
     same = {"parname": "parentname", "fairshare": "share"}
     unknown = {}
-    rows = {}
+    association_rows = {}
     limits = {}
     clusters = set()
     above: list[tuple[int, str]] = []  # accounts over a line, by indentation, where the answer is a tree
-    for where, row in rows_of(text, source, ("account", "user", "share"), same):
-        clusters.add(row.get("cluster", ""))
-        columns = {key: value for key, value in row.items() if key not in NO_LIMITS}
+    for where, association_row in rows_of(text, source, ("account", "user", "share"), same):
+        clusters.add(association_row.get("cluster", ""))
+        columns = {key: association_value for key, association_value in association_row.items() if key not in NO_LIMITS}
         limits_of_row = limits_in(columns, OF_ASSOC, where, unknown)
-        account = row["account"].strip()
-        user = row["user"].strip()
-        share = row["share"].strip()
-        parent = row.get("parentname", "").strip()
+        account = association_row["account"].strip()
+        user = association_row["user"].strip()
+        share = association_row["share"].strip()
+        parent = association_row.get("parentname", "").strip()
         if not user:
-            depth = len(row["account"]) - len(row["account"].lstrip())
+            depth = len(association_row["account"]) - len(association_row["account"].lstrip())
             above = [(indentation, name) for indentation, name in above if indentation < depth]
             if not parent and above:
                 parent = above[-1][1]
@@ -141,20 +141,20 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
             unknown["assoc Share=parent"] = None
             share = "1"
         shares = number(share, f"{where} Share")
-        rows.setdefault((account, user), (account, user, parent, shares))
-        if not row.get("partition", "").strip():
+        association_rows.setdefault((account, user), (account, user, parent, shares))
+        if not association_row.get("partition", "").strip():
             limits.setdefault((account, user), limits_of_row)
     if len(clusters) > 1:
         raise TraceError(
             f"slurm {source}: found the clusters {', '.join(sorted(clusters))}; expected one: show assoc cluster=NAME."
         )
-    parents = {account: parent for account, user, parent, _ in rows.values() if not user}
+    parents = {account: parent for account, user, parent, _ in association_rows.values() if not user}
     of_accounts = any("accounts" in key for amounts in limits.values() for key in amounts)
     if len(parents) > 1 and not any(parents.values()) and of_accounts:
         unknown["assoc ParentName, without which an account's limits are of its own jobs alone"] = None
     return replace(
         site,
-        accounts=tuple(rows.values()),
+        accounts=tuple(association_rows.values()),
         limits=(*site.limits, *_of_associations(limits, parents, site)),
         unmodelled=(*site.unmodelled, *unknown),
     )
@@ -176,14 +176,14 @@ def _of_associations(limits: Mapping, parents: Mapping[str, str], site: Descript
 
     Jobs of a QOS that has such a limit count, and are not held to them.
     """
-    lines = _accounts_above(parents)
+    accounts_above = _accounts_above(parents)
     below = {}
-    for account, line in lines.items():
+    for account, line in accounts_above.items():
         for name in line:
             below.setdefault(name, []).append(account)
     groups = {}
     for account, user in limits:
-        for (owner, kind, gpu_type), amount in _with_inherited(limits, account, user, lines).items():
+        for (owner, kind, gpu_type), amount in _with_inherited(limits, account, user, accounts_above).items():
             over = OVER[owner, kind]
             if user:
                 group = _Group("member", kind, gpu_type, amount, over, "")
@@ -206,13 +206,13 @@ def _of_associations(limits: Mapping, parents: Mapping[str, str], site: Descript
 
 def _accounts_above(parents: Mapping[str, str]) -> dict[str, list[str]]:
     """Return a dict: each account with a list of those above it, from itself to the root."""
-    lines = {}
+    accounts_above = {}
     for account in parents:
-        line = [account]
-        while (parent := parents.get(line[-1])) and parent not in line:
-            line.append(parent)
-        lines[account] = line
-    return lines
+        account_line = [account]
+        while (parent := parents.get(account_line[-1])) and parent not in account_line:
+            account_line.append(parent)
+        accounts_above[account] = account_line
+    return accounts_above
 
 
 def _with_inherited(limits: Mapping, account: str, user: str, lines: Mapping[str, list[str]]) -> dict:

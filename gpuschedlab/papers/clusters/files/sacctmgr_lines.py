@@ -24,33 +24,33 @@ def commands(site: Description, wanted: Sequence[Limit]) -> tuple[list[str], lis
     """
     before = _amounts(site.limits, site)
     after = _amounts(wanted, site)
-    lines = []
+    sacctmgr_commands = []
     unsaid = []
     for key in dict.fromkeys([*before, *after]):
         if before.get(key) == after.get(key):
             continue
         whose, column, gpu_type = key
-        value = after.get(key)
+        wanted_amount = after.get(key)
         if not column:
             unsaid.append(whose)
             continue
-        lines.append(f"sacctmgr -i modify {whose} set {column}={_value(column, gpu_type, value)}")
-    return lines, unsaid
+        sacctmgr_commands.append(f"sacctmgr -i modify {whose} set {column}={_value(column, gpu_type, wanted_amount)}")
+    return sacctmgr_commands, unsaid
 
 
 def _value(column: str, gpu_type: str, value: float | None) -> str:
     """Return the value of a column as the text that sacctmgr takes; -1 takes a limit away."""
     if value is None:
-        text = "-1"
+        amount_text = "-1"
     elif column.endswith("Wall"):
-        text = dhms(value)
+        amount_text = dhms(value)
     else:
-        text = f"{round(value)}"
+        amount_text = f"{round(value)}"
     if "TRES" not in column:
-        return text
+        return amount_text
     if gpu_type:
-        return f"gres/gpu:{gpu_type}={text}"
-    return f"gres/gpu={text}"
+        return f"gres/gpu:{gpu_type}={amount_text}"
+    return f"gres/gpu={amount_text}"
 
 
 def _amounts(limits: Sequence[Limit], site: Description) -> dict[tuple[str, str, str], float]:

@@ -14,12 +14,12 @@ from gpuschedlab.traces.logs.hosts import hosts
 def number(text: str, where: str) -> float:
     """Return the number in a text as a float, 0 or more."""
     try:
-        value = float(text)
+        conf_number = float(text)
     except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
+        conf_number = -1.0
+    if not 0 <= conf_number < float("inf"):
         raise TraceError(f"{where}: found {text[:60]!r}; expected a number, 0 or more.")
-    return value
+    return conf_number
 
 
 def yes(text: str, where: str) -> bool:
@@ -82,7 +82,7 @@ def read_conf(text: str, source: str, site: Description, folder: Path | None = N
         pairs = pairs_of(line, where)
         kind = next(iter(pairs))
         if kind not in defaults:
-            settings |= {key: (value, where) for key, value in pairs.items()}
+            settings |= {key: (conf_value, where) for key, conf_value in pairs.items()}
             continue
         name = pairs.pop(kind)
         if name.upper() == "DEFAULT":
@@ -109,19 +109,19 @@ def _nodes(names: str, pairs: dict[str, str], where: str, unknown: dict) -> dict
     gpus = 0
     without_places = re.sub(r"\([^)]*\)", "", pairs.get("gres", ""))
     for gres in without_places.split(","):
-        name, *parts = gres.strip().split(":")
+        name, *gres_parts = gres.strip().split(":")
         if name.lower() != "gpu":
             if name:
                 unknown[f"Gres {name}"] = None
             continue
-        parts = [part for part in parts if part.lower() != "no_consume"]
+        gres_parts = [gres_part for gres_part in gres_parts if gres_part.lower() != "no_consume"]
         count = 1
-        if parts and re.fullmatch(r"[0-9]{1,6}", parts[-1]):
-            count = int(parts.pop())
-        if gpus and parts and parts[0] != kind:
+        if gres_parts and re.fullmatch(r"[0-9]{1,6}", gres_parts[-1]):
+            count = int(gres_parts.pop())
+        if gpus and gres_parts and gres_parts[0] != kind:
             unknown["Gres of two types on a node"] = None
-        if parts:
-            kind = parts[0]
+        if gres_parts:
+            kind = gres_parts[0]
         gpus = gpus + count
     if gpus > 64:
         raise TraceError(f"{where}: found {gpus} GPUs on a node; expected at most 64.")
@@ -132,18 +132,18 @@ def _partition(name: str, pairs: dict[str, str], where: str, unknown: dict, node
     """Return the `Partition` of a line, of which the file has such nodes."""
     unknown |= {f"PartitionName.{key}": None for key in pairs if key not in {*PARTITION, "nodes"}}
     named = pairs.get("nodes", "")
-    values: dict = {}
+    partition_values: dict = {}
     if named.upper() == "ALL":
-        values["nodes"] = tuple(nodes)
+        partition_values["nodes"] = tuple(nodes)
     else:
-        values["nodes"] = hosts(named, where)
+        partition_values["nodes"] = hosts(named, where)
     for key in PARTITION.keys() & pairs.keys():
-        text = pairs[key]
+        conf_text = pairs[key]
         if key == "qos":
-            values["qos"] = text
+            partition_values["qos"] = conf_text
         else:
-            values[PARTITION[key]] = _amount(key, text, f"{where} {key}")
-    return Partition(name, **values)
+            partition_values[PARTITION[key]] = _amount(key, conf_text, f"{where} {key}")
+    return Partition(name, **partition_values)
 
 
 def _amount(key: str, text: str, where: str) -> float:
@@ -156,49 +156,50 @@ def _amount(key: str, text: str, where: str) -> float:
 def _scheduler(settings: dict[str, tuple[str, str]], unknown: dict) -> Scheduler:
     """Return the `Scheduler` of the keys that are of no node and no partition: their values, and their places in words."""
     weights = {}
-    values = {}
-    for key, (value, where) in settings.items():
+    scheduler_values = {}
+    for key, (conf_value, where) in settings.items():
         if key in WEIGHTS:
             name, read = WEIGHTS[key]
-            weights[name] = read(value, f"{where} {key}")
+            weights[name] = read(conf_value, f"{where} {key}")
         elif key in SCHEDULER:
             name, read = SCHEDULER[key]
-            values[name] = read(value, f"{where} {key}")
-        elif key == "schedulertype" and value.lower() in TYPES:
-            values["backfill"] = TYPES[value.lower()]
+            scheduler_values[name] = read(conf_value, f"{where} {key}")
+        elif key == "schedulertype" and conf_value.lower() in TYPES:
+            scheduler_values["backfill"] = TYPES[conf_value.lower()]
         elif key == "priorityflags":
-            flags = {flag for flag in value.upper().split(",") if flag}
+            flags = {flag for flag in conf_value.upper().split(",") if flag}
             weights["relative"] = "SMALL_RELATIVE_TO_TIME" in flags
-            values["fairshare"] = "tree"
+            scheduler_values["fairshare"] = "tree"
             if "NO_FAIR_TREE" in flags:
-                values["fairshare"] = "classic"
+                scheduler_values["fairshare"] = "classic"
             unknown |= {f"PriorityFlags.{flag}": None for flag in sorted(flags - FLAGS)}
         elif key == "grestypes":
-            values["gres"] = "gpu" in value.lower().split(",")
+            scheduler_values["gres"] = "gpu" in conf_value.lower().split(",")
         elif key == "schedulerparameters":
-            values |= _plan(value, f"{where} {key}", unknown)
-        elif key != "prioritytype" or value.lower() not in PRIORITIES:
+            scheduler_values |= _plan(conf_value, f"{where} {key}", unknown)
+        elif key != "prioritytype" or conf_value.lower() not in PRIORITIES:
             unknown[key] = None
     priority_type, _ = settings.get("prioritytype", ("", ""))
     if priority_type.lower() == "priority/basic":  # first come, first served, whatever is weighed
         weights = {}
-    values["half_life"] = values.get("half_life", DEFAULTS.half_life) or float("inf")  # 0: usage does not decay
+    half_life = scheduler_values.get("half_life", DEFAULTS.half_life)
+    scheduler_values["half_life"] = half_life or float("inf")  # 0: usage does not decay
     try:
-        return replace(DEFAULTS, weights=Weights(**weights), **values)
+        return replace(DEFAULTS, weights=Weights(**weights), **scheduler_values)
     except LabError as error:
         raise TraceError(f"slurm.conf: {error}") from error
 
 
 def _plan(text: str, where: str, unknown: dict) -> dict[str, float]:
     """Return a dict of the values of a plan, by the fields of a `Scheduler`, from SchedulerParameters."""
-    values = {}
+    plan_values = {}
     for parameter in filter(None, text.split(",")):
-        key, _, value = parameter.strip().partition("=")
+        key, _, parameter_value = parameter.strip().partition("=")
         if key.lower() in PLAN:
             field, unit = PLAN[key.lower()]
-            values[field] = number(value, f"{where}.{key}") * unit
+            plan_values[field] = number(parameter_value, f"{where}.{key}") * unit
         else:
             unknown[f"SchedulerParameters.{key}"] = None
-    if values.get("depth") == 0:  # no limit to reservations
-        values["depth"] = float("inf")
-    return values
+    if plan_values.get("depth") == 0:  # no limit to reservations
+        plan_values["depth"] = float("inf")
+    return plan_values

@@ -47,12 +47,12 @@ class ConfChange:
     lines: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        rows = []
-        for old, new in self.lines:
-            if old:
-                rows.append(f"- {old}")
-            rows.append(f"+ {new}")
-        return "\n".join(rows)
+        conf_rows = []
+        for old_line, new_line in self.lines:
+            if old_line:
+                conf_rows.append(f"- {old_line}")
+            conf_rows.append(f"+ {new_line}")
+        return "\n".join(conf_rows)
 
 
 def dhms(seconds: float) -> str:
@@ -80,18 +80,20 @@ def unsayable(was: Slurm, wanted: Slurm) -> list[str]:
             problems.append(f"plan.{name}: it has no key")
     if wanted.backfill != was.backfill and wanted.backfill not in TYPES.values():
         problems.append(f"backfill={wanted.backfill}: it has plan and none")
-    values = {name: (getattr(was, name), getattr(wanted, name)) for name in (*WEIGHTS, *SPANS, "damping")}
+    knob_values = {name: (getattr(was, name), getattr(wanted, name)) for name in (*WEIGHTS, *SPANS, "damping")}
     if wanted.backfill == "plan":
         before = _plan_of(was)
-        values |= {name: (before[name], value) for name, value in _plan_of(wanted).items()}
-    for name, (old, new) in values.items():
-        if old != new and not _sayable(name, new):
-            problems.append(f"{name}={new:g}: it has {_expected(name)}, the nearest is {_nearest(name, new):g}")
+        knob_values |= {name: (before[name], knob_value) for name, knob_value in _plan_of(wanted).items()}
+    for name, (old_value, new_value) in knob_values.items():
+        if old_value != new_value and not _sayable(name, new_value):
+            problems.append(
+                f"{name}={new_value:g}: it has {_expected(name)}, the nearest is {_nearest(name, new_value):g}"
+            )
     for name, key in OF_PARTITIONS.items():
         before = dict(getattr(was, name))
-        for partition, value in getattr(wanted, name):
-            if value != before.get(partition) and not (value % 1 == 0 and value <= HIGHEST_OF_PARTITION):
-                problems.append(f"{key} of {partition}={value:g}: it has whole numbers to {HIGHEST_OF_PARTITION}")
+        for partition, knob_value in getattr(wanted, name):
+            if knob_value != before.get(partition) and not (knob_value % 1 == 0 and knob_value <= HIGHEST_OF_PARTITION):
+                problems.append(f"{key} of {partition}={knob_value:g}: it has whole numbers to {HIGHEST_OF_PARTITION}")
     return problems
 
 
@@ -138,8 +140,8 @@ def conf_with(text: str, was: Slurm, wanted: Slurm) -> ConfChange:
             f"slurm.conf: found values that it cannot say: {'; '.join(wrong)}. Round them, or leave them as they are."
         )
     conf = _Conf(text)
-    for key, value in _changed_keys(was, wanted):
-        conf.put(key, value)
+    for key, conf_value in _changed_keys(was, wanted):
+        conf.put(key, conf_value)
     if conf.lines and any(getattr(wanted, name) for name in WEIGHTS) and conf.value("PriorityType") != MULTIFACTOR:
         conf.put("PriorityType", MULTIFACTOR)
     if wanted.backfill == "plan":
@@ -147,9 +149,9 @@ def conf_with(text: str, was: Slurm, wanted: Slurm) -> ConfChange:
     conf.put_words("PriorityFlags", *_changed_flags(was, wanted))
     for name, key in OF_PARTITIONS.items():
         before = dict(getattr(was, name))
-        for partition, value in getattr(wanted, name):
-            if before.get(partition) != value:
-                conf.put_of_partition(partition, key, f"{value:.0f}")
+        for partition, conf_value in getattr(wanted, name):
+            if before.get(partition) != conf_value:
+                conf.put_of_partition(partition, key, f"{conf_value:.0f}")
     return ConfChange("".join(conf.rows), tuple(conf.lines.values()))
 
 
@@ -159,9 +161,9 @@ def _changed_keys(was: Slurm, wanted: Slurm) -> Iterator[tuple[str, str]]:
         if getattr(was, name) != getattr(wanted, name):
             yield key, f"{getattr(wanted, name):.0f}"
     for name, key in SPANS.items():
-        value = getattr(wanted, name)
-        if getattr(was, name) != value:
-            yield key, dhms(value)
+        conf_value = getattr(wanted, name)
+        if getattr(was, name) != conf_value:
+            yield key, dhms(conf_value)
     if was.damping != wanted.damping:
         yield "FairShareDampeningFactor", f"{wanted.damping:.0f}"
     if was.small != wanted.small:
@@ -176,44 +178,44 @@ def _changed_keys(was: Slurm, wanted: Slurm) -> Iterator[tuple[str, str]]:
 
 def _changed_plan(was: Slurm, wanted: Slurm, text: str) -> tuple[dict[str, str], set[str]]:
     """Return a dict of words of SchedulerParameters to be set, by key, and a set of keys to be taken out, as a tuple."""
-    new = {}
-    out = set()
+    new_words = {}
+    removed_keys = set()
     before = _plan_of(was)
     if was.backfill != "plan":  # a rule without backfill has forgotten what the file says of it
         scheduler = read_conf(text, "slurm.conf", Description()).scheduler
         before = {name: getattr(scheduler, name) for name in before}
     after = _plan_of(wanted)
     for key, (name, unit) in PLAN.items():
-        old = before[name]
-        value = after[name]
-        if old != value and value == INF:
-            out.add(key)
-        elif old != value:
-            new[key] = f"{key}={value / unit:.0f}"
-    return new, out
+        old_value = before[name]
+        plan_value = after[name]
+        if old_value != plan_value and plan_value == INF:
+            removed_keys.add(key)
+        elif old_value != plan_value:
+            new_words[key] = f"{key}={plan_value / unit:.0f}"
+    return new_words, removed_keys
 
 
 def _plan_of(rule: Slurm) -> dict[str, float]:
     """Return a dict of the values of a rule's plan, by the fields of a `Scheduler`."""
-    values = {name: getattr(rule.plan, name) for name, _ in PLAN.values() if name != "depth"}
-    return values | {"depth": rule.depth}
+    plan_values = {name: getattr(rule.plan, name) for name, _ in PLAN.values() if name != "depth"}
+    return plan_values | {"depth": rule.depth}
 
 
 def _changed_flags(was: Slurm, wanted: Slurm) -> tuple[dict[str, str], set[str]]:
     """Return a dict of flags to be set, and a set of flags to be taken out, as a tuple."""
-    new = {}
-    out = set()
+    new_flags = {}
+    removed_flags = set()
     on = {"relative": wanted.relative, "fairshare": wanted.fairshare == "classic"}
     for name, flag in FLAGS.items():
         if getattr(was, name) == getattr(wanted, name):
             continue
         if on[name]:
-            new[flag.lower()] = flag
+            new_flags[flag.lower()] = flag
         else:
-            out.add(flag.lower())
-    if "no_fair_tree" in new:
-        out.add("fair_tree")
-    return new, out
+            removed_flags.add(flag.lower())
+    if "no_fair_tree" in new_flags:
+        removed_flags.add("fair_tree")
+    return new_flags, removed_flags
 
 
 class _Conf:
@@ -227,8 +229,8 @@ class _Conf:
         """Yield row, first key of its line, and match, of each KEY=VALUE outside comments; a line may go on in the next row."""
         first = ""
         goes_on = False
-        for row, text in enumerate(self.rows):
-            body = re.sub(r"(?<!\\)#.*", "", text).rstrip()
+        for conf_row, conf_text in enumerate(self.rows):
+            body = re.sub(r"(?<!\\)#.*", "", conf_text).rstrip()
             more = body.endswith("\\")
             body = body.removesuffix("\\")
             end = 0
@@ -236,7 +238,7 @@ class _Conf:
                 first = ""
             while match := PAIR.match(body, end):
                 first = first or match[1].lower()
-                yield row, first, match
+                yield conf_row, first, match
                 end = match.end()
             goes_on = more
 
@@ -244,9 +246,9 @@ class _Conf:
         """Return row and match of the last pair of a key on a line that names no node and no partition; -1 and None without one."""
         last_row = -1
         last = None
-        for row, first, match in self._pairs():
+        for conf_row, first, match in self._pairs():
             if match[1].lower() == key.lower() and first not in ("nodename", "partitionname"):
-                last_row = row
+                last_row = conf_row
                 last = match
         return last_row, last
 
@@ -259,17 +261,17 @@ class _Conf:
 
     def put(self, key: str, value: str):
         """Give a key a value, where it stands, or else in a new line at the end."""
-        row, match = self._find(key)
+        conf_row, match = self._find(key)
         if match:
-            self._exchange(row, match.span(2), value)
+            self._exchange(conf_row, match.span(2), value)
         else:
             self._append(f"{key}={value}")
 
     def _exchange(self, row: int, span: tuple[int, int], value: str):
         """Put a value in the place of a part of a row."""
-        old = self.rows[row]
-        self.rows[row] = old[: span[0]] + value + old[span[1] :]
-        self.lines[row] = (self.lines.get(row, (old.rstrip("\n"),))[0], self.rows[row].rstrip("\n"))
+        old_line = self.rows[row]
+        self.rows[row] = old_line[: span[0]] + value + old_line[span[1] :]
+        self.lines[row] = (self.lines.get(row, (old_line.rstrip("\n"),))[0], self.rows[row].rstrip("\n"))
 
     def _append(self, line: str):
         """Add a line."""
@@ -287,29 +289,29 @@ class _Conf:
         if match:
             listed = match[2].strip('"')
         unplaced = dict(new)
-        entries = []
-        for entry in listed.split(","):
-            entry = entry.strip()
-            name = entry.partition("=")[0].lower()
-            if entry and name not in out:
-                entries.append(unplaced.pop(name, entry))
-        entries += unplaced.values()
-        if entries or match:
-            self.put(key, ",".join(entries))
+        conf_words = []
+        for conf_word in listed.split(","):
+            conf_word = conf_word.strip()
+            name = conf_word.partition("=")[0].lower()
+            if conf_word and name not in out:
+                conf_words.append(unplaced.pop(name, conf_word))
+        conf_words += unplaced.values()
+        if conf_words or match:
+            self.put(key, ",".join(conf_words))
 
     def put_of_partition(self, partition: str, key: str, value: str):
         """Give a key of a partition's line a value."""
         of_partition = False
         last = None
-        for row, first, match in self._pairs():
+        for conf_row, first, match in self._pairs():
             if first != "partitionname":
                 continue
             if match[1].lower() == "partitionname":
                 of_partition = match[2] == partition
             if of_partition:
-                last = (row, match)
+                last = (conf_row, match)
                 if match[1].lower() == key.lower():
-                    self._exchange(row, match.span(2), value)
+                    self._exchange(conf_row, match.span(2), value)
                     return
         if last is None:
             raise TraceError(
@@ -319,10 +321,10 @@ class _Conf:
         self._exchange(last[0], (end, end), f" {key}={value}")
 
 
-def _nearest(name: str, value: float) -> float:
+def _nearest(name: str, sayable_value: float) -> float:
     """Nearest value of a knob that slurm.conf can say."""
-    value = min(value, _highest(name))
+    sayable_value = min(sayable_value, _highest(name))
     if name in SPANS or name == "window":
-        minutes = min(round(value / 60), _highest(name) // 60)
+        minutes = min(round(sayable_value / 60), _highest(name) // 60)
         return 60.0 * max(1, minutes)
-    return float(max(_least(name), round(value)))
+    return float(max(_least(name), round(sayable_value)))

@@ -37,22 +37,26 @@ def read_site(path: str | Path, lines: str = "") -> Description:
     `[queues.NAME]`, `[scheduler]` with `[scheduler.weights]`, `[[windows]]`, `[[limits]]`, `[delays]`.
     """
     path = Path(path)
-    text = ""
+    toml_text = ""
     if path.suffix == ".toml":
-        text = _text(path)
+        toml_text = _text(path)
     try:
-        tables = tomllib.loads(f"{text}\n{lines}")
+        tables = tomllib.loads(f"{toml_text}\n{lines}")
     except tomllib.TOMLDecodeError as error:
         raise TraceError(
             f"site {path.name}: found no TOML ({error}); expected tables such as [log], [cluster]."
         ) from error
     _known(tables, TABLES, path.name)
-    for table, content in tables.items():
-        rows = [content]
-        if table in ("windows", "limits") and isinstance(content, list):
-            rows = content
-        for row in rows:
-            _known(_dict(row, f"{path.name} [{table}]"), KEYS.get(table, row), f"{path.name} [{table}]")
+    for toml_table, content in tables.items():
+        toml_rows = [content]
+        if toml_table in ("windows", "limits") and isinstance(content, list):
+            toml_rows = content
+        for toml_row in toml_rows:
+            _known(
+                _dict(toml_row, f"{path.name} [{toml_table}]"),
+                KEYS.get(toml_table, toml_row),
+                f"{path.name} [{toml_table}]",
+            )
     slurm = tables.get("slurm", {})
     site = Description()
     files = (slurm.get("conf"), slurm.get("qos"), slurm.get("assoc"), tables.get("kueue", {}).get("queues"))
@@ -75,77 +79,81 @@ def _with_tables(site: Description, tables: dict, name: str) -> Description:
     """Return the site's `Description` with the values of the tables of its TOML, a file of this name."""
     changes: dict = {"log": tables.get("log", site.log)}
     changes["delays"] = {
-        key: _float(value, f"{name} [delays] {key}") for key, value in tables.get("delays", {}).items()
+        key: _float(toml_value, f"{name} [delays] {key}") for key, toml_value in tables.get("delays", {}).items()
     }
     if "cluster" in tables:
         groups = Cluster.parse(str(tables["cluster"].get("nodes", ""))).groups
         kinds = [(group.gpu_type, group.gpus_per_node) for group in groups for _ in range(group.nodes)]
         changes["nodes"] = tuple((f"n{i}", *kind) for i, kind in enumerate(kinds))
-    for table, cls in (("partitions", Partition), ("queues", Queue)):
-        if table in tables:
-            changes[table] = tuple(_named(cls, tables[table], f"{name} [{table}"))
+    for toml_table, cls in (("partitions", Partition), ("queues", Queue)):
+        if toml_table in tables:
+            changes[toml_table] = tuple(_named(cls, tables[toml_table], f"{name} [{toml_table}"))
     if "accounts" in tables:
         changes["accounts"] = tuple(_accounts(tables["accounts"], name))
     if "qos" in tables:
-        changes["qos"] = tuple((qos, _float(value, f"{name} [qos] {qos}")) for qos, value in tables["qos"].items())
-    for table, cls in (("windows", Window), ("limits", Limit)):
-        if table in tables:
-            changes[table] = tuple(_made(cls, row, f"{name} [[{table}]]") for row in tables[table])
+        changes["qos"] = tuple(
+            (qos, _float(toml_value, f"{name} [qos] {qos}")) for qos, toml_value in tables["qos"].items()
+        )
+    for toml_table, cls in (("windows", Window), ("limits", Limit)):
+        if toml_table in tables:
+            changes[toml_table] = tuple(
+                _made(cls, toml_row, f"{name} [[{toml_table}]]") for toml_row in tables[toml_table]
+            )
     if "limits" in changes:  # limits add up
         changes["limits"] = (*site.limits, *changes["limits"])
     if "scheduler" in tables:
-        values = dict(tables["scheduler"])
+        scheduler_values = dict(tables["scheduler"])
         where = f"{name} [scheduler.weights]"
-        weights = _made(Weights, _dict(values.pop("weights", {}), where), where, site.scheduler.weights)
-        scheduler = _made(Scheduler, values, f"{name} [scheduler]", site.scheduler)
+        weights = _made(Weights, _dict(scheduler_values.pop("weights", {}), where), where, site.scheduler.weights)
+        scheduler = _made(Scheduler, scheduler_values, f"{name} [scheduler]", site.scheduler)
         changes["scheduler"] = replace(scheduler, weights=weights)
     return replace(site, **changes)
 
 
 def _named(cls, tables: dict, source: str) -> Iterator:
     """Yield the dataclass of each of some tables, by their names."""
-    for name, table in tables.items():
+    for name, named_table in tables.items():
         where = f"{source}.{name}]"
-        yield _made(cls, {"name": name} | _dict(table, where), where)
+        yield _made(cls, {"name": name} | _dict(named_table, where), where)
 
 
 def _accounts(accounts: dict, name: str) -> Iterator[tuple[str, str, str, float]]:
     """Yield the rows of a `ShareTree` of the table of accounts of a file of this name."""
-    for account, row in accounts.items():
+    for account, account_row in accounts.items():
         where = f"{name} [accounts.{account}]"
-        if not isinstance(row, dict):
-            row = {"shares": row}
-        _known(row, ("shares", "parent", "users"), where)
-        yield account, "", str(row.get("parent", "")), _float(row.get("shares", 1), where)
-        for user, shares in _dict(row.get("users", {}), f"{where} users").items():
+        if not isinstance(account_row, dict):
+            account_row = {"shares": account_row}
+        _known(account_row, ("shares", "parent", "users"), where)
+        yield account, "", str(account_row.get("parent", "")), _float(account_row.get("shares", 1), where)
+        for user, shares in _dict(account_row.get("users", {}), f"{where} users").items():
             yield account, user, "", _float(shares, f"{where} {user}")
 
 
 def _made(cls, given: dict, source: str, base=None):
     """Dataclass of a table's keys; lists of nodes may have ranges, numbers be spans, and tables become pairs."""
     kinds = {f.name: f.type for f in fields(cls)}
-    values = {}
+    site_values = {}
     _known(given, kinds, source)
-    for key, value in given.items():
+    for key, toml_value in given.items():
         where = f"{source} {key}"
         kind = kinds[key]
         if kind in KINDS:
-            if not isinstance(value, KINDS[kind][0]):
-                raise TraceError(f"site {where}: found {value!r}; expected {KINDS[kind][1]}.")
-            values[key] = value
+            if not isinstance(toml_value, KINDS[kind][0]):
+                raise TraceError(f"site {where}: found {toml_value!r}; expected {KINDS[kind][1]}.")
+            site_values[key] = toml_value
         elif kind in (float, float | None):
-            values[key] = _float(value, where)
-        elif isinstance(value, dict):
-            values[key] = tuple((k, _float(v, f"{where}.{k}")) for k, v in value.items())
+            site_values[key] = _float(toml_value, where)
+        elif isinstance(toml_value, dict):
+            site_values[key] = tuple((k, _float(v, f"{where}.{k}")) for k, v in toml_value.items())
         else:
-            ranges = value
-            if not isinstance(value, list):
-                ranges = [value]
-            values[key] = tuple(name for names in ranges for name in hosts(str(names), where))
+            ranges = toml_value
+            if not isinstance(toml_value, list):
+                ranges = [toml_value]
+            site_values[key] = tuple(name for names in ranges for name in hosts(str(names), where))
     try:
         if base is None:
-            return cls(**values)
-        return replace(base, **values)
+            return cls(**site_values)
+        return replace(base, **site_values)
     except (LabError, TypeError) as error:
         raise TraceError(f"site {source}: {error}") from error
 

@@ -176,7 +176,7 @@ class Kueue(Round):
         size = view.cluster.capacity
         seen.rows = int(new_rows[-1]) + 1
         if seen.rows > len(seen.jobs.queue):
-            seen.jobs = JobTable(*(long_enough(values, new_rows) for values in seen.jobs))
+            seen.jobs = JobTable(*(long_enough(job_column, new_rows) for job_column in seen.jobs))
         jobs = seen.jobs
         possible = (view.gpus[new_jobs, None] <= size) & view.allowed[new_jobs]
         if view.speeds is not None:

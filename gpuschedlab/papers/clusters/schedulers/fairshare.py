@@ -38,9 +38,9 @@ class ShareTree:
 
     def __post_init__(self):
         check_fields(self, PolicyError, "shares: ")
-        rows = ((a or ROOT, u or "", a if u else p or ROOT, float(s)) for a, u, p, s in self.rows)
-        object.__setattr__(self, "rows", tuple(row for row in rows if row[:2] != (ROOT, "")))
-        names = [row[:2] for row in self.rows]
+        share_rows = ((a or ROOT, u or "", a if u else p or ROOT, float(s)) for a, u, p, s in self.rows)
+        object.__setattr__(self, "rows", tuple(share_row for share_row in share_rows if share_row[:2] != (ROOT, "")))
+        names = [share_row[:2] for share_row in self.rows]
         if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
             raise PolicyError(
                 f"shares: found {'/'.join(twice).rstrip('/')} twice; expected each account and user once."
@@ -62,16 +62,20 @@ class ShareTree:
         The root is first, parents are before their children.
         """
         tree_rows = [(ROOT, "", "", 0.0), *_parents_first(self.rows)]
-        account_row = {row[0]: i for i, row in enumerate(tree_rows) if not row[1]}
+        account_row = {tree_row[0]: i for i, tree_row in enumerate(tree_rows) if not tree_row[1]}
         users = {name: i for i, name in enumerate(self.users)}
-        parent = [-1, *(account_row[row[2]] for row in tree_rows[1:])]
-        user_place = [users.get(row[:2], -1) for row in tree_rows]
-        return np.array(parent, np.int64), np.array([row[3] for row in tree_rows]), np.array(user_place, np.int64)
+        parent = [-1, *(account_row[tree_row[2]] for tree_row in tree_rows[1:])]
+        user_place = [users.get(tree_row[:2], -1) for tree_row in tree_rows]
+        return (
+            np.array(parent, np.int64),
+            np.array([tree_row[3] for tree_row in tree_rows]),
+            np.array(user_place, np.int64),
+        )
 
     @cached_property
     def users(self) -> tuple[tuple[str, str], ...]:
         """Tuple of the account and user of each place to which usage is charged, in the order of the rows."""
-        return tuple(row[:2] for row in self.rows if row[1])
+        return tuple(tree_row[:2] for tree_row in self.rows if tree_row[1])
 
     def places(self, accounts: Iterable[str], users: Iterable[str]) -> np.ndarray:
         """Return an array: place among the users of each pair of account and user; -1 if there is none."""
@@ -86,7 +90,7 @@ class ShareTree:
         parent, shares, user_place = self.arrays
         row_levels = level_fair_share(parent, shares, used(parent, user_place, np.asarray(usage, float)))[1:]
         level_of_row = dict(zip(_parents_first(self.rows), row_levels.tolist(), strict=True))
-        return np.array([level_of_row[row] for row in self.rows])
+        return np.array([level_of_row[tree_row] for tree_row in self.rows])
 
     def factors(self, usage: np.ndarray, rule: str = "tree", damping: float = 1.0) -> np.ndarray:
         """Return an array (U,): fair-share factor of each user, 0 to 1, from decayed usage (GPU-s). `damping` is for "classic"."""
@@ -107,12 +111,12 @@ def _parents_first(rows):
     unplaced_rows = rows
     placed_rows = ()
     while unplaced_rows:
-        ready = tuple(row for row in unplaced_rows if row[2] in done)
+        ready = tuple(tree_row for tree_row in unplaced_rows if tree_row[2] in done)
         if not ready:
             raise PolicyError(f"shares: account {unplaced_rows[0][0]!r} is below itself; expected a tree.")
-        done |= {row[0] for row in ready if not row[1]}
+        done |= {tree_row[0] for tree_row in ready if not tree_row[1]}
         placed_rows = placed_rows + ready
-        unplaced_rows = tuple(row for row in unplaced_rows if row not in set(ready))
+        unplaced_rows = tuple(tree_row for tree_row in unplaced_rows if tree_row not in set(ready))
     return placed_rows
 
 

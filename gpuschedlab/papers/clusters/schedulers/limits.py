@@ -263,7 +263,7 @@ def refused(limits: Iterable[Limit], trace: pl.DataFrame) -> np.ndarray:
         if limit.wall == INF and limit.size == INF:
             continue
         beyond = (requested_time > limit.wall) | (pl.col("gpus") > limit.size)
-        counts = limit.owners(trace).is_not_null()
-        refusals = trace.select((beyond & counts).fill_null(False))
+        counts_for_owner = limit.owners(trace).is_not_null()
+        refusals = trace.select((beyond & counts_for_owner).fill_null(False))
         over |= refusals.to_series().to_numpy()
     return over

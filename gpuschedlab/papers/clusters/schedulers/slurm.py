@@ -205,9 +205,9 @@ class Slurm(Ordered):
         of_qos = ("qos", self.qos, self.weight_qos)
         of_partition = ("vc", self.partitions, self.weight_partition)
         for column, pairs, weight in (of_partition, of_qos):
-            most = max((value for _, value in pairs), default=0.0)
+            most = max((factor for _, factor in pairs), default=0.0)
             if most > 0 and column in columns:
-                points_of_name = {name: weight * value / most for name, value in pairs}
+                points_of_name = {name: weight * factor / most for name, factor in pairs}
                 points += _values_of(trace[column], points_of_name, 0.0)
         if self.tiers and "vc" in columns:
             points += TIER * _values_of(trace["vc"], dict(self.tiers), 1.0)

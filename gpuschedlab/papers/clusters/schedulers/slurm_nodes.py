@@ -171,16 +171,16 @@ def room_after(held, i):
 def room_for(held, each):
     """Return the instants (N,) from which nodes have room for so many slots, by the ends of the jobs that run; inf if they never have."""
     most = held.rooms.shape[0]
-    rows = min(held.count[ROOMS], most)
-    row = 0
-    while row < rows and held.rooms[row, 0] != each:
-        row += 1
-    if row == rows:
-        row = held.count[ROOMS] % most
+    kept_rooms = min(held.count[ROOMS], most)
+    room_row = 0
+    while room_row < kept_rooms and held.rooms[room_row, 0] != each:
+        room_row += 1
+    if room_row == kept_rooms:
+        room_row = held.count[ROOMS] % most
         held.count[ROOMS] += 1
-        held.rooms[row, 0] = each
-        fill_instants(held, each, held.rooms[row, 1:])
-    return held.rooms[row, 1:]
+        held.rooms[room_row, 0] = each
+        fill_instants(held, each, held.rooms[room_row, 1:])
+    return held.rooms[room_row, 1:]
 
 
 @njit(inline="never")

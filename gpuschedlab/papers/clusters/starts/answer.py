@@ -160,20 +160,20 @@ class When:
 
     def lines(self) -> list[str]:
         """Return a list of sentences: all of it; of several jobs without the table."""
-        lines = [f"As of {self.date(self.instant)}, by what the log had until then."]
+        answer_lines = [f"As of {self.date(self.instant)}, by what the log had until then."]
         if self.table.is_empty():
-            return [*lines, "No job waits."]
+            return [*answer_lines, "No job waits."]
         if self.table.height == 1:
-            lines += [self.sentence, *self.reasons, *self.requests]
-        lines.append(self.basis)
-        lines += [f"note: {note}" for note in (self.missed, *self.notes) if note]
-        return lines
+            answer_lines += [self.sentence, *self.reasons, *self.requests]
+        answer_lines.append(self.basis)
+        answer_lines += [f"note: {note}" for note in (self.missed, *self.notes) if note]
+        return answer_lines
 
     def __str__(self) -> str:
-        lines = self.lines()
+        answer_lines = self.lines()
         if self.table.height > 1:
-            lines.insert(1, f"{self.shown()}")
-        return "\n".join(lines)
+            answer_lines.insert(1, f"{self.shown()}")
+        return "\n".join(answer_lines)
 
     __repr__ = __str__
 

@@ -85,8 +85,8 @@ class Forward:
 
     def drawn(self, count: int, rng: np.random.Generator) -> list[Draw]:
         """Return a list of `Draw`: run times and arrivals for so many plays."""
-        table = draws(self.past, self.requests, self.ages, count, rng)
-        return [Draw(run_times, self.arrivals.drawn(rng)) for run_times in table.T]
+        drawn_run_times = draws(self.past, self.requests, self.ages, count, rng)
+        return [Draw(run_times, self.arrivals.drawn(rng)) for run_times in drawn_run_times.T]
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -161,7 +161,7 @@ class Forward:
     def rows(self, jobs: Sequence[str]) -> np.ndarray:
         """Return an array of the rows of some jobs in the queue."""
         names = self.queue["job_id"].to_list()
-        row_of = {name: row for row, name in enumerate(names)}
+        row_of = {name: queue_row for queue_row, name in enumerate(names)}
         return np.array([row_of[job] for job in jobs], np.int64)
 
     def _played(self, draw: Draw, jobs: Sequence[str], horizon: float) -> np.ndarray:
@@ -203,8 +203,8 @@ class Forward:
         played = scenario.played
         names = self.queue["job_id"].to_list()
         names_played = played["job_id"].to_list()
-        row_in_queue = {name: row for row, name in enumerate(names)}
-        row_in_play = {name: row for row, name in enumerate(names_played)}
+        row_in_queue = {name: job_row for job_row, name in enumerate(names)}
+        row_in_play = {name: job_row for job_row, name in enumerate(names_played)}
         source = np.array([row_in_queue.get(name, -1) for name in played["of"].to_list()], np.int64)
         drawn = played["is_drawn"].to_numpy()
         return Setting(

@@ -43,7 +43,7 @@ class Forecast:
 
 def waits_of(forward: Forward, plays: Plays, jobs: Sequence[str]) -> list[Played]:
     """Return a list: the waits of each job in several plays, as `Played`; the horizon if it does not start before."""
-    return [Played(np.minimum(plays.starts[:, row], HORIZON)) for row in forward.rows(jobs)]
+    return [Played(np.minimum(plays.starts[:, queue_row], HORIZON)) for queue_row in forward.rows(jobs)]
 
 
 def calibrated_at(site: Recipe, instant: float, seed: int = 0) -> Calibration:

@@ -41,7 +41,7 @@ def _numbered(site: Recipe, cluster: Cluster) -> dict[str, int]:
         return {}
     nodelists = site.log.trace["nodelist"].drop_nulls()
     texts = nodelists.unique()
-    names = sorted({name for text in texts for name in hosts(text, "nodelist")})
+    names = sorted({name for nodelist in texts for name in hosts(nodelist, "nodelist")})
     if len(names) > cluster.total_nodes:
         return {}
     return {name: i for i, name in enumerate(names)}

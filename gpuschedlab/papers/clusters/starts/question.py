@@ -160,10 +160,12 @@ def planned_job(known: Known, planned: Mapping[str, object]) -> pl.DataFrame:
         raise TraceError(
             f"when: found {wrong_name} in a planned job; expected gpus, and any of {', '.join(COLUMNS[1:])}."
         )
-    planned_row = {name: [value] for name, value in planned.items()}
+    planned_row = {name: [planned_value] for name, planned_value in planned.items()}
     schema = {name: known.waiting.schema.get(name, SCHEMA[name].dtype) for name in planned_row}
     frame = pl.DataFrame(planned_row, strict=False).cast(schema, strict=False)
-    unread = [name for name, (value,) in planned_row.items() if value is not None and frame[name].null_count()]
+    unread = [
+        name for name, (planned_value,) in planned_row.items() if planned_value is not None and frame[name].null_count()
+    ]
     if unread:
         expected = schema[unread[0]]
         raise TraceError(

@@ -59,8 +59,8 @@ def requests_of(jobs: pl.DataFrame, limited: bool) -> list[Request]:
     columns = [name for name in ("user", "account", "vc") if name in jobs.columns]
     owner = pl.coalesce(*columns, pl.lit("")) if columns else pl.lit("")
     limit = pl.col("requested_time").fill_null(np.inf) if "requested_time" in jobs.columns else pl.lit(np.inf)
-    rows = jobs.select(owner=owner, limit=limit, gpus="gpus", submit="submit").iter_rows()
-    return [Request(*row, limited) for row in rows]
+    request_rows = jobs.select(owner=owner, limit=limit, gpus="gpus", submit="submit").iter_rows()
+    return [Request(*request_row, limited) for request_row in request_rows]
 
 
 class PastRunTimes:
@@ -116,16 +116,16 @@ def draws(
     past: PastRunTimes, requests: list[Request], ages: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return an array (n, count) of run times of jobs, of which those of one sweep share their draws, the oldest job's first."""
-    table = np.empty((len(requests), count))
+    drawn_run_times = np.empty((len(requests), count))
     first_of_sweep: dict[Hashable, int] = {}
     for i in np.argsort(-ages, kind="stable"):
         request = requests[i]
-        table[i] = past.drawn(request, ages[i], count, rng)
+        drawn_run_times[i] = past.drawn(request, ages[i], count, rng)
         first = first_of_sweep.setdefault(request.sweep, i)
         if first == i:
             continue
-        shares = (table[first] > ages[i]) & (rng.random(count) < SHARED)
-        shared = table[first] * rng.lognormal(0.0, SPREAD, count)
-        table[i] = np.where(shares, shared, table[i])
+        shares = (drawn_run_times[first] > ages[i]) & (rng.random(count) < SHARED)
+        shared = drawn_run_times[first] * rng.lognormal(0.0, SPREAD, count)
+        drawn_run_times[i] = np.where(shares, shared, drawn_run_times[i])
     longest = np.array([request.longest for request in requests])
-    return np.maximum(np.minimum(table, longest[:, None]), ages[:, None] + 1.0)
+    return np.maximum(np.minimum(drawn_run_times, longest[:, None]), ages[:, None] + 1.0)

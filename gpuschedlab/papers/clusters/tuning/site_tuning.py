@@ -156,10 +156,10 @@ class SiteTuning:
 
 def _span(seconds: float, sign: str = "") -> str:
     """A time in words; with its sign where asked."""
-    text = span(abs(seconds))
+    span_text = span(abs(seconds))
     if not sign:
-        return text
-    return f"{'-' if seconds < 0 else '+'}{text}"
+        return span_text
+    return f"{'-' if seconds < 0 else '+'}{span_text}"
 
 
 class Parts:
@@ -191,11 +191,11 @@ class Parts:
             self.warm += WARM_UP
         early = (submit >= self.warm) & (submit < self.cut)
         late = submit >= self.cut
-        counts = [int(early.sum()), int(late.sum())]
-        if min(counts) < FEWEST:
+        jobs_of_parts = [int(early.sum()), int(late.sum())]
+        if min(jobs_of_parts) < FEWEST:
             raise TraceError(
-                f"tune --site {site.file}: found {counts[0]} jobs to search on and {counts[1]} to judge by; expected {FEWEST} or more of "
-                "each. Give a longer log."
+                f"tune --site {site.file}: found {jobs_of_parts[0]} jobs to search on and {jobs_of_parts[1]} to judge by; "
+                f"expected {FEWEST} or more of each. Give a longer log."
             )
         self._early: dict[Setting, pl.DataFrame] = {}
         self._rest: dict[Setting, pl.DataFrame] = {}
@@ -361,8 +361,8 @@ def tune_site(
     ranked = sorted(tried, key=parts.early)[:BEST]
     before = parts.rest(own_site_setting)
     constants = {
-        name: replace(own_site_setting, rule=replace(own_site_setting.rule, **values))
-        for name, values in CONSTANTS.items()
+        name: replace(own_site_setting, rule=replace(own_site_setting.rule, **constant_knobs))
+        for name, constant_knobs in CONSTANTS.items()
     }
     constant = min(constants, key=lambda name: parts.early(constants[name]))
     both_of_all = [parts.both(setting) for setting in (*ranked, best)]

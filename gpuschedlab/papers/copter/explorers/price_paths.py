@@ -85,9 +85,9 @@ def price_map(rounds: SimilarRounds, size: int = 48) -> plots.Landscape:
     horizontal = np.linspace(0.0, top[0], size)
     vertical = np.linspace(0.0, top[1], size)
     bound = np.empty((size, size))
-    for row, second_price in enumerate(vertical):
+    for price_row, second_price in enumerate(vertical):
         for column, first_price in enumerate(horizontal):
-            bound[row, column] = bound_at(problem, cells, np.array([first_price, second_price]))
+            bound[price_row, column] = bound_at(problem, cells, np.array([first_price, second_price]))
     least = min(bound.min(), *(bound_at(problem, cells, path[-1]) for path in paths.values()))
     above = np.log10(np.maximum(bound / max(least, 1e-12) - 1, 1e-4))
     map_titles = ("Two types alone: bound by prices", "price of type 0", "price of type 1", "above least, 10^")

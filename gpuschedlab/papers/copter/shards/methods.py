@@ -119,9 +119,12 @@ def shard_parts(fleet: Fleet, parts: int, rng: int | np.random.Generator = 0) ->
     N = len(fleet.memory)
     if not 1 <= parts <= N:
         raise SolverError(f"shards: found {parts} parts; expected 1 to {N}, the servers.")
-    part = np.random.default_rng(rng).permutation(N) % parts
-    replicas_in_part = np.stack([fleet.placed[part == k].sum(axis=0) for k in range(parts)])
-    return [(np.flatnonzero(part == k), np.flatnonzero(replicas_in_part.argmax(axis=0) == k)) for k in range(parts)]
+    part_of_server = np.random.default_rng(rng).permutation(N) % parts
+    replicas_in_part = np.stack([fleet.placed[part_of_server == k].sum(axis=0) for k in range(parts)])
+    return [
+        (np.flatnonzero(part_of_server == k), np.flatnonzero(replicas_in_part.argmax(axis=0) == k))
+        for k in range(parts)
+    ]
 
 
 def balance(
@@ -154,8 +157,8 @@ def balance(
         way = "exact"
         parts = shard_parts(fleet, int(number), rng)
     for servers, shards in parts:
-        part = Fleet(fleet.size[shards], fleet.memory[servers], fleet.placed[servers][:, shards])
-        pieces.append(_run(part, loads[:, shards], decision(way, solver, **options), slack))
+        part_fleet = Fleet(fleet.size[shards], fleet.memory[servers], fleet.placed[servers][:, shards])
+        pieces.append(_run(part_fleet, loads[:, shards], decision(way, solver, **options), slack))
     rounds = []
     for load, parts in zip(loads, zip(*pieces), strict=True):
         moved, copied, carried, seconds, over, status = zip(*parts)
@@ -175,10 +178,10 @@ def _run(fleet: Fleet, loads, decide: Callable, slack: float) -> list[tuple]:
         begin = time.process_time()
         placed, share, status = decide(fleet, load, slack)
         seconds = time.process_time() - begin
-        new = placed & ~fleet.placed
+        new_replicas = placed & ~fleet.placed
         over = float((placed @ fleet.size / fleet.memory).max())
-        copied = float((new @ fleet.size).sum())
-        done.append((int(new.sum()), copied, share @ load, seconds, over, status))
+        copied = float((new_replicas @ fleet.size).sum())
+        done.append((int(new_replicas.sum()), copied, share @ load, seconds, over, status))
         fleet = fleet._replace(placed=placed)
     return done
 

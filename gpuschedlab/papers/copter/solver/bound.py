@@ -72,7 +72,7 @@ def _implied(program: Program) -> tuple[np.ndarray, np.ndarray]:
     high = program.upper.copy()
     A = sp.coo_array(program.A)
     val = A.data
-    row, col = A.coords
+    program_row, col = A.coords
     m = A.shape[0]
     for _ in range(3 if (np.isinf(low) | np.isinf(high)).any() else 0):
         for limit, a in ((program.row_upper, val), (-program.row_lower, -val)):  # a x <= limit
@@ -80,8 +80,8 @@ def _implied(program: Program) -> tuple[np.ndarray, np.ndarray]:
                 least = np.where(a > 0, a * low[col], np.where(a < 0, a * high[col], 0.0))
             endless = np.isinf(least)
             least[endless] = 0.0
-            other_endless = np.bincount(row, endless, m)[row] - endless
-            room = limit[row] - (np.bincount(row, least, m)[row] - least)
+            other_endless = np.bincount(program_row, endless, m)[program_row] - endless
+            room = limit[program_row] - (np.bincount(program_row, least, m)[program_row] - least)
             good = (other_endless == 0) & np.isfinite(room) & (a != 0)
             bounded_column = col[good]
             implied_bound = room[good] / a[good]

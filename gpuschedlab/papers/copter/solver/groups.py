@@ -82,20 +82,20 @@ def grouped(program: Program) -> Grouped:
     fits = (ru >= 0) & np.isfinite(ru) & ((rl <= 0) | (rl == ru))
     owner, group_weight = _owners(by_rows.indptr, by_rows.indices, by_rows.data, fits, ru, low, high)
     groups = np.flatnonzero(group_weight > 0)
-    rows = np.flatnonzero(group_weight == 0)
+    coupling_rows = np.flatnonzero(group_weight == 0)
     number = np.full(m + 1, len(groups))
     number[groups] = np.arange(len(groups))
     group_of_column = number[owner]
     order = np.arange(n) if (np.diff(group_of_column) >= 0).all() else np.argsort(group_of_column, kind="stable")
     edges = np.searchsorted(group_of_column[order], np.arange(len(groups) + 2))
-    couples = sp.csc_array(by_rows[rows] if len(groups) else by_rows)
+    couples = sp.csc_array(by_rows[coupling_rows] if len(groups) else by_rows)
     couples = couples if np.array_equal(order, np.arange(n)) else couples[:, order]
     couples.eliminate_zeros()
     by_row, by_column = _equilibrate(couples, edges[-2])
     sign = -1.0 if program.maximize else 1.0
     by_group = 1 / group_weight[groups]
-    rl = rl[rows] * by_row
-    ru = ru[rows] * by_row
+    rl = rl[coupling_rows] * by_row
+    ru = ru[coupling_rows] * by_row
     sizes = np.where(np.isfinite(ru), np.abs(ru), np.where(np.isfinite(rl), np.abs(rl), 0.0))
     low, high = ((side[order] / by_column)[edges[-2] :] for side in (low, high))
     if not (usual := sizes[sizes > 0]).size:
@@ -104,7 +104,7 @@ def grouped(program: Program) -> Grouped:
         order, edges[:-1], program.row_upper[groups] * by_group, program.row_lower[groups] == program.row_upper[groups],
         couples.indptr.astype(np.uint32), couples.indices.astype(np.uint32), couples.data,
         sign * program.c[order] * by_column, low, high, rl, ru, np.maximum(sizes, np.median(usual)),
-        rows, groups, by_row, by_column, by_group, sign,
+        coupling_rows, groups, by_row, by_column, by_group, sign,
     )  # fmt: skip
 
 
@@ -135,12 +135,15 @@ def _owners(ptr, at, val, fits, ru, low, high):
 def _equilibrate(A: sp.csc_array, first: int) -> tuple[np.ndarray, np.ndarray]:
     """Scale rows, and columns from `first` on, to one norm, in place, and return a tuple of their factors (m,) and (n,)."""
     m, n = A.shape
-    rows = np.ones(m)
-    columns = np.ones(n)
+    row_factors = np.ones(m)
+    column_factors = np.ones(n)
     loose = A.indptr[first]
     column_of = np.repeat(np.arange(first, n), np.diff(A.indptr[first:]))
     for _ in range(ROUNDS if len(column_of) else 0):
-        for factors, scaled_index, coefficients in ((columns, column_of, A.data[loose:]), (rows, A.indices, A.data)):
+        for factors, scaled_index, coefficients in (
+            (column_factors, column_of, A.data[loose:]),
+            (row_factors, A.indices, A.data),
+        ):
             largest = np.zeros(len(factors))
             np.maximum.at(largest, scaled_index, np.abs(coefficients))
             by = 1 / np.sqrt(np.where(largest > 0, largest, 1.0))
@@ -149,4 +152,4 @@ def _equilibrate(A: sp.csc_array, first: int) -> tuple[np.ndarray, np.ndarray]:
     squares, many = (np.bincount(A.indices, w, m) for w in (A.data**2, None))
     r = 1 / np.sqrt(np.where(squares > 0, squares, 1.0) / np.maximum(many, 1))
     A.data *= r[A.indices]
-    return rows * r, columns
+    return row_factors * r, column_factors

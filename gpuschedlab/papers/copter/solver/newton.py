@@ -102,10 +102,10 @@ class Newton:
 
     def gradient(self, y) -> np.ndarray:
         """Return an array: by how much each row misses the bound that its price is of, or is broken; 0 if neither."""
-        rows = self.now.activity
+        row_activity = self.now.activity
         lp = self.lp
-        loose = np.maximum(lp.rl - rows, 0.0) + np.minimum(lp.ru - rows, 0.0)
-        return np.where(y > 0, self._low - rows, np.where(y < 0, self._high - rows, loose))
+        loose = np.maximum(lp.rl - row_activity, 0.0) + np.minimum(lp.ru - row_activity, 0.0)
+        return np.where(y > 0, self._low - row_activity, np.where(y < 0, self._high - row_activity, loose))
 
     def step(self, x0, y, tau: float, tol: float) -> tuple[np.ndarray, bool]:
         """Return a tuple: prices of one proximal step, an array, and whether all rows are within tol of their sizes.

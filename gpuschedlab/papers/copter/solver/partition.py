@@ -81,29 +81,29 @@ class Pop(Limits):
                 raise
             parts = 1
             choice, status = self._solve(problem, parts)
-        rows = np.flatnonzero(choice >= 0)
-        choice[rows[np.isnan(problem.utility[rows, choice[rows]])]] = -1
+        chosen_jobs = np.flatnonzero(choice >= 0)
+        choice[chosen_jobs[np.isnan(problem.utility[chosen_jobs, choice[chosen_jobs]])]] = -1
         return whole(problem, choice, np.inf, self.gap, start, f"pop, {parts} part{'s' * (parts > 1)}", status)
 
     def _solve(self, problem: MultipleChoice, parts: int) -> tuple[np.ndarray, str]:
         """Return a tuple: the choice (n,) of each job in its part, and the status of the worst part, a string."""
-        part = self._dealt(problem, parts)
+        part_of_job = self._dealt(problem, parts)
         choice = np.full(len(problem.utility), -1)
         status = "optimal"
         for k, session in enumerate(self._sessions[:parts]):
-            rows = np.flatnonzero(part == k)
-            if not rows.size:
+            part_jobs = np.flatnonzero(part_of_job == k)
+            if not part_jobs.size:
                 continue
-            utility = problem.utility[rows]
-            keys = None if problem.keys is None else problem.keys[rows]
+            utility = problem.utility[part_jobs]
+            keys = None if problem.keys is None else problem.keys[part_jobs]
             if self.idle is not None:
                 utility = np.where(np.isnan(utility), self.idle, utility)
             room = _share(problem.capacity, parts, k, self.node)
-            piece = (problem.quantum, problem.name, problem.mandatory[rows], keys)
+            piece = (problem.quantum, problem.name, problem.mandatory[part_jobs], keys)
             session.update(MultipleChoice(utility, problem.kinds, problem.gpus, room, *piece))
             part_solution = session.solve()
             job, config = np.nonzero(part_solution.table > 0.5)
-            choice[rows[job]] = config
+            choice[part_jobs[job]] = config
             status = worst_status([status, part_solution.status])
         return choice, status
 

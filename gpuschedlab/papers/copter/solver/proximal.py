@@ -134,8 +134,8 @@ class Copter(Limits):
             return replace(
                 sift_solution, seconds=time.perf_counter() - start, solver=f"{solver}, {sift_solution.solver}"
             )
-        x, value, bound = state.found or state.answer()
-        return Solution(x, status, value, bound, time.perf_counter() - start, solver, y, program.shape)
+        x, objective, bound = state.found or state.answer()
+        return Solution(x, status, objective, bound, time.perf_counter() - start, solver, y, program.shape)
 
     def _round(self, problem: MultipleChoice, x0) -> Solution:
         """Return the `Solution` of a round of choices by its relaxation and the shim."""
@@ -204,15 +204,18 @@ class _Steps:
     def has_point(self) -> bool:
         """Whether any point satisfies all rows: those that couple may be missed at a cost, of which the least is found to be nothing."""
         program = self.program
-        rows = self.lp.rows
-        miss = sp.csc_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), (len(program.row_lower), len(rows)))
+        coupling_rows = self.lp.rows
+        miss = sp.csc_array(
+            (np.ones(len(coupling_rows)), (coupling_rows, np.arange(len(coupling_rows)))),
+            (len(program.row_lower), len(coupling_rows)),
+        )
         n = len(program.c)
-        more = np.zeros(2 * len(rows))
+        more = np.zeros(2 * len(coupling_rows))
         elastic = Program(
             np.append(np.zeros(n), more + 1), sp.hstack([program.A, miss, -miss]), program.row_lower, program.row_upper,
             np.append(program.lower, more), np.append(program.upper, more + np.inf), name=program.name,
         )  # fmt: skip
-        sides = np.concatenate([program.row_lower[rows], program.row_upper[rows]])
+        sides = np.concatenate([program.row_lower[coupling_rows], program.row_upper[coupling_rows]])
         largest = np.abs(sides[np.isfinite(sides)]).max(initial=0.0)
         return self._closely(elastic).bound <= 1e-7 * max(1.0, largest)
 

@@ -26,8 +26,8 @@ class CopterRounds(Relaxed):
         keys = np.arange(n) if problem.keys is None else problem.keys
         worth = problem.utility[cells.job, cells.config] * _spread(keys[cells.job], problem, cells, self.ties)
         self.edited.amounts = amounts
-        parts = (problem.kinds[cells.config], problem.gpus[cells.config].astype(float), problem.mandatory)
-        self.edited.put_requests(keys.tolist(), cells.first, worth, *parts)
+        cell_columns = (problem.kinds[cells.config], problem.gpus[cells.config].astype(float), problem.mandatory)
+        self.edited.put_requests(keys.tolist(), cells.first, worth, *cell_columns)
         relaxed_solution = self.edited.solved_by(self.copter)
         return relaxed_solution, bound_at(problem, cells, relaxed_solution.duals[n:])
 

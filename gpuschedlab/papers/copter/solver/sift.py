@@ -158,9 +158,9 @@ def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) ->
 
 def _misses(program: Program) -> sp.csc_array:
     """Return elastic columns, a `csc_array`: one for each finite side of a row, in units of the entry of a usual column."""
-    rows = program.A.indices
+    entry_rows = program.A.indices
     m = program.A.shape[0]
-    unit = np.sqrt(np.bincount(rows, program.A.data**2, m) / np.maximum(np.bincount(rows, minlength=m), 1))
+    unit = np.sqrt(np.bincount(entry_rows, program.A.data**2, m) / np.maximum(np.bincount(entry_rows, minlength=m), 1))
     unit = np.where(unit > 0, unit, 1.0)
     up, down = (np.flatnonzero(np.isfinite(side)) for side in (program.row_lower, program.row_upper))
     k = len(up) + len(down)

@@ -108,8 +108,10 @@ def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random
     begin = np.empty(n, int)
     begin[order] = client_place  # clients of one demand are next to each other, and so go to parts one after the other
     nth = np.arange(len(owner)) - np.repeat(np.cumsum(clients) - clients, clients)
-    part = (begin[owner] + nth) % parts
-    return [np.bincount(owner[part == k], (demand / clients)[owner[part == k]], n) for k in range(parts)]
+    part_of_client = (begin[owner] + nth) % parts
+    return [
+        np.bincount(owner[part_of_client == k], (demand / clients)[owner[part_of_client == k]], n) for k in range(parts)
+    ]
 
 
 def _all(session: Session, traffic: _Traffic, first: bool) -> FlowRound:
@@ -151,14 +153,14 @@ def _pop(traffic: _Traffic, parts: int, solver: str, options: dict, rng) -> Flow
     seconds = []
     statuses = []
     flow = np.zeros(len(routes.pair))
-    for part in part_demands:
+    for part_demand in part_demands:
         begin = time.process_time()
-        paths = np.flatnonzero(part[routes.pair] > 0)
+        paths = np.flatnonzero(part_demand[routes.pair] > 0)
         if len(paths):
             part_routes, pairs = some_routes(routes, paths)
             session = Session(solver, **options)
-            session.update(flow_program(part_routes, capacity / parts, part[pairs]))
-            flow[paths] += fitted_flow(part_routes, capacity / parts, part[pairs], session.solve().x)
+            session.update(flow_program(part_routes, capacity / parts, part_demand[pairs]))
+            flow[paths] += fitted_flow(part_routes, capacity / parts, part_demand[pairs], session.solve().x)
             statuses.append(session.solve().status)
         seconds.append(time.process_time() - begin)
     return traffic.flow_round(flow, seconds, worst_status(statuses), spent)

@@ -134,12 +134,12 @@ def _fit_one(name: str, x, y, weight, far):
 
 def _slope(f, x, parameters) -> np.ndarray:
     """Return an array (k, p) of derivatives by the parameters, by central differences."""
-    out = np.empty((len(x), len(parameters)))
-    for j, value in enumerate(parameters):
-        step = 1e-5 * max(1.0, abs(value))
+    derivatives = np.empty((len(x), len(parameters)))
+    for j, parameter in enumerate(parameters):
+        step = 1e-5 * max(1.0, abs(parameter))
         up = parameters.copy()
         down = parameters.copy()
-        up[j] = value + step
-        down[j] = value - step
-        out[:, j] = (f(x, *up) - f(x, *down)) / (2 * step)
-    return out
+        up[j] = parameter + step
+        down[j] = parameter - step
+        derivatives[:, j] = (f(x, *up) - f(x, *down)) / (2 * step)
+    return derivatives

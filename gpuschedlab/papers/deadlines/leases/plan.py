@@ -48,11 +48,11 @@ class LeasePlan(NamedTuple):
         """
         ran = np.asarray(ran, bool)
         need = jobs.need[:, :1]
-        value = np.where((need > 0) & (need <= jobs.due), jobs.value, 0.0)
-        planned = np.take_along_axis(value, np.maximum(self.step, 0)[:, None], axis=1)[:, 0]
+        reward = np.where((need > 0) & (need <= jobs.due), jobs.value, 0.0)
+        planned = np.take_along_axis(reward, np.maximum(self.step, 0)[:, None], axis=1)[:, 0]
         deadline_kept = (self.step >= 0) & (ran | ~self.first)
         only_now = jobs.due.max(axis=1, initial=0) <= 1
-        best = value.max(axis=1, initial=0.0)
+        best = reward.max(axis=1, initial=0.0)
         rewards = np.where(only_now, best * ran, planned * deadline_kept)
         return float(rewards.sum())
 
@@ -114,11 +114,11 @@ def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None)
     """
     need = jobs.need[:, 0]
     bound, cost = lease_prices(jobs, capacity)
-    value = np.where((need[:, None] > 0) & (need[:, None] <= jobs.due), jobs.value, 0.0)
-    tried = [_one_plan(jobs, value, float(capacity), _best(value) if aim is None else aim)]
+    reward = np.where((need[:, None] > 0) & (need[:, None] <= jobs.due), jobs.value, 0.0)
+    tried = [_one_plan(jobs, reward, float(capacity), _best(reward) if aim is None else aim)]
     if aim is None and tried[0][2] < bound:
         # What pays at the prices of the dual, first; the others where they still fit.
-        tried.append(_one_plan(jobs, value, float(capacity), _best(np.where(value > 0, value - cost, 0.0))))
+        tried.append(_one_plan(jobs, reward, float(capacity), _best(np.where(reward > 0, reward - cost, 0.0))))
     step, first, objective = max(tried, key=lambda t: t[2])
     return LeasePlan(step, first, objective, max(bound, objective))
 
@@ -149,9 +149,9 @@ def _one_plan(jobs: LeaseJobs, value: np.ndarray, capacity: float, aim: np.ndarr
     fills = (last <= 1) & (top < top[last > 1].min(initial=np.inf))
     step, first = _until_met(jobs.gpus, jobs.need[:, 0], jobs.due, value, np.where(fills, -1, aim), fills, capacity)
     room = capacity - jobs.gpus[first].sum()
-    rows = np.flatnonzero(fills & (top > 0))
+    filling_jobs = np.flatnonzero(fills & (top > 0))
     best = _best(value)
-    for i in rows[np.argsort(-top[rows] / np.maximum(jobs.gpus[rows], 1e-9), kind="stable")]:
+    for i in filling_jobs[np.argsort(-top[filling_jobs] / np.maximum(jobs.gpus[filling_jobs], 1e-9), kind="stable")]:
         if jobs.gpus[i] <= room:
             room -= jobs.gpus[i]
             step[i] = best[i]

@@ -77,7 +77,7 @@ def _pay(jobs, cost, span, price):
 @njit
 def _overfull(jobs, capacity, spans):
     """Whether the first leases, of each number in `spans`, cannot hold the jobs that would have to run in them."""
-    out = np.zeros(len(spans), np.bool_)
+    overfull_spans = np.zeros(len(spans), np.bool_)
     for k in range(len(spans)):
         load = 0.0
         for i in range(len(jobs.gpus)):
@@ -90,8 +90,8 @@ def _overfull(jobs, capacity, spans):
                     best_due = jobs.due[i, f]
             if best_due >= 0:
                 load += jobs.gpus[i] * _taken(need, best_due, spans[k])
-        out[k] = load > capacity * spans[k]
-    return out
+        overfull_spans[k] = load > capacity * spans[k]
+    return overfull_spans
 
 
 def lease_prices(jobs: LeaseJobs, capacity: float) -> tuple[float, np.ndarray]:

@@ -96,7 +96,7 @@ def lease_program(
     within, block = np.nonzero(start[None, :] < jobs.due[owner, f][:, None])
     job_rows = sp.eye_array(n)
     every = np.ones((1, B))
-    parts = [
+    row_groups = [
         [_entries(1, job, np.arange(m), (n, m)), None],
         [
             _entries(-need, number[job, step], np.arange(m), (len(owner), m)),
@@ -110,13 +110,15 @@ def lease_program(
     most = np.clip(jobs.due.max(axis=1, initial=0)[:, None] - start, 0, blocks)
     c = np.append(jobs.value[job, step], np.zeros(n * B))
     upper = np.concatenate([np.ones(m), most.ravel()])
-    rows = _Rows(parts, low, high)
+    lease_constraints = _Rows(row_groups, low, high)
     if cells is not None:
-        rows = _with_cells(rows, B, job * P + placement, np.asarray(cells), np.asarray(free))
+        lease_constraints = _with_cells(lease_constraints, B, job * P + placement, np.asarray(cells), np.asarray(free))
         c = np.append(c, np.zeros(n * P))
         upper = np.append(upper, (jobs.need > 0).ravel())
-    A = sp.block_array(rows.parts, format="csc")
-    return Program(c, A, rows.low, rows.high, upper=upper, integrality=True, maximize=True, name="leases")
+    A = sp.block_array(lease_constraints.parts, format="csc")
+    return Program(
+        c, A, lease_constraints.low, lease_constraints.high, upper=upper, integrality=True, maximize=True, name="leases"
+    )
 
 
 def _entries(value, row, column, shape) -> sp.coo_array:
@@ -154,13 +156,13 @@ def _with_cells(rows: _Rows, blocks: int, placed, cells, free) -> _Rows:
     one_placement = sp.kron(sp.eye_array(n), np.ones((1, P)))
     chosen = _entries(-1, placed, np.arange(len(placed)), (n * P, len(placed)))
     by_level = gpus_above.reshape(n * P, levels).T
-    parts = [[*row, None] for row in rows.parts]
-    parts.append([None, in_first_lease, one_placement])
-    parts.append([chosen, None, sp.eye_array(n * P)])
-    parts.append([None, None, sp.coo_array(by_level.astype(float))])
+    row_groups = [[*row_group, None] for row_group in rows.parts]
+    row_groups.append([None, in_first_lease, one_placement])
+    row_groups.append([chosen, None, sp.eye_array(n * P)])
+    row_groups.append([None, None, sp.coo_array(by_level.astype(float))])
     low = np.concatenate([rows.low, np.zeros(n), np.full(n * P + levels, -np.inf)])
     high = np.concatenate([rows.high, np.zeros(n + n * P), free_above.astype(float)])
-    return _Rows(parts, low, high)
+    return _Rows(row_groups, low, high)
 
 
 def _from_the_end(amounts: np.ndarray) -> np.ndarray:

@@ -174,17 +174,17 @@ class PromptBank(Parameters):
         feature = np.asarray(feature, float).reshape(1, -1)
         to_medoids = cosine_distances(feature, self.features[self.medoids])
         k = int(to_medoids[0].argmin())
-        new = len(self)
+        new_prompt = len(self)
         self.features = np.concatenate([self.features, feature])
         self.cluster = np.append(self.cluster, k)
         if len(self) <= self.most:
-            return Inserted(new, k, None)
+            return Inserted(new_prompt, k, None)
         inside = self.members(k)
         apart = cosine_distances(self.features[inside], self.features[self.medoids[k]])[:, 0]
         dropped = int(inside[apart.argmin()])
         self.features, self.cluster = (np.delete(x, dropped, axis=0) for x in (self.features, self.cluster))
         self.medoids = self.medoids - (self.medoids > dropped)
-        return Inserted(-1 if dropped == new else new - 1, k, dropped)
+        return Inserted(-1 if dropped == new_prompt else new_prompt - 1, k, dropped)
 
     def worst(self) -> int:
         """Return the number of scores that a look-up makes at most.

@@ -41,14 +41,14 @@ def prompt_speeds(most: int = 8, communication: float = COMMUNICATION) -> Speeds
 
     a GPUs, up to `most`, are (1 - communication) a times as fast as one, on any nodes (4.2.2).
     """
-    rows = []
+    speed_rows = []
     for llm, seconds in ITERATION.items():
         for gpus in range(1, most + 1):
             efficiency = 1.0
             if gpus > 1:
                 efficiency = 1 - communication
-            rows.append((llm, GPU_TYPE, gpus, gpus * efficiency / seconds))
-    return Speeds.from_frame(pl.DataFrame(rows, schema=["model", "gpu_type", "n_gpus", "rate"], orient="row"))
+            speed_rows.append((llm, GPU_TYPE, gpus, gpus * efficiency / seconds))
+    return Speeds.from_frame(pl.DataFrame(speed_rows, schema=["model", "gpu_type", "n_gpus", "rate"], orient="row"))
 
 
 def prompt_delays(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:

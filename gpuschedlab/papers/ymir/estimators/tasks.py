@@ -65,10 +65,12 @@ class YmirEstimator(Parameters):
         self.tasks_ = {}
         self.curves_ = {}
         self.goals_ = {}
-        for (task,), rows in losses.sort("k").group_by("task", maintain_order=True):
-            samples, batch, goal = (rows[c][0] if c in rows.columns else None for c in ("samples", "batch", "goal"))
+        for (task,), task_losses in losses.sort("k").group_by("task", maintain_order=True):
+            samples, batch, goal = (
+                task_losses[c][0] if c in task_losses.columns else None for c in ("samples", "batch", "goal")
+            )
             self.tasks_[task] = samples, batch = float(samples or 1), float(batch or 1)
-            k, loss = (rows[c].to_numpy()[: self.seen] for c in ("k", "loss"))
+            k, loss = (task_losses[c].to_numpy()[: self.seen] for c in ("k", "loss"))
             step = samples / batch if self.unit == "steps" else 1.0
             self.curves_[task] = fit_loss(k * step, loss)
             self.goals_[task] = None if goal is None else goal / loss.max()

@@ -20,8 +20,8 @@ def embedding_distance(a, b) -> np.ndarray:
     """
     a = np.asarray(a, float)
     b = np.asarray(b, float)
-    for name, values in (("a", a), ("b", b)):
-        if not (np.isfinite(values) & (values >= 0)).all():
+    for name, embedding in (("a", a), ("b", b)):
+        if not (np.isfinite(embedding) & (embedding >= 0)).all():
             raise EstimatorError(f"embedding_distance: found {name} with entries below 0 or not finite; expected >= 0.")
     if a.shape[-1:] != b.shape[-1:]:
         raise EstimatorError(f"embedding_distance: found {a.shape[-1:]} and {b.shape[-1:]} entries; expected as many.")

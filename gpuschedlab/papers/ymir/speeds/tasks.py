@@ -37,8 +37,8 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     if not 1 <= tasks <= len(names):
         raise SpeedError(f"task_speeds: found {tasks} tasks; expected 1 to {len(names)}.")
     chosen = names[:tasks]
-    rows = rates.filter(pl.col("task").is_in(chosen.implode()))
-    frame = rows.select(
+    task_rates = rates.filter(pl.col("task").is_in(chosen.implode()))
+    frame = task_rates.select(
         pl.format("{}@{}", "fm", "task").alias("model"),
         "n_nodes",
         "n_gpus",
@@ -65,12 +65,14 @@ def task_curves(fm: str, tasks: Iterable[str]) -> pl.DataFrame:
     Progress is in epochs of a task alone.
     """
     tasks = list(tasks)
-    rows = pl.read_parquet(_file(fm, "curves.parquet")).filter(
+    curve_rows = pl.read_parquet(_file(fm, "curves.parquet")).filter(
         pl.col("task").is_in(tasks), pl.col("other").is_in(tasks) | pl.col("other").is_null(), fm=fm
     )
     prefix = pl.lit(f"{fm}@")
     names = [(prefix + pl.col("task")).alias("model"), (prefix + pl.col("other")).alias("other")]
-    return rows.explode("progress", "metric").select("mode", *names, pl.col("progress", "metric").cast(pl.Float64))
+    return curve_rows.explode("progress", "metric").select(
+        "mode", *names, pl.col("progress", "metric").cast(pl.Float64)
+    )
 
 
 def _file(fm: str, name: str) -> Path:
@@ -88,10 +90,10 @@ def finetuning_jobs(
     if not min(gpus, hours, load) > 0:
         raise SpeedError(f"finetuning_jobs: found gpus={gpus}, hours={hours}, load={load}; expected numbers above 0.")
     rng = np.random.default_rng(rng)
-    counts = np.array([1, 2, 4])
+    gpu_counts = np.array([1, 2, 4])
     total = speeds.total
     models = np.arange(len(speeds.models))
-    rate = speeds.rates(models, 0.0 * models, counts * 0, counts * 0 + 1, counts)
+    rate = speeds.rates(models, 0.0 * models, gpu_counts * 0, gpu_counts * 0 + 1, gpu_counts)
     cost = total / rate[:, 0] / HOUR
     size = np.searchsorted([most for most, _ in SIZES[:-1]], cost)
     weight = np.array([SIZES[s][1] / (size == s).sum() for s in size])
@@ -105,12 +107,12 @@ def finetuning_jobs(
         np.isnan(rate[model, requested_size]), rate[model, 0], rate[model, requested_size]
     )
     requested_size = np.where(np.isnan(rate[model, requested_size]), 0, requested_size)
-    demand = np.cumsum(seconds * counts[requested_size])
+    demand = np.cumsum(seconds * gpu_counts[requested_size])
     n = max(1, int(np.searchsorted(demand, load * gpus * hours * HOUR)))
     submit = np.sort(rng.uniform(0, hours * HOUR, most)[:n])
     names = pl.Series(speeds.models).gather(model[:n])
-    parts = names.str.split("@").list
-    requested = counts[requested_size[:n]].astype(float)
+    name_parts = names.str.split("@").list
+    requested = gpu_counts[requested_size[:n]].astype(float)
     return pl.DataFrame(
         {
             "job_id": [f"job {i}" for i in range(n)],
@@ -119,7 +121,7 @@ def finetuning_jobs(
             "duration": seconds[:n],
             "model": names,
             "target": total[model[:n]],
-            "fm": parts.get(0),
-            "task": parts.get(1),
+            "fm": name_parts.get(0),
+            "task": name_parts.get(1),
         }
     )
