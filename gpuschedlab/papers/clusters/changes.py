@@ -110,10 +110,18 @@ def changes_of(site: Site, changes: Mapping[str, object]) -> dict[str, object]:
         site_changes["limits"] = seconds(site_changes["limits"], "limits", unit=1.0)
     if isinstance(site_changes.get("estimator"), str):
         site_changes["estimator"] = estimator_of(site_changes["estimator"])
-    limit_words = {key: word(site_changes.pop(key)) for key in [*site_changes] if key.startswith("limit.")}
+    limit_words = {
+        change_name: word(site_changes.pop(change_name))
+        for change_name in [*site_changes]
+        if change_name.startswith("limit.")
+    }
     if limit_words:
         site_changes["within"] = limits_in(site_changes.get("within", site.description.limits), limit_words)
-    rule_words = {key: word(site_changes.pop(key)) for key in [*site_changes] if key not in CHANGES}
+    rule_words = {
+        change_name: word(site_changes.pop(change_name))
+        for change_name in [*site_changes]
+        if change_name not in CHANGES
+    }
     if "policy" in site_changes or rule_words:
         site_changes["policy"] = ruled(site, _policy_of(site, site_changes.get("policy", site.rule)), rule_words)
     return site_changes
@@ -143,8 +151,8 @@ def limits_in(limits: tuple[Limit, ...], words: Mapping[str, str]) -> tuple[Limi
     They are of GPUs; limit.user.jobs is of jobs, limit.user.gpus:a100 of GPUs of a type, limit.qos.NAME.wall and .size of what a job
     may ask for.
     """
-    for key, limit_word in words.items():
-        _, owner_kind, *owner_name = key.split(".")
+    for limit_key, limit_word in words.items():
+        _, owner_kind, *owner_name = limit_key.split(".")
         amount_name = "gpus"
         gpu_type = ""
         if owner_name and owner_name[-1].partition(":")[0] in AMOUNTS:
@@ -159,10 +167,12 @@ def limits_in(limits: tuple[Limit, ...], words: Mapping[str, str]) -> tuple[Limi
             new_limit = Limit(
                 owner_kind,
                 gpu_type=gpu_type,
-                **{field: name, amount_name: _most(amount_name, limit_word, f"whatif {key}")},
+                **{field: name, amount_name: _most(amount_name, limit_word, f"whatif {limit_key}")},
             )
         except TraceError as error:
-            raise TraceError(f"whatif {key}: {error}, such as limit.user.{name[0] if name else 'QOS'}=8.") from error
+            raise TraceError(
+                f"whatif {limit_key}: {error}, such as limit.user.{name[0] if name else 'QOS'}=8."
+            ) from error
         limits = _replaced(limits, new_limit, amount_name)
     return limits
 
@@ -182,20 +192,20 @@ def _replaced(limits: tuple[Limit, ...], new_limit: Limit, amount_name: str) -> 
     site_limits: list[Limit] = []
     for limit in limits:
         together = new_limit.of == "accounts"
-        names = new_limit.names
+        limit_names = new_limit.names
         if together and limit.names[:1] == new_limit.names:
-            names = limit.names
-        shared = {*names} & {*limit.names}
-        apart = names != limit.names and (together or not shared)
+            limit_names = limit.names
+        shared = {*limit_names} & {*limit.names}
+        apart = limit_names != limit.names and (together or not shared)
         if (limit.of, limit.qos, limit.gpu_type) != (new_limit.of, new_limit.qos, new_limit.gpu_type) or apart:
             site_limits.append(limit)
             continue
-        unchanged = tuple(name for name in limit.names if name not in names)
-        whose = {name: getattr(limit, name) for name in ("partitions", "exempt", "exempt_in")}
-        new_limit = replace(new_limit, names=names, **whose)
+        unchanged = tuple(owner_name for owner_name in limit.names if owner_name not in limit_names)
+        whose = {limit_field: getattr(limit, limit_field) for limit_field in ("partitions", "exempt", "exempt_in")}
+        new_limit = replace(new_limit, names=limit_names, **whose)
         if unchanged:
             site_limits.append(replace(limit, names=unchanged))
-        site_limits.append(replace(limit, names=names, **{amount_name: INF}))
+        site_limits.append(replace(limit, names=limit_names, **{amount_name: INF}))
     if getattr(new_limit, amount_name) < INF:
         site_limits.append(new_limit)
     return tuple(site_limits)
@@ -239,25 +249,25 @@ def ruled(site: Site, rule: Policy, words: Mapping[str, str]) -> Policy:
 
 def _with_dotted(rule: Slurm, key: str, value: str) -> Slurm:
     """Slurm's rule with another tier or factor of a partition, or another knob of its plan."""
-    kind, _, name = key.partition(".")
+    kind, _, partition = key.partition(".")
     if kind == PLAN:
-        return replace(rule, plan=with_words(rule.plan, {name: value}))
+        return replace(rule, plan=with_words(rule.plan, {partition: value}))
     pairs = dict(getattr(rule, PARTITIONS[kind]))
-    if name not in pairs:
+    if partition not in pairs:
         raise TraceError(f"whatif: found {key}; expected a partition of the site: {', '.join(pairs) or 'it has none'}.")
-    pairs[name] = number(value, f"whatif {key}")
+    pairs[partition] = number(value, f"whatif {key}")
     return replace(rule, **{PARTITIONS[kind]: tuple(pairs.items())})
 
 
 def _with_word(rule: Policy, quota: str, name: str, kind: str, value: str) -> Policy:
     """Return the `Policy` with another quota of a queue, of all types that it has or of one."""
     queues = getattr(rule, "queues", ())
-    names = [queue.name for queue in queues]
-    if name not in names:
+    queue_names = [queue.name for queue in queues]
+    if name not in queue_names:
         raise TraceError(
-            f"whatif: found {quota}.{name}; expected a queue of the site: {', '.join(names) or 'it has none'}."
+            f"whatif: found {quota}.{name}; expected a queue of the site: {', '.join(queue_names) or 'it has none'}."
         )
-    queue = queues[names.index(name)]
+    queue = queues[queue_names.index(name)]
     field = QUOTAS[quota]
     kinds = [kind] if kind else [gpu_type for gpu_type, _ in queue.nominal]
     queue_quotas = dict(getattr(queue, field)) | {

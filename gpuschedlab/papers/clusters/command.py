@@ -128,7 +128,7 @@ def _as_values(calibration, groups: dict[str, pl.DataFrame], changed, why) -> di
         "notes": calibration.notes,
         "unmodelled": calibration.site.description.unmodelled,
     }
-    return printed_values | {name: table.to_dicts() for name, table in tables.items()}
+    return printed_values | {table_name: table.to_dicts() for table_name, table in tables.items()}
 
 
 def _launch_of(calibration) -> str:
@@ -173,9 +173,9 @@ def errors(table: pl.DataFrame) -> pl.DataFrame:
 def laid_out(table: pl.DataFrame) -> str:
     """Return the columns of a frame as text, under their names."""
     columns = []
-    for name in table.columns:
-        values = table[name].to_list()
-        columns.append([name, *map(cell, values)])
+    for column_name in table.columns:
+        values = table[column_name].to_list()
+        columns.append([column_name, *map(cell, values)])
     return grid(columns)
 
 

@@ -32,8 +32,8 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     if early := trace.filter(pl.col("started") < eligible).height:
         yield f"{early} jobs started before they were submitted or eligible"
     if len(unknown := site.untyped(scenario.cluster)):
-        names = ", ".join(sorted(unknown.explode().unique()))
-        yield f"{len(unknown)} jobs ask for GPU types that the cluster lacks: {names}; so all run on any type"
+        unknown_types = ", ".join(sorted(unknown.explode().unique()))
+        yield f"{len(unknown)} jobs ask for GPU types that the cluster lacks: {unknown_types}; so all run on any type"
     silent_jobs, limitless_jobs = (limitless(frame) for frame in (site.log.trace, trace))
     if silent_jobs:
         of_partition = silent_jobs - limitless_jobs
@@ -56,7 +56,7 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
         yield "to limits EASY within limits keeps, and not the site's own rule"
     if over := int(refused(has.limits, trace).sum()):
         yield f"{over} jobs ask for more than a limit lets a job have, and never start"
-    if idle := [name for name, value in named.items() if value]:
+    if idle := [unkept_name for unkept_name, value in named.items() if value]:
         yield f"no rule here keeps to {', '.join(idle)}"
 
 
@@ -82,7 +82,7 @@ def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
     lasted = jobs["duration"].to_numpy()
     instant = start[np.argmax(demand(start, size, lasted, start))]
     runs = (start <= instant) & (start + lasted > instant)
-    profiles = np.array([A100[name] for name in jobs["profile"].filter(runs)])
+    profiles = np.array([A100[mig_profile] for mig_profile in jobs["profile"].filter(runs)])
     slices = np.maximum(1, np.round(size[runs] * COMPUTE / profiles[:, 1]))
     needed = gpus_for(profiles, slices)
     if needed > gpus:

@@ -85,7 +85,7 @@ class SiteExplorer(KnobExplorer):
 
     def _changes(self, both, payers):
         """One dot a job that counts: how much later or sooner it ends."""
-        columns = (both[0][name].to_numpy() for name in ("gpus", "submit", "duration"))
+        columns = (both[0][column_name].to_numpy() for column_name in ("gpus", "submit", "duration"))
         took = ((jobs["end"] - jobs["submit"]).to_numpy() for jobs in both)
         moved = np.zeros(both[0].height, int)
         moved[payers.later.rows] = 1

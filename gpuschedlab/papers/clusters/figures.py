@@ -30,12 +30,12 @@ def waits_by_day(submit: np.ndarray, starts: Mapping[str, np.ndarray]) -> Lines:
         days = (submit - submit.min()) // 86_400.0
         day = days.astype(int)
     mean_waits = {}
-    for name, start in starts.items():
+    for rule_name, start in starts.items():
         wait = (np.asarray(start, float) - submit) / 3600.0
         has_started = np.isfinite(wait)
         jobs_of_day = np.bincount(day[has_started], minlength=day.max(initial=-1) + 1)
         with np.errstate(invalid="ignore"):
-            mean_waits[name] = (
+            mean_waits[rule_name] = (
                 np.bincount(day[has_started], wait[has_started], minlength=len(jobs_of_day)) / jobs_of_day
             )
     return Lines(

@@ -55,9 +55,15 @@ def start_errors(submit, recorded, simulated) -> dict[str, float]:
     figures["rank"] = np.nan
     if changes:
         figures["rank"] = stats.spearmanr(*waits.values()).statistic
-    for name, wait in waits.items():
-        figures |= {name: wait.mean(), f"{name}_median": np.median(wait), f"{name}_p95": np.quantile(wait, 0.95)}
-    return {"jobs": int(both.sum())} | {name: float(figure_value) for name, figure_value in figures.items()}
+    for wait_name, wait in waits.items():
+        figures |= {
+            wait_name: wait.mean(),
+            f"{wait_name}_median": np.median(wait),
+            f"{wait_name}_p95": np.quantile(wait, 0.95),
+        }
+    return {"jobs": int(both.sum())} | {
+        figure_name: float(figure_value) for figure_name, figure_value in figures.items()
+    }
 
 
 def start_errors_by(jobs: pl.DataFrame, column: str, simulated: str) -> pl.DataFrame:

@@ -137,10 +137,10 @@ class Site(Recipe):
     @cached_property
     def explanation(self) -> Explanation:
         """`Explanation` of why the log's jobs waited, by its recorded starts and node lists."""
-        names = ()
+        node_names = ()
         if not self.cluster:
-            names = tuple(name for name, *_ in self.description.nodes)
-        return explain(self.recorded(), self.rule, names, self.description.limits, (self.zero or 0.0) % DAY)
+            node_names = tuple(node_name for node_name, *_ in self.description.nodes)
+        return explain(self.recorded(), self.rule, node_names, self.description.limits, (self.zero or 0.0) % DAY)
 
     @cached_property
     def completed(self) -> "Site":
@@ -262,13 +262,13 @@ class Site(Recipe):
         """Return a dict: place in a cluster of each node that the site's files name; empty if the command names another cluster."""
         if self.cluster:
             return {}
-        first = cluster.groups[0].nodes - self.more
+        nodes_of_files = cluster.groups[0].nodes - self.more
         numbers = {}
-        for i, (name, *_) in enumerate(self.description.nodes):
-            if i >= first:  # after the nodes that are added
-                numbers[name] = i + self.more
-            elif i < first + self.more:  # it is not taken away
-                numbers[name] = i
+        for i, (node_name, *_) in enumerate(self.description.nodes):
+            if i >= nodes_of_files:  # after the nodes that are added
+                numbers[node_name] = i + self.more
+            elif i < nodes_of_files + self.more:  # it is not taken away
+                numbers[node_name] = i
         return numbers
 
     def untyped(self, cluster: Cluster) -> pl.Series:
@@ -278,8 +278,8 @@ class Site(Recipe):
             return pl.Series([], dtype=pl.List(pl.String))
         types = [bare(kind).lower() for kind in cluster.gpu_types]
         requested = trace["gpu_types"].drop_nulls()
-        name = pl.element().str.to_lowercase()
-        matches = requested.list.eval(name.is_in(types)).list.any()
+        type_name = pl.element().str.to_lowercase()
+        matches = requested.list.eval(type_name.is_in(types)).list.any()
         return requested.filter(matches.not_())
 
     @property
@@ -338,8 +338,8 @@ class Site(Recipe):
                 f"site {self.file}: found more = {self.more}; expected at least {1 - nodes}, as its first group has {nodes} nodes."
             )
         if self.more:
-            first = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
-            cluster = replace(cluster, groups=(first, *cluster.groups[1:]))
+            first_group = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
+            cluster = replace(cluster, groups=(first_group, *cluster.groups[1:]))
         return replace(cluster, events=cluster.events + self.windows(cluster))
 
     def played(self, trace: pl.DataFrame, cluster: Cluster, seed: int = 0) -> Scenario:
@@ -358,13 +358,13 @@ class Site(Recipe):
     def zero(self) -> float | None:
         """Seconds since 1970 of the trace's zero, by the log's clock; None if it has no dates."""
         try:
-            first = self.log.trace.head(1)
+            first_job = self.log.trace.head(1)
         except TraceError:  # a site may be read without its log
             return None
-        if "clock" not in first.columns:
+        if "clock" not in first_job.columns:
             return None
-        since_1970 = first["clock"].dt.epoch("s")
-        return since_1970[0] - first["submit"][0]
+        since_1970 = first_job["clock"].dt.epoch("s")
+        return since_1970[0] - first_job["submit"][0]
 
     @property
     def epoch(self) -> float:

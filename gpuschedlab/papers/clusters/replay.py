@@ -57,9 +57,9 @@ class Calibration:
     @property
     def rules(self) -> tuple[str, ...]:
         """Tuple of the names of the rules."""
-        columns = self.starts.columns
-        first = columns.index("quarter") + 1
-        return tuple(columns[first:])
+        start_columns = self.starts.columns
+        first_rule = start_columns.index("quarter") + 1
+        return tuple(start_columns[first_rule:])
 
     def errors(self, rule: str) -> dict[str, float]:
         """Return a dict of the `start_errors` of a rule over the whole log."""
@@ -73,7 +73,7 @@ class Calibration:
         The latter is `more`, with the interval of this paired difference, `more_low` and `more_high` (nan: too short to tell).
         """
         # Whoever never starts, starts later.
-        latest = [self.starts[name].max() or 0.0 for name in ("started", *self.rules)]
+        latest = [self.starts[start_column].max() or 0.0 for start_column in ("started", *self.rules)]
         error = {}
         for rule in self.rules:
             distance = self.starts[rule].fill_null(max(latest)) - self.starts["started"]
@@ -113,9 +113,9 @@ class Calibration:
             nearest = rules_table["rule"][0]
         near = rules_table.filter((pl.col("more_low") <= 0) & (pl.col("more_high") >= 0))
         short = rules_table.filter(pl.col("more_low").is_nan())["rule"]
-        first = ""
+        nearer_rule = ""
         if nearest != self.own:
-            first = f"{nearest} is nearer to the log than {self.own}. "
+            nearer_rule = f"{nearest} is nearer to the log than {self.own}. "
         alike = [rule for rule in near["rule"] if rule != self.own]
         doubts_of_rules = ""
         if alike:
@@ -123,7 +123,7 @@ class Calibration:
         if len(short):
             doubts_of_rules += f" The log is {SHORT} it from {', '.join(short)}."
         return (
-            f"{first}{self.own}: mean wait {own_errors['simulated']:.0f} s, recorded {own_errors['recorded']:.0f} s; "
+            f"{nearer_rule}{self.own}: mean wait {own_errors['simulated']:.0f} s, recorded {own_errors['recorded']:.0f} s; "
             f"half of the starts within {own_errors['median']:.0f} s, 9 of 10 within {own_errors['p90']:.0f} s. "
             f"Differences below {abs(own_errors['bias']):.0f} s of mean wait are within "
             f"what the model misses.{doubts_of_rules}"
@@ -141,18 +141,18 @@ class Calibration:
 
     def shown(self) -> Table:
         """Return the first figures as a `Table` that a person reads: how far each rule's starts are from those of the log."""
-        names = {"mae": "mean distance", "bias": "waits longer by", "more": f"farther than {self.own}"}
-        names |= {"median": "half within", "p90": "9 of 10 within"}
+        shown_names = {"mae": "mean distance", "bias": "waits longer by", "more": f"farther than {self.own}"}
+        shown_names |= {"median": "half within", "p90": "9 of 10 within"}
         interval = []
         for low, high in self.table.select("more_low", "more_high").iter_rows():
             if isnan(low):
                 interval.append(SHORT)
             else:
                 interval.append(f"{cell(low, 's')} to {cell(high, 's')}")
-        frame = self.table.select("rule", "mae", "median", "p90", "bias", "more")
-        frame = frame.with_columns(pl.Series("interval", interval, pl.String))
-        units = dict.fromkeys(names, "s")
-        return Table(frame, names=names, units=units, caption=self.verdict)
+        shown_errors = self.table.select("rule", "mae", "median", "p90", "bias", "more")
+        shown_errors = shown_errors.with_columns(pl.Series("interval", interval, pl.String))
+        units = dict.fromkeys(shown_names, "s")
+        return Table(shown_errors, names=shown_names, units=units, caption=self.verdict)
 
 
 def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
@@ -167,13 +167,13 @@ def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
         policies = policies | {"EASY within limits": limited}
     if own_name not in policies:
         policies = {own_name: site.own} | policies
-    rules_of_site = {name: (policy, None) for name, policy in policies.items()}
+    rules_of_site = {rule_name: (policy, None) for rule_name, policy in policies.items()}
     return rules_of_site | {own_name + TRUE: (site.own, Oracle())}
 
 
 def own_rule(site: Site) -> str:
     """Return the name of the site's own rule; "as configured" if it is none of the named ones."""
-    return next((name for name, policy in site.policies.items() if policy == site.own), "as configured")
+    return next((rule_name for rule_name, policy in site.policies.items() if policy == site.own), "as configured")
 
 
 def replay(site: Site) -> Calibration:
@@ -197,11 +197,11 @@ def replay(site: Site) -> Calibration:
     own_name = own_rule(site)
     own_policy, _ = rules_of_site[own_name]
     starts_by = {}
-    for name, (policy, estimator) in rules_of_site.items():
+    for rule_name, (policy, estimator) in rules_of_site.items():
         informed = scenario
         if estimator is not None:
             informed = scenario.replace(estimator=estimator)
-        starts_by[name] = launched_by(informed, policy)
+        starts_by[rule_name] = launched_by(informed, policy)
     recorded = trace["started"].is_not_null()
     starts = grouped(trace).with_columns(**starts_by).filter(recorded)
     delays = LAUNCHES
@@ -215,8 +215,8 @@ def replay(site: Site) -> Calibration:
         distance = (launched[delay] - starts["started"]).head(half).abs()
         miss[delay] = distance.mean() or 0.0
     launch = min(miss, key=miss.get)
-    never = {name: starts[name].null_count() for name in starts_by}
-    idle = (f"{count} jobs never start by {name}" for name, count in never.items() if count)
+    never = {rule_name: starts[rule_name].null_count() for rule_name in starts_by}
+    idle = (f"{idle_jobs} jobs never start by {rule_name}" for rule_name, idle_jobs in never.items() if idle_jobs)
     return Calibration(site, scenario, own_name, starts, launch, launched[launch], (*doubts(site, scenario), *idle))
 
 
@@ -226,17 +226,17 @@ def grouped(trace: pl.DataFrame) -> pl.DataFrame:
     These are size class, partition, account, hour, weekday, and fourth of the log.
     """
     gpus = pl.col("gpus")
-    columns = trace.columns
+    trace_columns = trace.columns
     *classes, largest = SIZES
     size = pl.lit(largest)
     of_class = dict(zip(classes, (gpus < 2, gpus < 8, gpus == 8, gpus <= 64), strict=True))
-    for name in reversed(classes):
-        size = pl.when(of_class[name]).then(pl.lit(name)).otherwise(size)
+    for size_class in reversed(classes):
+        size = pl.when(of_class[size_class]).then(pl.lit(size_class)).otherwise(size)
     clock = pl.lit(None, pl.Datetime("us"))
-    if "clock" in columns:
+    if "clock" in trace_columns:
         clock = pl.col("clock")
-    owners = {name: pl.lit(None, pl.String) for name in ("vc", "account")}
-    owners |= {name: pl.col(name) for name in owners if name in columns}
+    owners = {owner_column: pl.lit(None, pl.String) for owner_column in ("vc", "account")}
+    owners |= {owner_column: pl.col(owner_column) for owner_column in owners if owner_column in trace_columns}
     quarter = pl.int_range(pl.len()) * 4 // pl.len() + 1
     return trace.select(
         "job_id",

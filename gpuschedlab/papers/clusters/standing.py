@@ -14,7 +14,9 @@ def standing(site: Site) -> pl.DataFrame:
     """
     trace = site.trace
     has = site.description
-    if lacking := [name for name in ("account", "user", "started") if name not in trace.columns]:
+    if lacking := [
+        needed_column for needed_column in ("account", "user", "started") if needed_column not in trace.columns
+    ]:
         raise TraceError(
             f"standing {site.file}: found no column {lacking[0]}; expected account, user and started in the log."
         )
@@ -36,7 +38,7 @@ def standing(site: Site) -> pl.DataFrame:
             "account": [account for account, _ in tree.users],
             "user": [user for _, user in tree.users],
             "usage": usage,
-            "level": [level[name] for name in tree.users],
+            "level": [level[account_and_user] for account_and_user in tree.users],
             "fairshare": factors,
             "points": points.astype(np.int64),
         }

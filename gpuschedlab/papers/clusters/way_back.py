@@ -83,7 +83,9 @@ def way_back(site: Site, changes: Mapping[str, object]) -> WayBack:
     site_changes = changes_of(site, changes)
     was = replace(site.slurm, limits=())
     wanted = site_changes.get("policy", was)
-    notes = [f"{name}: it is no setting" for name in site_changes if name not in ("policy", "within")]
+    notes = [
+        f"{change_name}: it is no setting" for change_name in site_changes if change_name not in ("policy", "within")
+    ]
     conf = ConfChange(slurm_conf)
     if not isinstance(wanted, Slurm):
         notes.append(f"policy={wanted.name}: slurm.conf has Slurm's own rule alone")

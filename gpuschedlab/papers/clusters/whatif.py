@@ -145,15 +145,17 @@ class WhatIf:
         figure_rows = []
         for figure_row in self.table.iter_rows(named=True):
             write = partial(cell, unit=UNITS.get(figure_row["figure"], ""))
-            figure_words = {name: write(figure_row[name]) for name in ("before", "after", "difference")}
+            figure_words = {
+                figure_column: write(figure_row[figure_column]) for figure_column in ("before", "after", "difference")
+            }
             interval = NOTHING
             if np.isfinite(figure_row["low"]):
                 interval = f"{write(figure_row['low'])} to {write(figure_row['high'])}"
             held_truth = self.kind.in_percent(figure_row["figure"]) if interval != NOTHING else NOTHING
             figure_words |= {"interval": interval, "held": held_truth, "replay errs by": write(figure_row["bias"])}
             figure_rows.append({"figure": figure_row["figure"]} | figure_words)
-        frame = pl.DataFrame(figure_rows).with_columns(self.table["verdict"])
-        return Table(frame, caption=f"{self.jobs:,} jobs. {HELD_ON} ({self.kind}).")
+        figure_frame = pl.DataFrame(figure_rows).with_columns(self.table["verdict"])
+        return Table(figure_frame, caption=f"{self.jobs:,} jobs. {HELD_ON} ({self.kind}).")
 
     def _repr_html_(self) -> str:
         sentence = f"<p><b>{escape(self.sentence)}</b></p>" if self.sentence else ""
@@ -276,10 +278,10 @@ def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None)
     Columns: `job_id`, `submit`, `wait`, `ran` (s), and `undone` (GPU-s).
     """
     submit = sides[0][0].trace["submit"]
-    first = float(submit.min())
-    last = float(submit.max())
-    warm = first + WARM_UP if last - first >= SHORTEST else first
-    is_counted = pl.col("submit") >= (max(warm, last - 7 * DAY * weeks) if weeks else warm)
+    first_submit = float(submit.min())
+    last_submit = float(submit.max())
+    warm = first_submit + WARM_UP if last_submit - first_submit >= SHORTEST else first_submit
+    is_counted = pl.col("submit") >= (max(warm, last_submit - 7 * DAY * weeks) if weeks else warm)
     runs = (play(scenario, policy).jobs.filter(is_counted) for scenario, policy in sides)
     return tuple(waits(jobs).sort("submit", maintain_order=True) for jobs in runs)
 
@@ -314,26 +316,38 @@ def compared(
     figures_after = figures(both["wait_after"].to_numpy(), both["ran_after"].to_numpy())
     bias_of = biases(calibration) if calibration else {}
     figure_rows = []
-    for name in figures_before:
-        difference = float((figures_after[name] - figures_before[name]).mean())
-        bias = bias_of.get(name)
-        low, high = difference_interval(figures_before[name], figures_after[name])
+    for figure_name in figures_before:
+        difference = float((figures_after[figure_name] - figures_before[figure_name]).mean())
+        bias = bias_of.get(figure_name)
+        low, high = difference_interval(figures_before[figure_name], figures_after[figure_name])
         answer = verdict(low, high, ("lower", "higher"))
         if missed.reason:
             low = np.nan
             high = np.nan
             answer = UNTOLD
-            if name == "mean wait" and missed.tells(difference):
+            if figure_name == "mean wait" and missed.tells(difference):
                 answer = SIDES[difference > 0]
         elif bias is not None and abs(difference) < abs(bias):
             answer = BELOW
-        elif name == "mean wait" and not low * high > 0:
-            answer = in_this_log(difference, float(figures_before[name].mean()), missed) or answer
+        elif figure_name == "mean wait" and not low * high > 0:
+            answer = in_this_log(difference, float(figures_before[figure_name].mean()), missed) or answer
         figure_rows.append(
-            (name, figures_before[name].mean(), figures_after[name].mean(), difference, low, high, bias, answer)
+            (
+                figure_name,
+                figures_before[figure_name].mean(),
+                figures_after[figure_name].mean(),
+                difference,
+                low,
+                high,
+                bias,
+                answer,
+            )
         )
-    columns = ("figure", "before", "after", "difference", "low", "high", "bias", "verdict")
-    kinds = {name: pl.String if name in ("figure", "verdict") else pl.Float64 for name in columns}
+    figure_columns = ("figure", "before", "after", "difference", "low", "high", "bias", "verdict")
+    kinds = {
+        figure_column: pl.String if figure_column in ("figure", "verdict") else pl.Float64
+        for figure_column in figure_columns
+    }
     cut = float((both["undone_after"] - both["undone"]).sum()) / 3600
     kind = kind_of(both["submit"].to_numpy(), both["ran"].to_numpy())
     return WhatIf(pl.DataFrame(figure_rows, schema=kinds, orient="row"), both.height, cut=cut, missed=missed, kind=kind)
@@ -361,4 +375,4 @@ def biases(calibration: Calibration) -> dict[str, float]:
     duration = jobs["duration"].to_numpy()
     recorded = figures((jobs["started"] - jobs["submit"]).to_numpy(), duration)
     simulated = figures((jobs[calibration.own] - jobs["submit"]).to_numpy(), duration)
-    return {name: float((simulated[name] - recorded[name]).mean()) for name in recorded}
+    return {figure_name: float((simulated[figure_name] - recorded[figure_name]).mean()) for figure_name in recorded}

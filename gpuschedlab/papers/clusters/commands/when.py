@@ -85,18 +85,20 @@ def planned_of(text: str) -> dict[str, object]:
 
     planned_job: dict[str, object] = {}
     for pair in text.split(","):
-        key, equals, planned_value = pair.partition("=")
-        key = key.strip()
+        planned_column, equals, planned_value = pair.partition("=")
+        planned_column = planned_column.strip()
         if not equals or not planned_value.strip():
             raise TraceError(f"when --planned: found {pair!r}; expected KEY=VALUE, such as {EXAMPLE}.")
-        planned_job[key] = planned_value.strip()
+        planned_job[planned_column] = planned_value.strip()
     if "requested_time" in planned_job:
         planned_job["requested_time"] = seconds(
             planned_job["requested_time"], "when --planned requested_time", unit=1.0
         )
-    for key in {"gpus", "nodes"} & planned_job.keys():
+    for planned_column in {"gpus", "nodes"} & planned_job.keys():
         try:
-            planned_job[key] = float(str(planned_job[key]))
+            planned_job[planned_column] = float(str(planned_job[planned_column]))
         except ValueError as error:
-            raise TraceError(f"when --planned: found {key}={planned_job[key]!r}; expected a number.") from error
+            raise TraceError(
+                f"when --planned: found {planned_column}={planned_job[planned_column]!r}; expected a number."
+            ) from error
     return planned_job

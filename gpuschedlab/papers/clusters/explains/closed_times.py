@@ -97,17 +97,17 @@ def hours(log: Record, state: State, waiting: float) -> Iterator[Step]:
     starts = np.bincount(qos_half_hour, minlength=free.size).reshape(free.shape)
     open_all_day = ~state.rules.closed.any(axis=1)
     for qos in np.flatnonzero(open_all_day & (free.sum(axis=1) > SHARE * waiting)):
-        first, length = _longest_gap(np.flatnonzero(starts[qos]))
-        spell = np.arange(first, first + length) % HALF_HOURS
+        first_half_hour, length = _longest_gap(np.flatnonzero(starts[qos]))
+        spell = np.arange(first_half_hour, first_half_hour + length) % HALF_HOURS
         expected = starts[qos].sum() * length / HALF_HOURS
         free_of_qos = free[qos].sum()
         if 2 <= length < 47 and expected >= 12 and free[qos, spell].sum() >= 0.9 * free_of_qos:
             closed = state.rules.closed.copy()
             closed[qos, spell] = True
-            name = name_of(log, qos)
-            closed_hours = f"{_clock(first + length)}-{_clock(first)}"
-            limit_lines = lines_of("qos", "hours", closed_hours, names=[name])
-            found_hours = Found("hours", f"qos {name}", closed_hours, float(free_of_qos), limit_lines)
+            qos_name = name_of(log, qos)
+            closed_hours = f"{_clock(first_half_hour + length)}-{_clock(first_half_hour)}"
+            limit_lines = lines_of("qos", "hours", closed_hours, names=[qos_name])
+            found_hours = Found("hours", f"qos {qos_name}", closed_hours, float(free_of_qos), limit_lines)
             yield Step(state.rules._replace(closed=closed), found_hours)
 
 

@@ -104,8 +104,8 @@ class Explanation:
         return f"what was found (`Site.completed`): {100 * share:.1f} % of the waiting"
 
     def __str__(self) -> str:
-        shares = sorted(((share, name) for name, share in self.shares.items() if share >= 0.0005), reverse=True)
-        reasons = [f"{name} {100 * share:.1f} %" for share, name in shares]
+        shares = sorted(((share, reason) for reason, share in self.shares.items() if share >= 0.0005), reverse=True)
+        reasons = [f"{reason} {100 * share:.1f} %" for share, reason in shares]
         why_lines = [f"why jobs waited: {', '.join(reasons)}"]
         why_lines += [f"found: {found}; as lines of site.toml:\n{found.toml}" for found in self.found]
         if self.passed > 0:

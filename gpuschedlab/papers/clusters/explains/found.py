@@ -66,10 +66,10 @@ def throttles(values: dict[str, float]) -> str:
     >>> throttles({"7": 2.0, "9": 2.0, "12": 4.0})
     '2 jobs at once in 2 arrays, 4 in 1'
     """
-    count = Counter(values.values())
-    lowest, *higher = sorted(count)
-    throttle_words = [f"{lowest:g} jobs at once in {count[lowest]} arrays"]
-    throttle_words += [f"{throttle:g} in {count[throttle]}" for throttle in higher]
+    arrays_by_throttle = Counter(values.values())
+    lowest, *higher = sorted(arrays_by_throttle)
+    throttle_words = [f"{lowest:g} jobs at once in {arrays_by_throttle[lowest]} arrays"]
+    throttle_words += [f"{throttle:g} in {arrays_by_throttle[throttle]}" for throttle in higher]
     return ", ".join(throttle_words)
 
 
@@ -117,5 +117,5 @@ def name_of(log: Record, qos: int) -> str:
     """Return the name of a QOS by its number; "" if the log has none."""
     if "qos" not in log.trace.columns:
         return ""
-    first = np.argmax(log.jobs.qos == qos)
-    return log.trace["qos"][int(first)]
+    first_job_of_qos = np.argmax(log.jobs.qos == qos)
+    return log.trace["qos"][int(first_job_of_qos)]

@@ -44,26 +44,26 @@ def holders(why: Explanation, of: str = "user") -> pl.DataFrame:
     shares = _shares(log, owner, seconds)
     owned = owner >= 0
     owners = log.trace[of].filter(pl.Series(owned))
-    names = owners.unique().sort()
-    count = len(names)
+    owner_names = owners.unique().sort()
+    owner_count = len(owner_names)
     own_waits = np.diagonal(shares).copy()
     others_waits = shares - np.diag(own_waits)
     gpu_seconds = log.jobs.slots / log.unit * (log.jobs.end - log.jobs.start)
-    frame = pl.DataFrame(
+    holders_frame = pl.DataFrame(
         {
-            of: names,
-            "jobs": np.bincount(owner[owned], minlength=count),
-            "held": np.bincount(owner[owned], gpu_seconds[owned], count),
+            of: owner_names,
+            "jobs": np.bincount(owner[owned], minlength=owner_count),
+            "held": np.bincount(owner[owned], gpu_seconds[owned], owner_count),
             "others_wait": others_waits.sum(axis=1),
-            "waiter": _named(names, others_waits, axis=1),
+            "waiter": _named(owner_names, others_waits, axis=1),
             "waiter_s": others_waits.max(axis=1),
             "waits": others_waits.sum(axis=0),
-            "holder": _named(names, others_waits, axis=0),
+            "holder": _named(owner_names, others_waits, axis=0),
             "holder_s": others_waits.max(axis=0),
             "own": own_waits,
         }
     )
-    return frame.sort("others_wait", of, descending=[True, False])
+    return holders_frame.sort("others_wait", of, descending=[True, False])
 
 
 def _named(names: pl.Series, shares: np.ndarray, axis: int) -> pl.Series:
@@ -77,20 +77,20 @@ def _named(names: pl.Series, shares: np.ndarray, axis: int) -> pl.Series:
 def _shares(log: Record, owner: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """Return an array (U, U): seconds that jobs of each owner (column) waited for GPUs of each (row)."""
     jobs = log.jobs
-    count = int(owner.max()) + 1
-    shares = np.zeros((count, count))
+    owner_count = int(owner.max()) + 1
+    shares = np.zeros((owner_count, owner_count))
     waits = np.flatnonzero((seconds > 0) & (owner >= 0))
     for node_part in np.unique(jobs.part[waits]):
         waiting_rows = waits[jobs.part[waits] == node_part]
         weight = _on_nodes(log, node_part)
-        total = _integral(jobs, weight, np.arange(len(owner)), waiting_rows)
-        waiting_rows = waiting_rows[total > 0]
-        total = total[total > 0]
-        for holder in range(count):
+        slot_seconds = _integral(jobs, weight, np.arange(len(owner)), waiting_rows)
+        waiting_rows = waiting_rows[slot_seconds > 0]
+        slot_seconds = slot_seconds[slot_seconds > 0]
+        for holder in range(owner_count):
             of_holder = np.flatnonzero((owner == holder) & (weight > 0))
             if len(of_holder):
-                share = _integral(jobs, weight, of_holder, waiting_rows) / total
-                shares[holder] += np.bincount(owner[waiting_rows], seconds[waiting_rows] * share, count)
+                share = _integral(jobs, weight, of_holder, waiting_rows) / slot_seconds
+                shares[holder] += np.bincount(owner[waiting_rows], seconds[waiting_rows] * share, owner_count)
     return shares
 
 
@@ -135,11 +135,11 @@ def sentence(table: pl.DataFrame) -> str:
     Return "" if no job waits for another's GPUs.
     """
     owner_column = table.columns[0]
-    total = table["others_wait"].sum()
-    if not total:
+    waits_for_others = table["others_wait"].sum()
+    if not waits_for_others:
         return ""
     top_holder = table.row(0, named=True)
-    share = 100 * top_holder["others_wait"] / total
+    share = 100 * top_holder["others_wait"] / waits_for_others
     waited = span(top_holder["others_wait"])
     return (
         f"Others wait longest for GPUs that {owner_column} {top_holder[owner_column]} holds: {waited}, {share:.0f} % of such waiting, "

@@ -39,9 +39,9 @@ def _scopes(log: Record) -> list[Scope]:
     if not log.listed:
         return []
     scopes = []
-    for columns, jobs, alike in SCOPES:
-        if log.codes(*columns).max() >= 0:
-            scopes.append(scope_of(log, columns, jobs, alike))
+    for owner_columns, jobs, alike in SCOPES:
+        if log.codes(*owner_columns).max() >= 0:
+            scopes.append(scope_of(log, owner_columns, jobs, alike))
     return scopes
 
 
@@ -85,7 +85,7 @@ def tiered(log: Record, state: State) -> State:
     tier_of_name = {name_of(log, qos): int(tier) for qos, tier in enumerate(tiers)}
     tier_lines = []
     for tier in sorted({*tier_of_name.values()} - {0}):
-        names = [name for name in tier_of_name if tier_of_name[name] == tier]
-        tier_lines.append(lines_of("qos", "tier", tier, names=names))
+        qos_names = [qos_name for qos_name in tier_of_name if tier_of_name[qos_name] == tier]
+        tier_lines.append(lines_of("qos", "tier", tier, names=qos_names))
     found_tiers = Found("tier", "qos", tier_of_name, 0.0, "\n".join(tier_lines))
     return State(rules, seen_waits._replace(order=order_by_tiers), (*state.found, found_tiers))

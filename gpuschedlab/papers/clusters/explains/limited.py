@@ -85,9 +85,9 @@ class Limited(Round):
         jobs = self._jobs(view, unit, slots)
         free = np.asarray(view.free * unit).round()
         starts = start_some(jobs, self._rules(view, unit, jobs.qos), free.astype(np.int64), view.now)
-        count = np.diff(jobs.first)
-        starting_cells = np.repeat(starts, count) & (jobs.held > 0)
-        job = np.repeat(np.arange(len(view)), count)[starting_cells]
+        cells_of_job = np.diff(jobs.first)
+        starting_cells = np.repeat(starts, cells_of_job) & (jobs.held > 0)
+        job = np.repeat(np.arange(len(view)), cells_of_job)[starting_cells]
         cells = np.stack([job, jobs.node[starting_cells], jobs.held[starting_cells] / unit], 1)
         return Allocation(gpu_type, np.where(starts, view.gpus, gpus), nodes=cells, wake=wake)
 
@@ -96,13 +96,13 @@ class Limited(Round):
         runs = view.gpu_type >= 0
         largest = max(group.gpus_per_node for group in view.cluster.groups) * unit
         wide = fewest(slots, largest)
-        count = wide.copy()
+        cells_of_job = wide.copy()
         job_of_cell, node_of_cell, gpus_of_cell = view.nodes.T
-        count[runs] = np.bincount(job_of_cell.astype(int), minlength=len(view))[runs]
-        of_runs = np.repeat(runs, count)
+        cells_of_job[runs] = np.bincount(job_of_cell.astype(int), minlength=len(view))[runs]
+        of_runs = np.repeat(runs, cells_of_job)
         node = np.zeros(len(of_runs), np.int64)
         node[of_runs] = node_of_cell
-        held_slots = spread(slots, fewest(slots, wide), count)
+        held_slots = spread(slots, fewest(slots, wide), cells_of_job)
         held_slots[of_runs] = (gpus_of_cell * unit).round()
         start = np.where(runs, view.now - view.executed, np.inf)
         qos = np.zeros(len(view), np.int64)
@@ -118,7 +118,7 @@ class Limited(Round):
             part=np.zeros(len(view), np.int64),
             wide=wide,
             each=fewest(slots, wide),
-            first=np.concatenate([[0], np.cumsum(count)]),
+            first=np.concatenate([[0], np.cumsum(cells_of_job)]),
             node=node,
             held=held_slots,
             qos=qos,

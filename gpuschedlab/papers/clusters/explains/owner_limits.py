@@ -84,13 +84,13 @@ def scope_of(log: Record, columns: tuple[str, ...], jobs: bool, alike: str) -> S
     if not jobs:
         amount = log.jobs.slots[job]
     change = np.where(kind[events] == ENDS, -amount, amount)
-    order = np.argsort(owner[job], kind="stable")  # at one instant ends stand before starts
-    whose = owner[job][order]
-    total = np.cumsum(change[order])
+    owner_order = np.argsort(owner[job], kind="stable")  # at one instant ends stand before starts
+    whose = owner[job][owner_order]
+    held_by_owner = np.cumsum(change[owner_order])
     most = np.zeros(owner.max() + 1, np.int64)
     group = np.arange(owner.max() + 1)
-    total_before = np.append(0, total)[np.searchsorted(whose, group)]
-    np.maximum.at(most, whose, total - total_before[whose])
+    total_before = np.append(0, held_by_owner)[np.searchsorted(whose, group)]
+    np.maximum.at(most, whose, held_by_owner - total_before[whose])
     if alike:
         counted = owner >= 0
         if alike == "all":
@@ -142,10 +142,10 @@ def limits(log: Record, state: State, scopes: list[Scope], waiting: float) -> It
     Scopes have rows of the rules, after those of the site; `waiting`: s of all jobs.
     """
     seen_waits = state.seen
-    first = len(log.rules.most)
+    first_row = len(log.rules.most)
     late = could_have_started(log, seen_waits) & (seen_waits.last >= log.jobs.start - log.rules.lag - 1e-6)
     candidates = []
-    for scope_row, scope in enumerate(scopes, first):
+    for scope_row, scope in enumerate(scopes, first_row):
         candidates += _candidates(log, state, scope_row, scope, late, waiting)
     for candidate in sorted(candidates, key=lambda candidate: -candidate.seconds)[:TRIED]:
         scope = candidate.scope
@@ -162,10 +162,10 @@ def limits(log: Record, state: State, scopes: list[Scope], waiting: float) -> It
 
 def _candidates(log: Record, state: State, row: int, scope: Scope, late: np.ndarray, waiting: float) -> list[Candidate]:
     """Return a list of the limits of a scope, as `Candidate`, that jobs which start late (n,) give reason to try."""
-    count = len(scope.most)
-    above_of_owner = state.seen.above[row, :count]
+    owner_count = len(scope.most)
+    above_of_owner = state.seen.above[row, :owner_count]
     member = above_of_owner > 0
-    free = np.bincount(scope.group, state.seen.free[row, :count] * member)
+    free = np.bincount(scope.group, state.seen.free[row, :owner_count] * member)
     above = np.bincount(scope.group, above_of_owner * member)
     counted = np.flatnonzero(late & (scope.owner >= 0) & member[scope.owner])
     least = LEAST
@@ -221,13 +221,13 @@ def limit_found(log: Record, scope: Scope, member: np.ndarray, seconds: float) -
     if owner_column == "array":
         throttle_of = {job["array"]: throttle for job, throttle in zip(jobs, limit_amounts, strict=True)}
         return _throttle_found(throttle_of, np.delete(scope.most, member), seconds)
-    names = []
+    owner_names = []
     qos = []
     whose = [owner_column]
     if scope.alike:
         whose.insert(0, "each")
     else:
-        names.append(jobs[0][owner_column])
+        owner_names.append(jobs[0][owner_column])
         whose.append(jobs[0][owner_column])
     if len(scope.columns) > 1:
         qos.append(jobs[0]["qos"])
@@ -237,7 +237,7 @@ def limit_found(log: Record, scope: Scope, member: np.ndarray, seconds: float) -
         " ".join(whose),
         (limit_amounts[0], amount_name),
         seconds,
-        lines_of(owner_column, amount_name, limit_amounts[0], names=names, qos=qos),
+        lines_of(owner_column, amount_name, limit_amounts[0], names=owner_names, qos=qos),
     )
 
 

@@ -93,9 +93,9 @@ def spread(slots: np.ndarray, each: np.ndarray, count: np.ndarray) -> np.ndarray
 
     A cell has as many as `each` says (n,), and the last one those that are left.
     """
-    first = np.cumsum(count) - count
+    first_cell = np.cumsum(count) - count
     most = np.repeat(each, count)
-    before = np.arange(len(most)) - np.repeat(first, count)
+    before = np.arange(len(most)) - np.repeat(first_cell, count)
     return np.clip(np.repeat(slots, count) - before * most, 0, most)
 
 
@@ -139,7 +139,7 @@ def _started(trace: pl.DataFrame) -> pl.DataFrame:
     """
     if "started" not in trace.columns or not trace["started"].count():
         raise TraceError("explain: found no recorded starts; expected a log with the column started.")
-    instants = [name for name in ("submit", "eligible") if name in trace.columns]
+    instants = [instant_column for instant_column in ("submit", "eligible") if instant_column in trace.columns]
     trace = trace.with_columns(eligible=pl.max_horizontal(instants)).with_row_index("row")
     trace = trace.drop_nulls("started").sort("eligible", "submit", "row")
     return trace.with_columns(array=ARRAY)
@@ -248,9 +248,9 @@ def events(eligible, start, end) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     kind = np.repeat([ENDS, QUEUES, STARTS], len(start)).astype(np.int8)
     job = np.tile(np.arange(len(start)), 3)
     happens = (kind != QUEUES) | (eligible < start)[job]
-    order = np.lexsort((job, kind, time))
-    order = order[happens[order]]
-    return time[order], kind[order], job[order]
+    event_order = np.lexsort((job, kind, time))
+    event_order = event_order[happens[event_order]]
+    return time[event_order], kind[event_order], job[event_order]
 
 
 def lag_of(eligible, start, end) -> float:
@@ -286,5 +286,5 @@ def cells_of(trace: pl.DataFrame, names: Sequence[str], cluster: Cluster) -> Cel
     numbers = lists.with_columns(node=hosts_of_lists).with_columns(pl.col("node").list.eval(number))
     cells = trace.select("nodelist").join(numbers, on="nodelist", how="left", maintain_order="left")["node"]
     node = cells.explode().to_numpy()
-    count = cells.list.len().to_numpy()
-    return Cells(node.astype(np.int64), count.astype(np.int64))
+    cells_of_job = cells.list.len().to_numpy()
+    return Cells(node.astype(np.int64), cells_of_job.astype(np.int64))

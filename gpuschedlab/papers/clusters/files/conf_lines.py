@@ -29,19 +29,19 @@ class ConfLines:
             if include is None:
                 yield where, line
                 continue
-            name = include[1].strip().strip('"')
-            content = self._content(name)
+            included_file = include[1].strip().strip('"')
+            content = self._content(included_file)
             if content is None:
-                key = INCLUDE
+                unknown_key = INCLUDE
                 if self.folder is not None:
-                    key = f"{INCLUDE} {name}"
-                self.unknown[key] = None
+                    unknown_key = f"{INCLUDE} {included_file}"
+                self.unknown[unknown_key] = None
                 continue
             if depth == DEEPEST:
                 raise TraceError(
-                    f"{where}: found files that include each other, {DEEPEST} deep; expected an end. Take out {name!r}."
+                    f"{where}: found files that include each other, {DEEPEST} deep; expected an end. Take out {included_file!r}."
                 )
-            yield from self.lines_of(content, name, depth + 1)
+            yield from self.lines_of(content, included_file, depth + 1)
 
     def _content(self, name: str) -> str | None:
         """Text of an included file: at its place below the folder, or else by its last name in the folder; None if it is in neither."""
@@ -57,7 +57,7 @@ class ConfLines:
 
 def way_to_included(unmodelled: Sequence[str]) -> str:
     """Sentence that says which included files of a slurm.conf were not there, and the way out; "" if none was missing."""
-    missing = [key for key in unmodelled if key.startswith(f"{INCLUDE} ")]
+    missing = [unmodelled_key for unmodelled_key in unmodelled if unmodelled_key.startswith(f"{INCLUDE} ")]
     if not missing:
         return ""
     return (
@@ -68,19 +68,19 @@ def way_to_included(unmodelled: Sequence[str]) -> str:
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield tuples: number and text of each line, those that end in a backslash joined, without comments."""
     joined = ""
-    first = 0
+    first_line = 0
     for number, line in enumerate(text.splitlines(), 1):
         line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
-        first = first or number
+        first_line = first_line or number
         if line.endswith("\\"):
             joined += line[:-1] + " "
             continue
         if (joined + line).strip():
-            yield first, joined + line
+            yield first_line, joined + line
         joined = ""
-        first = 0
+        first_line = 0
     if joined.strip():
-        yield first, joined
+        yield first_line, joined
 
 
 def printed(text: str) -> str:

@@ -97,15 +97,18 @@ class Description:
 
     def _partitions_of_nodes(self) -> dict[str, tuple[str, ...]]:
         """Return a dict of the partitions of each node, a tuple of names; it is empty if all partitions have all nodes."""
-        names = {name for name, _, _ in self.nodes}
+        node_names = {node_name for node_name, _, _ in self.nodes}
         nodes_of = {}
         for partition in self.partitions:
             nodes_of[partition.name] = set(partition.nodes)
             if partition.nodes in ((), ("ALL",)):
-                nodes_of[partition.name] = names
-        if all(names <= nodes for nodes in nodes_of.values()):
-            return dict.fromkeys(names, ())
-        return {name: tuple(partition for partition in nodes_of if name in nodes_of[partition]) for name in names}
+                nodes_of[partition.name] = node_names
+        if all(node_names <= nodes for nodes in nodes_of.values()):
+            return dict.fromkeys(node_names, ())
+        return {
+            node_name: tuple(partition for partition in nodes_of if node_name in nodes_of[partition])
+            for node_name in node_names
+        }
 
     @property
     def shares(self) -> ShareTree:

@@ -77,9 +77,9 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
                 if not str(resource["name"]).endswith("gpu"):
                     unknown |= {f"resource {resource['name']}": None}
                     continue
-                for key, ours in QUOTAS.items():
-                    if resource.get(key) is not None:
-                        quotas[ours][str(flavor["name"])] = quantity(resource[key])
+                for quota_key, ours in QUOTAS.items():
+                    if resource.get(quota_key) is not None:
+                        quotas[ours][str(flavor["name"])] = quantity(resource[quota_key])
     preemption = spec.get("preemption") or {}
     within = preemption.get("borrowWithinCohort") or {}
     unknown |= _others(
@@ -89,16 +89,16 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
     sharing = spec.get("fairSharing") or {}
     unknown |= _others("spec.fairSharing", sharing, ("weight",))
     search = {}
-    for key, policy in (spec.get("flavorFungibility") or {}).items():
-        if key in FUNGIBILITY:
-            field, stops = FUNGIBILITY[key]
+    for queue_key, policy in (spec.get("flavorFungibility") or {}).items():
+        if queue_key in FUNGIBILITY:
+            field, stops = FUNGIBILITY[queue_key]
             search[field] = policy
             if policy == "MayStopSearch":  # its name from v1beta2 on
                 search[field] = stops
         else:
-            unknown[f"spec.flavorFungibility.{key}"] = None
+            unknown[f"spec.flavorFungibility.{queue_key}"] = None
     cohort = spec.get("cohortName") or spec.get("cohort") or ""
-    limits = {name: tuple(of_types.items()) for name, of_types in quotas.items()}
+    limits = {quota_name: tuple(of_types.items()) for quota_name, of_types in quotas.items()}
     return Queue(
         str(item["metadata"]["name"]),
         str(cohort),
@@ -115,7 +115,7 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
 
 def _others(where: str, given: dict, known) -> dict[str, None]:
     """Return a dict of the keys that nothing here stands for, each with None."""
-    return {f"{where}.{key}": None for key in given if key not in known}
+    return {f"{where}.{unknown_key}": None for unknown_key in given if unknown_key not in known}
 
 
 def quantity(value: object) -> float:

@@ -15,21 +15,23 @@ def rows_of(text: str, source: str, needed: tuple[str, ...], same: Mapping[str, 
     `same`: other names of columns.
     """
     sacctmgr_lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
-    names = []
+    column_names = []
     if sacctmgr_lines:
         _, header = sacctmgr_lines[0]
         for column in header.lower().split("|"):
-            name = column.strip().replace(" ", "")
-            names.append(same.get(name, name))
-    if lacking := [name for name in needed if name not in names]:
+            column_name = column.strip().replace(" ", "")
+            column_names.append(same.get(column_name, column_name))
+    if lacking := [column_name for column_name in needed if column_name not in column_names]:
         raise TraceError(
-            f"slurm {source}, line 1: found the columns {', '.join(names)[:200]}; expected also {', '.join(lacking)}."
+            f"slurm {source}, line 1: found the columns {', '.join(column_names)[:200]}; expected also {', '.join(lacking)}."
         )
     for line_number, line in sacctmgr_lines[1:]:
-        sacctmgr_row = dict(zip(names, line.split("|")))
+        sacctmgr_row = dict(zip(column_names, line.split("|")))
         where = f"slurm {source}, line {line_number}"
-        if len(sacctmgr_row) < len(names):
-            raise TraceError(f"{where}: found {len(sacctmgr_row)} fields; expected {len(names)}, as in its first line.")
+        if len(sacctmgr_row) < len(column_names):
+            raise TraceError(
+                f"{where}: found {len(sacctmgr_row)} fields; expected {len(column_names)}, as in its first line."
+            )
         yield where, sacctmgr_row
 
 
@@ -65,15 +67,15 @@ def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) ->
     sacctmgr_table = "assoc"
     if known is OF_QOS:
         sacctmgr_table = "qos"
-    for key, limit_text in row.items():
+    for limit_column, limit_text in row.items():
         limit_amount = limit_text.strip()
-        if key not in known:
-            if limit_amount and key and limit_amount != IDLE.get(key):
-                unknown[f"{sacctmgr_table} {key}"] = None
+        if limit_column not in known:
+            if limit_amount and limit_column and limit_amount != IDLE.get(limit_column):
+                unknown[f"{sacctmgr_table} {limit_column}"] = None
             continue
-        owner, kind = known[key]
+        owner, kind = known[limit_column]
         if kind == "wall" and limit_amount:
-            limits[owner, kind, ""] = seconds(limit_amount, f"{where} {key}")
+            limits[owner, kind, ""] = seconds(limit_amount, f"{where} {limit_column}")
             continue
         resource = ""
         tres_entries = [limit_amount]
@@ -82,11 +84,11 @@ def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) ->
             tres_entries = limit_amount.split(",")
         for tres_entry in filter(None, tres_entries):
             tres, _, amount = tres_entry.rpartition("=")
-            name, _, gpu_type = tres.partition(":")
-            if name == resource:
-                limits[owner, kind, gpu_type] = number(amount, f"{where} {key}")
-            elif tres_entry != IDLE.get(key):
-                unknown[" ".join(filter(None, (sacctmgr_table, key, tres)))] = None
+            tres_name, _, gpu_type = tres.partition(":")
+            if tres_name == resource:
+                limits[owner, kind, gpu_type] = number(amount, f"{where} {limit_column}")
+            elif tres_entry != IDLE.get(limit_column):
+                unknown[" ".join(filter(None, (sacctmgr_table, limit_column, tres)))] = None
     return limits
 
 
@@ -96,13 +98,13 @@ def read_qos(text: str, source: str, site: Description) -> Description:
     limits = []
     unknown = {}
     for where, qos_row in rows_of(text, source, ("name",), LONG):
-        name = qos_row.pop("name").strip()
+        qos_name = qos_row.pop("name").strip()
         priority = qos_row.pop("priority", "").strip()
-        priorities.append((name, number(priority or "0", f"{where} Priority")))
+        priorities.append((qos_name, number(priority or "0", f"{where} Priority")))
         for (owner, kind, gpu_type), amount in limits_in(qos_row, OF_QOS, where, unknown).items():
-            owners = {"qos": (name,)}
+            owners = {"qos": (qos_name,)}
             if owner == "qos":
-                owners = {"names": (name,)}
+                owners = {"names": (qos_name,)}
             limits.append(Limit(owner, gpu_type=gpu_type, **owners, **{kind: amount}))
     return replace(
         site,
@@ -125,7 +127,11 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
     above: list[tuple[int, str]] = []  # accounts over a line, by indentation, where the answer is a tree
     for where, association_row in rows_of(text, source, ("account", "user", "share"), same):
         clusters.add(association_row.get("cluster", ""))
-        columns = {key: association_value for key, association_value in association_row.items() if key not in NO_LIMITS}
+        columns = {
+            association_column: association_value
+            for association_column, association_value in association_row.items()
+            if association_column not in NO_LIMITS
+        }
         limits_of_row = limits_in(columns, OF_ASSOC, where, unknown)
         account = association_row["account"].strip()
         user = association_row["user"].strip()
@@ -133,7 +139,7 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
         parent = association_row.get("parentname", "").strip()
         if not user:
             depth = len(association_row["account"]) - len(association_row["account"].lstrip())
-            above = [(indentation, name) for indentation, name in above if indentation < depth]
+            above = [(indentation, account_name) for indentation, account_name in above if indentation < depth]
             if not parent and above:
                 parent = above[-1][1]
             above.append((depth, account))
@@ -149,7 +155,7 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
             f"slurm {source}: found the clusters {', '.join(sorted(clusters))}; expected one: show assoc cluster=NAME."
         )
     parents = {account: parent for account, user, parent, _ in association_rows.values() if not user}
-    of_accounts = any("accounts" in key for amounts in limits.values() for key in amounts)
+    of_accounts = any("accounts" in limit_key for amounts in limits.values() for limit_key in amounts)
     if len(parents) > 1 and not any(parents.values()) and of_accounts:
         unknown["assoc ParentName, without which an account's limits are of its own jobs alone"] = None
     return replace(
@@ -179,29 +185,29 @@ def _of_associations(limits: Mapping, parents: Mapping[str, str], site: Descript
     accounts_above = _accounts_above(parents)
     below = {}
     for account, line in accounts_above.items():
-        for name in line:
-            below.setdefault(name, []).append(account)
+        for account_above in line:
+            below.setdefault(account_above, []).append(account)
     groups = {}
     for account, user in limits:
         for (owner, kind, gpu_type), amount in _with_inherited(limits, account, user, accounts_above).items():
             over = OVER[owner, kind]
             if user:
                 group = _Group("member", kind, gpu_type, amount, over, "")
-                names = [f"{account}/{user}"]
+                owner_names = [f"{account}/{user}"]
             elif owner != "accounts":  # limits of each user of an account are said of the users
                 continue
             elif len(below[account]) == 1:
                 group = _Group("account", kind, gpu_type, amount, over, "")
-                names = below[account]
+                owner_names = below[account]
             else:
                 group = _Group("accounts", kind, gpu_type, amount, over, account)
-                names = below[account]
-            groups.setdefault(group, []).extend(names)
-    for group, names in groups.items():
+                owner_names = below[account]
+            groups.setdefault(group, []).extend(owner_names)
+    for group, owner_names in groups.items():
         exempt = _with_limits_of_their_own(group, site)
-        if not exempt or {name for name, _ in site.qos} - {*exempt}:
+        if not exempt or {qos_name for qos_name, _ in site.qos} - {*exempt}:
             amount = {group.kind: group.amount}
-            yield Limit(group.owner, tuple(names), gpu_type=group.gpu_type, exempt=exempt, **amount)
+            yield Limit(group.owner, tuple(owner_names), gpu_type=group.gpu_type, exempt=exempt, **amount)
 
 
 def _accounts_above(parents: Mapping[str, str]) -> dict[str, list[str]]:
@@ -219,8 +225,8 @@ def _with_inherited(limits: Mapping, account: str, user: str, lines: Mapping[str
     """Return a dict of the amounts of an association; those of a user include the amounts that its accounts give to each user."""
     amounts = {}
     if user:
-        for name in reversed(lines.get(account, ())):
-            of_account = limits.get((name, ""), {})
+        for account_above in reversed(lines.get(account, ())):
+            of_account = limits.get((account_above, ""), {})
             for (owner, kind, gpu_type), amount in of_account.items():
                 if owner == "member":
                     amounts[owner, kind, gpu_type] = amount

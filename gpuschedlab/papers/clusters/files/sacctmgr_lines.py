@@ -26,11 +26,11 @@ def commands(site: Description, wanted: Sequence[Limit]) -> tuple[list[str], lis
     after = _amounts(wanted, site)
     sacctmgr_commands = []
     unsaid = []
-    for key in dict.fromkeys([*before, *after]):
-        if before.get(key) == after.get(key):
+    for amount_key in dict.fromkeys([*before, *after]):
+        if before.get(amount_key) == after.get(amount_key):
             continue
-        whose, column, gpu_type = key
-        wanted_amount = after.get(key)
+        whose, column, gpu_type = amount_key
+        wanted_amount = after.get(amount_key)
         if not column:
             unsaid.append(whose)
             continue
@@ -62,8 +62,8 @@ def _amounts(limits: Sequence[Limit], site: Description) -> dict[tuple[str, str,
     for limit in limits:
         for kind, amount in limit.amounts.items():
             for whose, column in _places(limit, kind, site):
-                key = (whose, column, limit.gpu_type)
-                amounts[key] = min(amount, amounts.get(key, INF))
+                amount_key = (whose, column, limit.gpu_type)
+                amounts[amount_key] = min(amount, amounts.get(amount_key, INF))
         if limit.timed:
             amounts[f"hours or tiers of {limit.of} {', '.join(limit.names)}", "", ""] = 0.0
     return amounts
@@ -73,31 +73,31 @@ def _places(limit: Limit, kind: str, site: Description) -> Iterator[tuple[str, s
     """Yield the words of sacctmgr for each owner of a limit, and its column there; ("...", "") if it has none."""
     if limit.of == "qos" and limit.names:
         column = COLUMNS[OF_KINDS["qos", kind]]
-        for name in limit.names:
-            yield f"qos {name}", column
+        for owner_name in limit.names:
+            yield f"qos {owner_name}", column
         return
     qos = limit.qos
     if not qos and not limit.names and len(site.qos) == 1:
-        qos = tuple(name for name, _ in site.qos)  # the only one: each job has it
+        qos = tuple(qos_name for qos_name, _ in site.qos)  # the only one: each job has it
     if (limit.of, kind) in OF_EACH and qos and not limit.names:
-        for name in qos:
-            yield f"qos {name}", OF_EACH[limit.of, kind]
+        for qos_name in qos:
+            yield f"qos {qos_name}", OF_EACH[limit.of, kind]
     elif limit.of in ("account", "accounts") and limit.names and not qos and kind in ("gpus", "jobs"):
-        names = limit.names
+        owner_names = limit.names
         if limit.of == "accounts":
-            names = limit.names[:1]  # with those below it
+            owner_names = limit.names[:1]  # with those below it
         column = COLUMNS[OF_KINDS["accounts", kind]]
-        for name in names:
-            yield f"account {name}", column
+        for owner_name in owner_names:
+            yield f"account {owner_name}", column
     elif limit.of == "member" and limit.names and not qos:
         column = "grptres"
         if kind != "gpus":
             column = OF_KINDS["member", kind]
-        for name in limit.names:
-            account, _, user = name.partition("/")
+        for owner_name in limit.names:
+            account, _, user = owner_name.partition("/")
             yield f"user where name={user} account={account}", COLUMNS[column]
     else:
-        owners = " ".join([limit.of, *limit.names, *(f"of qos {name}" for name in limit.qos)])
+        owners = " ".join([limit.of, *limit.names, *(f"of qos {qos_name}" for qos_name in limit.qos)])
         if not limit.names:
             owners = f"each {owners}"
         yield f"{kind} of {owners}", ""

@@ -82,15 +82,15 @@ def read_conf(text: str, source: str, site: Description, folder: Path | None = N
         pairs = pairs_of(line, where)
         kind = next(iter(pairs))
         if kind not in defaults:
-            settings |= {key: (conf_value, where) for key, conf_value in pairs.items()}
+            settings |= {conf_key: (conf_value, where) for conf_key, conf_value in pairs.items()}
             continue
-        name = pairs.pop(kind)
-        if name.upper() == "DEFAULT":
+        section_name = pairs.pop(kind)
+        if section_name.upper() == "DEFAULT":
             defaults[kind] |= pairs
         elif kind == "nodename":
-            nodes |= _nodes(name, defaults[kind] | pairs, where, unknown)
+            nodes |= _nodes(section_name, defaults[kind] | pairs, where, unknown)
         else:
-            partitions.append(_partition(name, defaults[kind] | pairs, where, unknown, nodes))
+            partitions.append(_partition(section_name, defaults[kind] | pairs, where, unknown, nodes))
     scheduler = _scheduler(settings, unknown)
     with_gpus = tuple((node, kind, gpus) for node, kind, gpus in nodes.values() if gpus)
     return replace(
@@ -104,25 +104,25 @@ def read_conf(text: str, source: str, site: Description, folder: Path | None = N
 
 def _nodes(names: str, pairs: dict[str, str], where: str, unknown: dict) -> dict[str, tuple[str, str, int]]:
     """Return a dict of the nodes of a line by name, each a tuple: its name, and the type and number of its GPUs."""
-    unknown |= {f"NodeName.{key}": None for key in pairs if key != "gres"}
+    unknown |= {f"NodeName.{conf_key}": None for conf_key in pairs if conf_key != "gres"}
     kind = "gpu"
     gpus = 0
     without_places = re.sub(r"\([^)]*\)", "", pairs.get("gres", ""))
     for gres in without_places.split(","):
-        name, *gres_parts = gres.strip().split(":")
-        if name.lower() != "gpu":
-            if name:
-                unknown[f"Gres {name}"] = None
+        gres_name, *gres_parts = gres.strip().split(":")
+        if gres_name.lower() != "gpu":
+            if gres_name:
+                unknown[f"Gres {gres_name}"] = None
             continue
         gres_parts = [gres_part for gres_part in gres_parts if gres_part.lower() != "no_consume"]
-        count = 1
+        gres_count = 1
         if gres_parts and re.fullmatch(r"[0-9]{1,6}", gres_parts[-1]):
-            count = int(gres_parts.pop())
+            gres_count = int(gres_parts.pop())
         if gpus and gres_parts and gres_parts[0] != kind:
             unknown["Gres of two types on a node"] = None
         if gres_parts:
             kind = gres_parts[0]
-        gpus = gpus + count
+        gpus = gpus + gres_count
     if gpus > 64:
         raise TraceError(f"{where}: found {gpus} GPUs on a node; expected at most 64.")
     return {node: (node, kind, gpus) for node in hosts(names, where)}
@@ -130,19 +130,19 @@ def _nodes(names: str, pairs: dict[str, str], where: str, unknown: dict) -> dict
 
 def _partition(name: str, pairs: dict[str, str], where: str, unknown: dict, nodes: dict) -> Partition:
     """Return the `Partition` of a line, of which the file has such nodes."""
-    unknown |= {f"PartitionName.{key}": None for key in pairs if key not in {*PARTITION, "nodes"}}
+    unknown |= {f"PartitionName.{conf_key}": None for conf_key in pairs if conf_key not in {*PARTITION, "nodes"}}
     named = pairs.get("nodes", "")
     partition_values: dict = {}
     if named.upper() == "ALL":
         partition_values["nodes"] = tuple(nodes)
     else:
         partition_values["nodes"] = hosts(named, where)
-    for key in PARTITION.keys() & pairs.keys():
-        conf_text = pairs[key]
-        if key == "qos":
+    for conf_key in PARTITION.keys() & pairs.keys():
+        conf_text = pairs[conf_key]
+        if conf_key == "qos":
             partition_values["qos"] = conf_text
         else:
-            partition_values[PARTITION[key]] = _amount(key, conf_text, f"{where} {key}")
+            partition_values[PARTITION[conf_key]] = _amount(conf_key, conf_text, f"{where} {conf_key}")
     return Partition(name, **partition_values)
 
 
@@ -157,28 +157,28 @@ def _scheduler(settings: dict[str, tuple[str, str]], unknown: dict) -> Scheduler
     """Return the `Scheduler` of the keys that are of no node and no partition: their values, and their places in words."""
     weights = {}
     scheduler_values = {}
-    for key, (conf_value, where) in settings.items():
-        if key in WEIGHTS:
-            name, read = WEIGHTS[key]
-            weights[name] = read(conf_value, f"{where} {key}")
-        elif key in SCHEDULER:
-            name, read = SCHEDULER[key]
-            scheduler_values[name] = read(conf_value, f"{where} {key}")
-        elif key == "schedulertype" and conf_value.lower() in TYPES:
+    for conf_key, (conf_value, where) in settings.items():
+        if conf_key in WEIGHTS:
+            weight_name, read = WEIGHTS[conf_key]
+            weights[weight_name] = read(conf_value, f"{where} {conf_key}")
+        elif conf_key in SCHEDULER:
+            scheduler_field, read = SCHEDULER[conf_key]
+            scheduler_values[scheduler_field] = read(conf_value, f"{where} {conf_key}")
+        elif conf_key == "schedulertype" and conf_value.lower() in TYPES:
             scheduler_values["backfill"] = TYPES[conf_value.lower()]
-        elif key == "priorityflags":
+        elif conf_key == "priorityflags":
             flags = {flag for flag in conf_value.upper().split(",") if flag}
             weights["relative"] = "SMALL_RELATIVE_TO_TIME" in flags
             scheduler_values["fairshare"] = "tree"
             if "NO_FAIR_TREE" in flags:
                 scheduler_values["fairshare"] = "classic"
             unknown |= {f"PriorityFlags.{flag}": None for flag in sorted(flags - FLAGS)}
-        elif key == "grestypes":
+        elif conf_key == "grestypes":
             scheduler_values["gres"] = "gpu" in conf_value.lower().split(",")
-        elif key == "schedulerparameters":
-            scheduler_values |= _plan(conf_value, f"{where} {key}", unknown)
-        elif key != "prioritytype" or conf_value.lower() not in PRIORITIES:
-            unknown[key] = None
+        elif conf_key == "schedulerparameters":
+            scheduler_values |= _plan(conf_value, f"{where} {conf_key}", unknown)
+        elif conf_key != "prioritytype" or conf_value.lower() not in PRIORITIES:
+            unknown[conf_key] = None
     priority_type, _ = settings.get("prioritytype", ("", ""))
     if priority_type.lower() == "priority/basic":  # first come, first served, whatever is weighed
         weights = {}
@@ -194,12 +194,12 @@ def _plan(text: str, where: str, unknown: dict) -> dict[str, float]:
     """Return a dict of the values of a plan, by the fields of a `Scheduler`, from SchedulerParameters."""
     plan_values = {}
     for parameter in filter(None, text.split(",")):
-        key, _, parameter_value = parameter.strip().partition("=")
-        if key.lower() in PLAN:
-            field, unit = PLAN[key.lower()]
-            plan_values[field] = number(parameter_value, f"{where}.{key}") * unit
+        conf_key, _, parameter_value = parameter.strip().partition("=")
+        if conf_key.lower() in PLAN:
+            field, unit = PLAN[conf_key.lower()]
+            plan_values[field] = number(parameter_value, f"{where}.{conf_key}") * unit
         else:
-            unknown[f"SchedulerParameters.{key}"] = None
+            unknown[f"SchedulerParameters.{conf_key}"] = None
     if plan_values.get("depth") == 0:  # no limit to reservations
         plan_values["depth"] = float("inf")
     return plan_values

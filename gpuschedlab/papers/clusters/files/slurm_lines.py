@@ -74,26 +74,34 @@ def unsayable(was: Slurm, wanted: Slurm) -> list[str]:
 
     It is empty if it can say all that differs from the site's rule.
     """
-    problems = [f"{name}: it has no key" for name in UNSAID if getattr(was, name) != getattr(wanted, name)]
-    for name in ("keep", "whole"):
-        if getattr(was.plan, name) != getattr(wanted.plan, name):
-            problems.append(f"plan.{name}: it has no key")
+    problems = [
+        f"{knob_name}: it has no key" for knob_name in UNSAID if getattr(was, knob_name) != getattr(wanted, knob_name)
+    ]
+    for plan_name in ("keep", "whole"):
+        if getattr(was.plan, plan_name) != getattr(wanted.plan, plan_name):
+            problems.append(f"plan.{plan_name}: it has no key")
     if wanted.backfill != was.backfill and wanted.backfill not in TYPES.values():
         problems.append(f"backfill={wanted.backfill}: it has plan and none")
-    knob_values = {name: (getattr(was, name), getattr(wanted, name)) for name in (*WEIGHTS, *SPANS, "damping")}
+    knob_values = {
+        knob_name: (getattr(was, knob_name), getattr(wanted, knob_name)) for knob_name in (*WEIGHTS, *SPANS, "damping")
+    }
     if wanted.backfill == "plan":
         before = _plan_of(was)
-        knob_values |= {name: (before[name], knob_value) for name, knob_value in _plan_of(wanted).items()}
-    for name, (old_value, new_value) in knob_values.items():
-        if old_value != new_value and not _sayable(name, new_value):
+        knob_values |= {
+            knob_name: (before[knob_name], knob_value) for knob_name, knob_value in _plan_of(wanted).items()
+        }
+    for knob_name, (old_value, new_value) in knob_values.items():
+        if old_value != new_value and not _sayable(knob_name, new_value):
             problems.append(
-                f"{name}={new_value:g}: it has {_expected(name)}, the nearest is {_nearest(name, new_value):g}"
+                f"{knob_name}={new_value:g}: it has {_expected(knob_name)}, the nearest is {_nearest(knob_name, new_value):g}"
             )
-    for name, key in OF_PARTITIONS.items():
-        before = dict(getattr(was, name))
-        for partition, knob_value in getattr(wanted, name):
+    for pair_name, conf_key in OF_PARTITIONS.items():
+        before = dict(getattr(was, pair_name))
+        for partition, knob_value in getattr(wanted, pair_name):
             if knob_value != before.get(partition) and not (knob_value % 1 == 0 and knob_value <= HIGHEST_OF_PARTITION):
-                problems.append(f"{key} of {partition}={knob_value:g}: it has whole numbers to {HIGHEST_OF_PARTITION}")
+                problems.append(
+                    f"{conf_key} of {partition}={knob_value:g}: it has whole numbers to {HIGHEST_OF_PARTITION}"
+                )
     return problems
 
 
@@ -140,30 +148,34 @@ def conf_with(text: str, was: Slurm, wanted: Slurm) -> ConfChange:
             f"slurm.conf: found values that it cannot say: {'; '.join(wrong)}. Round them, or leave them as they are."
         )
     conf = _Conf(text)
-    for key, conf_value in _changed_keys(was, wanted):
-        conf.put(key, conf_value)
-    if conf.lines and any(getattr(wanted, name) for name in WEIGHTS) and conf.value("PriorityType") != MULTIFACTOR:
+    for conf_key, conf_value in _changed_keys(was, wanted):
+        conf.put(conf_key, conf_value)
+    if (
+        conf.lines
+        and any(getattr(wanted, weight_name) for weight_name in WEIGHTS)
+        and conf.value("PriorityType") != MULTIFACTOR
+    ):
         conf.put("PriorityType", MULTIFACTOR)
     if wanted.backfill == "plan":
         conf.put_words("SchedulerParameters", *_changed_plan(was, wanted, text))
     conf.put_words("PriorityFlags", *_changed_flags(was, wanted))
-    for name, key in OF_PARTITIONS.items():
-        before = dict(getattr(was, name))
-        for partition, conf_value in getattr(wanted, name):
+    for knob_name, conf_key in OF_PARTITIONS.items():
+        before = dict(getattr(was, knob_name))
+        for partition, conf_value in getattr(wanted, knob_name):
             if before.get(partition) != conf_value:
-                conf.put_of_partition(partition, key, f"{conf_value:.0f}")
+                conf.put_of_partition(partition, conf_key, f"{conf_value:.0f}")
     return ConfChange("".join(conf.rows), tuple(conf.lines.values()))
 
 
 def _changed_keys(was: Slurm, wanted: Slurm) -> Iterator[tuple[str, str]]:
     """Yield (key, value) for keys of their own whose values differ: the key and the new value as texts."""
-    for name, key in WEIGHTS.items():
-        if getattr(was, name) != getattr(wanted, name):
-            yield key, f"{getattr(wanted, name):.0f}"
-    for name, key in SPANS.items():
-        conf_value = getattr(wanted, name)
-        if getattr(was, name) != conf_value:
-            yield key, dhms(conf_value)
+    for knob_name, conf_key in WEIGHTS.items():
+        if getattr(was, knob_name) != getattr(wanted, knob_name):
+            yield conf_key, f"{getattr(wanted, knob_name):.0f}"
+    for knob_name, conf_key in SPANS.items():
+        conf_value = getattr(wanted, knob_name)
+        if getattr(was, knob_name) != conf_value:
+            yield conf_key, dhms(conf_value)
     if was.damping != wanted.damping:
         yield "FairShareDampeningFactor", f"{wanted.damping:.0f}"
     if was.small != wanted.small:
@@ -172,7 +184,7 @@ def _changed_keys(was: Slurm, wanted: Slurm) -> Iterator[tuple[str, str]]:
             small = "YES"
         yield "PriorityFavorSmall", small
     if was.backfill != wanted.backfill:
-        types = [name for name, backfill in TYPES.items() if backfill == wanted.backfill]
+        types = [knob_name for knob_name, backfill in TYPES.items() if backfill == wanted.backfill]
         yield "SchedulerType", types[0]
 
 
@@ -183,21 +195,23 @@ def _changed_plan(was: Slurm, wanted: Slurm, text: str) -> tuple[dict[str, str],
     before = _plan_of(was)
     if was.backfill != "plan":  # a rule without backfill has forgotten what the file says of it
         scheduler = read_conf(text, "slurm.conf", Description()).scheduler
-        before = {name: getattr(scheduler, name) for name in before}
+        before = {plan_field: getattr(scheduler, plan_field) for plan_field in before}
     after = _plan_of(wanted)
-    for key, (name, unit) in PLAN.items():
-        old_value = before[name]
-        plan_value = after[name]
+    for conf_key, (plan_field, unit) in PLAN.items():
+        old_value = before[plan_field]
+        plan_value = after[plan_field]
         if old_value != plan_value and plan_value == INF:
-            removed_keys.add(key)
+            removed_keys.add(conf_key)
         elif old_value != plan_value:
-            new_words[key] = f"{key}={plan_value / unit:.0f}"
+            new_words[conf_key] = f"{conf_key}={plan_value / unit:.0f}"
     return new_words, removed_keys
 
 
 def _plan_of(rule: Slurm) -> dict[str, float]:
     """Return a dict of the values of a rule's plan, by the fields of a `Scheduler`."""
-    plan_values = {name: getattr(rule.plan, name) for name, _ in PLAN.values() if name != "depth"}
+    plan_values = {
+        plan_field: getattr(rule.plan, plan_field) for plan_field, _ in PLAN.values() if plan_field != "depth"
+    }
     return plan_values | {"depth": rule.depth}
 
 
@@ -206,10 +220,10 @@ def _changed_flags(was: Slurm, wanted: Slurm) -> tuple[dict[str, str], set[str]]
     new_flags = {}
     removed_flags = set()
     on = {"relative": wanted.relative, "fairshare": wanted.fairshare == "classic"}
-    for name, flag in FLAGS.items():
-        if getattr(was, name) == getattr(wanted, name):
+    for knob_name, flag in FLAGS.items():
+        if getattr(was, knob_name) == getattr(wanted, knob_name):
             continue
-        if on[name]:
+        if on[knob_name]:
             new_flags[flag.lower()] = flag
         else:
             removed_flags.add(flag.lower())
@@ -227,7 +241,7 @@ class _Conf:
 
     def _pairs(self) -> Iterator[tuple[int, str, re.Match]]:
         """Yield row, first key of its line, and match, of each KEY=VALUE outside comments; a line may go on in the next row."""
-        first = ""
+        first_key = ""
         goes_on = False
         for conf_row, conf_text in enumerate(self.rows):
             body = re.sub(r"(?<!\\)#.*", "", conf_text).rstrip()
@@ -235,10 +249,10 @@ class _Conf:
             body = body.removesuffix("\\")
             end = 0
             if not goes_on:
-                first = ""
+                first_key = ""
             while match := PAIR.match(body, end):
-                first = first or match[1].lower()
-                yield conf_row, first, match
+                first_key = first_key or match[1].lower()
+                yield conf_row, first_key, match
                 end = match.end()
             goes_on = more
 
@@ -246,8 +260,8 @@ class _Conf:
         """Return row and match of the last pair of a key on a line that names no node and no partition; -1 and None without one."""
         last_row = -1
         last = None
-        for conf_row, first, match in self._pairs():
-            if match[1].lower() == key.lower() and first not in ("nodename", "partitionname"):
+        for conf_row, first_key, match in self._pairs():
+            if match[1].lower() == key.lower() and first_key not in ("nodename", "partitionname"):
                 last_row = conf_row
                 last = match
         return last_row, last
@@ -292,9 +306,9 @@ class _Conf:
         conf_words = []
         for conf_word in listed.split(","):
             conf_word = conf_word.strip()
-            name = conf_word.partition("=")[0].lower()
-            if conf_word and name not in out:
-                conf_words.append(unplaced.pop(name, conf_word))
+            word_name = conf_word.partition("=")[0].lower()
+            if conf_word and word_name not in out:
+                conf_words.append(unplaced.pop(word_name, conf_word))
         conf_words += unplaced.values()
         if conf_words or match:
             self.put(key, ",".join(conf_words))
@@ -303,8 +317,8 @@ class _Conf:
         """Give a key of a partition's line a value."""
         of_partition = False
         last = None
-        for conf_row, first, match in self._pairs():
-            if first != "partitionname":
+        for conf_row, first_key, match in self._pairs():
+            if first_key != "partitionname":
                 continue
             if match[1].lower() == "partitionname":
                 of_partition = match[2] == partition

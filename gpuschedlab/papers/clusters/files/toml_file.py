@@ -60,14 +60,14 @@ def read_site(path: str | Path, lines: str = "") -> Description:
     slurm = tables.get("slurm", {})
     site = Description()
     files = (slurm.get("conf"), slurm.get("qos"), slurm.get("assoc"), tables.get("kueue", {}).get("queues"))
-    for name, read in zip(files, (read_conf, read_qos, read_assoc, read_queues), strict=True):
-        if name is None:
+    for file_key, read in zip(files, (read_conf, read_qos, read_assoc, read_queues), strict=True):
+        if file_key is None:
             continue
-        file = path.parent / str(name)
+        file = path.parent / str(file_key)
         if read is read_conf:
-            site = read_conf(_text(file), str(name), site, file.parent)
+            site = read_conf(_text(file), str(file_key), site, file.parent)
         else:
-            site = read(_text(file), str(name), site)
+            site = read(_text(file), str(file_key), site)
     site = _with_tables(site, tables, path.name)
     of_partitions = {partition.name: partition.qos for partition in site.partitions if partition.qos}
     if not of_partitions:
@@ -79,7 +79,8 @@ def _with_tables(site: Description, tables: dict, name: str) -> Description:
     """Return the site's `Description` with the values of the tables of its TOML, a file of this name."""
     changes: dict = {"log": tables.get("log", site.log)}
     changes["delays"] = {
-        key: _float(toml_value, f"{name} [delays] {key}") for key, toml_value in tables.get("delays", {}).items()
+        delay_name: _float(toml_value, f"{name} [delays] {delay_name}")
+        for delay_name, toml_value in tables.get("delays", {}).items()
     }
     if "cluster" in tables:
         groups = Cluster.parse(str(tables["cluster"].get("nodes", ""))).groups
@@ -112,9 +113,9 @@ def _with_tables(site: Description, tables: dict, name: str) -> Description:
 
 def _named(cls, tables: dict, source: str) -> Iterator:
     """Yield the dataclass of each of some tables, by their names."""
-    for name, named_table in tables.items():
-        where = f"{source}.{name}]"
-        yield _made(cls, {"name": name} | _dict(named_table, where), where)
+    for entry_name, named_table in tables.items():
+        where = f"{source}.{entry_name}]"
+        yield _made(cls, {"name": entry_name} | _dict(named_table, where), where)
 
 
 def _accounts(accounts: dict, name: str) -> Iterator[tuple[str, str, str, float]]:
@@ -134,22 +135,24 @@ def _made(cls, given: dict, source: str, base=None):
     kinds = {f.name: f.type for f in fields(cls)}
     site_values = {}
     _known(given, kinds, source)
-    for key, toml_value in given.items():
-        where = f"{source} {key}"
-        kind = kinds[key]
+    for toml_key, toml_value in given.items():
+        where = f"{source} {toml_key}"
+        kind = kinds[toml_key]
         if kind in KINDS:
             if not isinstance(toml_value, KINDS[kind][0]):
                 raise TraceError(f"site {where}: found {toml_value!r}; expected {KINDS[kind][1]}.")
-            site_values[key] = toml_value
+            site_values[toml_key] = toml_value
         elif kind in (float, float | None):
-            site_values[key] = _float(toml_value, where)
+            site_values[toml_key] = _float(toml_value, where)
         elif isinstance(toml_value, dict):
-            site_values[key] = tuple((k, _float(v, f"{where}.{k}")) for k, v in toml_value.items())
+            site_values[toml_key] = tuple((k, _float(v, f"{where}.{k}")) for k, v in toml_value.items())
         else:
             ranges = toml_value
             if not isinstance(toml_value, list):
                 ranges = [toml_value]
-            site_values[key] = tuple(name for names in ranges for name in hosts(str(names), where))
+            site_values[toml_key] = tuple(
+                node_name for node_ranges in ranges for node_name in hosts(str(node_ranges), where)
+            )
     try:
         if base is None:
             return cls(**site_values)
@@ -180,7 +183,7 @@ def _dict(value: object, where: str) -> dict:
 
 def _known(given: Mapping, expected, source: str) -> None:
     """Raise TraceError for a key that is not known."""
-    if unknown := next((key for key in given if key not in expected), None):
+    if unknown := next((unknown_key for unknown_key in given if unknown_key not in expected), None):
         raise TraceError(
             f"site {source}: found the key {unknown!r}; expected one of {', '.join(expected)}.{nearest(unknown, expected)}"
         )

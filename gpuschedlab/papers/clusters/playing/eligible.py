@@ -20,19 +20,19 @@ def links(trace: pl.DataFrame) -> pl.DataFrame:
     A log names them (`after`, with SWF's `think_time`); otherwise a job depends on the one of its user that ended when it became
     eligible. A job submitted before that end may start after it; one submitted later follows at the same distance.
     """
-    columns = set(trace.columns)
+    trace_columns = set(trace.columns)
     jobs = trace.with_columns(end=pl.col("started") + pl.col("duration"))
-    ends = jobs.select("end", *({"user"} & columns), before="job_id")
+    ends = jobs.select("end", *({"user"} & trace_columns), before="job_id")
     ends = ends.drop_nulls().sort("end")
-    if "after" in columns:
+    if "after" in trace_columns:
         waits = _named(jobs, ends)
-    elif {"eligible", "user"} <= columns:
+    elif {"eligible", "user"} <= trace_columns:
         waits = _guessed(jobs, ends)
     else:
         return pl.DataFrame(schema={"job_id": pl.String, "before": pl.String, "gap": pl.Float64, "floor": pl.Float64})
     after_end = (pl.col("at") - pl.col("end")).clip(0.0)
     gap = after_end.min().over("job_id")
-    if "think_time" in columns:
+    if "think_time" in trace_columns:
         gap = pl.coalesce("think_time", gap)
     submitted_before = pl.col("submit") <= pl.col("end") + NEAR
     floor = pl.when(submitted_before).then("submit").otherwise(0.0)

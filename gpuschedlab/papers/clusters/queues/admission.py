@@ -83,18 +83,18 @@ def in_line(jobs, queues):
     for i in range(len(jobs.kind)):
         end[jobs.queue[i] + 1] += jobs.kind[i] < 0
     end = np.cumsum(end)[:-1]
-    first = end.copy()
+    first_in_line = end.copy()
     line = np.empty(np.sum(jobs.kind < 0), np.int64)
     for i in range(len(jobs.kind)):
         if jobs.kind[i] < 0:  # nearly in order: they are so by submission, unless they were evicted
             q = jobs.queue[i]
             line_place = end[q]
-            while line_place > first[q] and goes_before(jobs, i, line[line_place - 1]):
+            while line_place > first_in_line[q] and goes_before(jobs, i, line[line_place - 1]):
                 line[line_place] = line[line_place - 1]
                 line_place -= 1
             line[line_place] = i
             end[q] += 1
-    return line, first, end
+    return line, first_in_line, end
 
 
 @bare()
@@ -138,10 +138,10 @@ def run_cycles(jobs, quotas, rules, capacity):
             take(jobs, pool, i, jobs.kind[i])
     heads = first_heads(jobs, len(rules.strict))
     while True:
-        count = find_heads(heads, jobs, quotas, rules, pool)
-        if count == 0:
+        heads_that_fit = find_heads(heads, jobs, quotas, rules, pool)
+        if heads_that_fit == 0:
             return
-        for _ in range(count):
+        for _ in range(heads_that_fit):
             q = next_head(heads, jobs, quotas, pool.used, rules.fair)
             i = heads.line[heads.first[q]]
             t = heads.kind[q]
@@ -169,19 +169,19 @@ def first_heads(jobs, queues):
 @njit
 def find_heads(heads, jobs, quotas, rules, pool):
     """Find the head of each queue that fits, and how, and return the number of such heads."""
-    count = 0
+    heads_that_fit = 0
     for q in range(len(heads.first)):
         heads.mode[q] = NOT
         while heads.first[q] < heads.end[q]:
             i = heads.line[heads.first[q]]
             heads.mode[q], heads.kind[q], heads.borrows[q] = fit(i, jobs, quotas, rules, pool)
             if heads.mode[q] != NOT:
-                count += 1
+                heads_that_fit += 1
                 break
             heads.first[q] += 1
             if rules.strict[q]:  # it waits for its first job
                 heads.first[q] = heads.end[q]
-    return count
+    return heads_that_fit
 
 
 @bare()

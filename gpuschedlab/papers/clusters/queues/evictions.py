@@ -98,19 +98,19 @@ def cleared(i, t, jobs, quotas, rules, pool, search):
     """
     trial = Trial(pool.used.copy(), pool.free.copy(), np.zeros(len(jobs.queue), np.bool_))
     may_borrow = search.may_borrow
-    order = np.zeros(len(jobs.queue), np.int64)
-    count = 0
+    victims = np.zeros(len(jobs.queue), np.int64)
+    victim_count = 0
     while not fits(i, t, jobs, quotas, trial, may_borrow):
         victim = next_victim(i, t, jobs, quotas, rules, trial, search)
         if victim < 0:
-            return order[:0]
+            return victims[:0]
         if jobs.queue[victim] != jobs.queue[i] and not jobs.priority[victim] < search.below:
             may_borrow = False
         give_back(jobs, trial, victim, t)
         trial.evicted[victim] = True
-        order[count] = victim
-        count += 1
-    for k in order[:count][::-1]:
+        victims[victim_count] = victim
+        victim_count += 1
+    for k in victims[:victim_count][::-1]:
         take(jobs, trial, k, t)
         if fits(i, t, jobs, quotas, trial, may_borrow):
             trial.evicted[k] = False

@@ -102,8 +102,10 @@ class Kueue(Round):
 
     def __post_init__(self):
         super().__post_init__()
-        names = [queue.name for queue in self.queues]
-        if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
+        queue_names = [queue.name for queue in self.queues]
+        if twice := next(
+            (queue_name for i, queue_name in enumerate(queue_names) if queue_name in queue_names[:i]), None
+        ):
             raise PolicyError(f"{self.name}.queues: found {twice!r} twice; expected each queue once.")
 
     @property
@@ -149,7 +151,7 @@ class Kueue(Round):
     def _why(self, seen, kind, gpus, rows, cluster) -> list[str]:
         """Return a list of sentences, one per job: what its queue holds, of its own and borrowed. It is "" if the job does not wait."""
         quotas, rules = seen.arrays(self, cluster)
-        names = [queue.name for queue in self.queues] or ["all"]
+        queue_names = [queue.name for queue in self.queues] or ["all"]
         queues = seen.jobs.queue[rows]
         runs = kind >= 0
         used = np.zeros(quotas.nominal.shape)
@@ -166,7 +168,7 @@ class Kueue(Round):
                     holdings.append(
                         f"{used[q, t]:g} GPUs of {cluster.gpu_types[t]} of its own {quotas.nominal[q, t]:g}, and may take {more:g} more"
                     )
-            reasons.append(f"its queue {names[q]} holds {'; '.join(holdings)}")
+            reasons.append(f"its queue {queue_names[q]} holds {'; '.join(holdings)}")
         return reasons
 
     def _look(self, view, seen: _Seen):
@@ -185,8 +187,8 @@ class Kueue(Round):
         jobs.since[new_rows] = view.submit[new_jobs]
         if len(self.queues) > 1:
             numbers = {queue.name: q for q, queue in enumerate(self.queues)}
-            jobs.queue[new_rows] = [numbers.get(name, 0) for name in view.texts(self.column)[new_jobs]]
+            jobs.queue[new_rows] = [numbers.get(queue_name, 0) for queue_name in view.texts(self.column)[new_jobs]]
         jobs.priority[new_rows] = view.declared("priority", 0.0)[new_jobs]
         if self.priorities:
             priorities = dict(self.priorities)
-            jobs.priority[new_rows] = [priorities.get(name, 0.0) for name in view.texts(self.by)[new_jobs]]
+            jobs.priority[new_rows] = [priorities.get(class_name, 0.0) for class_name in view.texts(self.by)[new_jobs]]

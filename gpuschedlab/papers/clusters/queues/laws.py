@@ -23,13 +23,13 @@ def quotas_hold(queues: tuple[Queue, ...], column: str, run, cluster) -> str | N
             "nominal quota and borrowing limit"
         )
     unused = np.maximum(quotas.nominal - used, 0)
-    for name in dict.fromkeys(cohorts):
-        members = np.array([cohort == name for cohort in cohorts])
+    for cohort_name in dict.fromkeys(cohorts):
+        members = np.array([cohort == cohort_name for cohort in cohorts])
         beyond = np.maximum(used - quotas.nominal, 0)[:, members].sum(axis=1)
         spare = np.minimum(quotas.lending, unused)[:, members].sum(axis=1)
         for i, t in np.argwhere(beyond > spare + 1e-6)[:1]:
             return (
-                f"cohort {name} borrowed {beyond[i, t]:g} GPUs of {types[t]} at t={time[i]:g} s; expected at most {spare[i, t]:g}, "
+                f"cohort {cohort_name} borrowed {beyond[i, t]:g} GPUs of {types[t]} at t={time[i]:g} s; expected at most {spare[i, t]:g}, "
                 "which its queues lend and do not use"
             )
     return None
@@ -42,10 +42,10 @@ def usage(queues: tuple[Queue, ...], column: str, run, cluster) -> tuple[np.ndar
     """
     allocations = run.allocations
     numbers = {queue.name: q for q, queue in enumerate(queues)}
-    names = [None] * run.jobs.height
+    queue_of_jobs = [None] * run.jobs.height
     if column in run.jobs.columns:
-        names = run.jobs[column].to_list()
-    of_job = np.array([numbers.get(name, 0) for name in names], np.int64)
+        queue_of_jobs = run.jobs[column].to_list()
+    of_job = np.array([numbers.get(queue_name, 0) for queue_name in queue_of_jobs], np.int64)
     queue = of_job[allocations["job"].to_numpy()]
     kind = np.asarray(cluster.node_type)[allocations["node"].to_numpy()]
     edges = np.concatenate([allocations["start"], allocations["end"]])

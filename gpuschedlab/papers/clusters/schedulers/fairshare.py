@@ -40,19 +40,21 @@ class ShareTree:
         check_fields(self, PolicyError, "shares: ")
         share_rows = ((a or ROOT, u or "", a if u else p or ROOT, float(s)) for a, u, p, s in self.rows)
         object.__setattr__(self, "rows", tuple(share_row for share_row in share_rows if share_row[:2] != (ROOT, "")))
-        names = [share_row[:2] for share_row in self.rows]
-        if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
+        share_owners = [share_row[:2] for share_row in self.rows]
+        if twice := next(
+            (share_owner for i, share_owner in enumerate(share_owners) if share_owner in share_owners[:i]), None
+        ):
             raise PolicyError(
                 f"shares: found {'/'.join(twice).rstrip('/')} twice; expected each account and user once."
             )
         for account, user, above, shares in self.rows:
-            name = f"{account}/{user}" if user else account
-            if above != ROOT and (above, "") not in names:
+            share_owner = f"{account}/{user}" if user else account
+            if above != ROOT and (above, "") not in share_owners:
                 raise PolicyError(
-                    f"shares: {name!r} is below {above!r}, which has no row; expected an account with one."
+                    f"shares: {share_owner!r} is below {above!r}, which has no row; expected an account with one."
                 )
             if not 0 <= shares < np.inf:
-                raise PolicyError(f"shares: {name!r} has {shares:g} shares; expected a number, 0 or more.")
+                raise PolicyError(f"shares: {share_owner!r} has {shares:g} shares; expected a number, 0 or more.")
         _parents_first(self.rows)  # raises where there is a circle
 
     @cached_property
@@ -63,7 +65,7 @@ class ShareTree:
         """
         tree_rows = [(ROOT, "", "", 0.0), *_parents_first(self.rows)]
         account_row = {tree_row[0]: i for i, tree_row in enumerate(tree_rows) if not tree_row[1]}
-        users = {name: i for i, name in enumerate(self.users)}
+        users = {charged_user: i for i, charged_user in enumerate(self.users)}
         parent = [-1, *(account_row[tree_row[2]] for tree_row in tree_rows[1:])]
         user_place = [users.get(tree_row[:2], -1) for tree_row in tree_rows]
         return (
@@ -79,7 +81,7 @@ class ShareTree:
 
     def places(self, accounts: Iterable[str], users: Iterable[str]) -> np.ndarray:
         """Return an array: place among the users of each pair of account and user; -1 if there is none."""
-        user_place = {name: i for i, name in enumerate(self.users)}
+        user_place = {charged_user: i for i, charged_user in enumerate(self.users)}
         return np.array([user_place.get(pair, -1) for pair in zip(accounts, users, strict=True)], np.int64)
 
     def levels(self, usage: np.ndarray) -> np.ndarray:

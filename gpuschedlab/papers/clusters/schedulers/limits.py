@@ -55,13 +55,13 @@ class Limit:
     @property
     def closed(self) -> np.ndarray:
         """Array of the half hours of the day outside its hours."""
-        first, end = (int(t[:2]) * 2 + int(t[3:]) // 30 for t in self.hours.split("-"))
-        return np.arange(end, first + 48 * (first <= end)) % 48
+        first_half_hour, end = (int(t[:2]) * 2 + int(t[3:]) // 30 for t in self.hours.split("-"))
+        return np.arange(end, first_half_hour + 48 * (first_half_hour <= end)) % 48
 
     @property
     def amounts(self) -> dict[str, float]:
         """Dict of the amounts that bound anything, by name."""
-        return {name: getattr(self, name) for name in AMOUNTS if getattr(self, name) < INF}
+        return {amount_name: getattr(self, amount_name) for amount_name in AMOUNTS if getattr(self, amount_name) < INF}
 
     def alike(self, other: "Limit") -> bool:
         """Whether another limit bounds the same of owners of the same kind."""
@@ -75,16 +75,16 @@ class Limit:
 
     def counted(self, trace: pl.DataFrame) -> pl.Expr:
         """Return a polars expression (`pl.Expr`): owner for which each job of a trace counts, held to it or not; null if for none."""
-        columns = set(trace.columns)
+        trace_columns = set(trace.columns)
         whose = WHOSE[self.of]
         if self.of == "accounts" or (self.of == "qos" and self.partitions):
             whose = pl.lit("all")  # one owner together
         within = []
-        for column, names in ((WHOSE[self.of], self.names), (pl.col("qos"), self.qos)):
-            if names:
-                within.append(self._among(column, names, columns))
+        for column, owner_names in ((WHOSE[self.of], self.names), (pl.col("qos"), self.qos)):
+            if owner_names:
+                within.append(self._among(column, owner_names, trace_columns))
         roots = WHOSE[self.of].meta.root_names()
-        lacking = set(roots) - columns
+        lacking = set(roots) - trace_columns
         if lacking and not (self.of == "qos" and self.partitions):
             return pl.lit(None, pl.String)
         if not within:
@@ -105,9 +105,9 @@ class Limit:
     def exempted(self, trace: pl.DataFrame) -> pl.Expr:
         """Return a polars expression (`pl.Expr`): whether each job of a trace is not held to it."""
         free = pl.lit(False)
-        for column, names in (("qos", self.exempt), ("vc", self.exempt_in)):
-            if names and column in trace.columns:
-                exempt = pl.col(column).is_in(names)
+        for column, exempt_names in (("qos", self.exempt), ("vc", self.exempt_in)):
+            if exempt_names and column in trace.columns:
+                exempt = pl.col(column).is_in(exempt_names)
                 free = free | exempt.fill_null(False)
         return free
 
@@ -147,13 +147,13 @@ def claims_of(limits: Sequence[Limit], trace: pl.DataFrame, cluster: Cluster) ->
 
 def _packed(claim_rows: Rows, jobs: int) -> np.ndarray:
     """Return an array (n, K): claims job by job, those of a job from the first column on."""
-    order = np.argsort(claim_rows.job, kind="stable")
-    job = claim_rows.job[order]
+    job_order = np.argsort(claim_rows.job, kind="stable")
+    job = claim_rows.job[job_order]
     claim_column = np.arange(len(job)) - np.searchsorted(job, job)
     claims = np.zeros((jobs, int(claim_column.max()) + 1), CLAIM)
     claims["quota"] = -1
-    for name in CLAIM.names:
-        claims[name][job, claim_column] = getattr(claim_rows, name)[order]
+    for claim_field in CLAIM.names:
+        claims[claim_field][job, claim_column] = getattr(claim_rows, claim_field)[job_order]
     return claims
 
 
@@ -165,32 +165,32 @@ def _claims(limits: Iterable[Limit], trace: pl.DataFrame, cluster: Cluster) -> I
     if THROTTLE in trace.columns:
         throttled = pl.col(THROTTLE).is_not_null()
         arrays = trace.select(owner=pl.when(throttled).then(ARRAY), most=THROTTLE)
-        claim_rows, names = _of_owners(arrays["owner"], ones, ones)
+        claim_rows, owner_names = _of_owners(arrays["owner"], ones, ones)
         most = dict(arrays.drop_nulls().iter_rows())
-        yield claim_rows, [float(most[name]) for name in names]
+        yield claim_rows, [float(most[owner_name]) for owner_name in owner_names]
     for limit in limits:
         owners = trace.select("gpus", owner=limit.counted(trace), free=limit.exempted(trace))
         bound = 1 - owners["free"].to_numpy().astype(np.int64)
         if limit.gpus < INF:
-            claim_rows, names = _of_owners(owners["owner"], slots, bound)
+            claim_rows, owner_names = _of_owners(owners["owner"], slots, bound)
             if limit.gpu_type:
                 claim_rows = _of_type(limit.gpu_type, claim_rows, trace, cluster)
-            yield claim_rows, [limit.gpus * SLOTS] * len(names)
+            yield claim_rows, [limit.gpus * SLOTS] * len(owner_names)
         if limit.jobs < INF:
-            claim_rows, names = _of_owners(owners["owner"], ones, bound)
-            yield claim_rows, [limit.jobs] * len(names)
+            claim_rows, owner_names = _of_owners(owners["owner"], ones, bound)
+            yield claim_rows, [limit.jobs] * len(owner_names)
 
 
 def _of_owners(owner: pl.Series, amount: np.ndarray, held: np.ndarray) -> tuple[Rows, list[str]]:
     """Return a tuple: claims (`Rows`) of jobs on a quota of each owner, whatever GPUs they run on, and a list of the owners."""
-    names = owner.drop_nulls().unique().sort()
+    owner_names = owner.drop_nulls().unique().sort()
     numbers = np.full(len(owner), -1)
-    if len(names):
-        number_of = {name: i for i, name in enumerate(names)}
+    if len(owner_names):
+        number_of = {owner_name: i for i, owner_name in enumerate(owner_names)}
         numbers = owner.replace_strict(number_of, default=-1, return_dtype=pl.Int64).to_numpy()
     job = np.flatnonzero(numbers >= 0)
     claim_rows = Rows(job, numbers[job], amount[job], np.full(len(job), ANY_TYPE), held[job])
-    return claim_rows, names.to_list()
+    return claim_rows, owner_names.to_list()
 
 
 def _of_type(gpu_type: str, claim_rows: Rows, trace: pl.DataFrame, cluster: Cluster) -> Rows:
@@ -217,7 +217,7 @@ def _of_type(gpu_type: str, claim_rows: Rows, trace: pl.DataFrame, cluster: Clus
                 type=np.full(len(counted_claims.job), kind), held=np.zeros_like(counted_claims.held)
             )
         )
-    return Rows(*(np.concatenate(columns) for columns in zip(*claims_of_type, strict=True)))
+    return Rows(*(np.concatenate(claim_columns) for claim_columns in zip(*claims_of_type, strict=True)))
 
 
 def _some(claim_rows: Rows, chosen: np.ndarray) -> Rows:
@@ -240,8 +240,8 @@ def with_partitions(limits: Sequence[Limit], qos: Mapping[str, str]) -> tuple[Li
         free = {*limit.exempt}
         if own_qos:
             free |= over - {*own_qos}
-        own_partitions = tuple(name for name, of_partition in qos.items() if of_partition in own_qos)
-        free_partitions = tuple(name for name, of_partition in qos.items() if of_partition in free)
+        own_partitions = tuple(partition for partition, of_partition in qos.items() if of_partition in own_qos)
+        free_partitions = tuple(partition for partition, of_partition in qos.items() if of_partition in free)
         limits_of_all.append(replace(limit, partitions=own_partitions, exempt_in=free_partitions))
     return tuple(limits_of_all)
 

@@ -143,11 +143,11 @@ class Slurm(Ordered):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("partitions", "tiers", "qos"):
-            wrong = next((pair for pair in getattr(self, name) if not 0 <= pair[1] < math.inf), None)
+        for pairs_name in ("partitions", "tiers", "qos"):
+            wrong = next((pair for pair in getattr(self, pairs_name) if not 0 <= pair[1] < math.inf), None)
             if wrong:
                 raise PolicyError(
-                    f"Slurm.{name}: found priority {wrong[1]!r} of {wrong[0]!r}; expected a number, 0 or more."
+                    f"Slurm.{pairs_name}: found priority {wrong[1]!r} of {wrong[0]!r}; expected a number, 0 or more."
                 )
         if self.limits and not self.own:
             raise PolicyError(
@@ -193,11 +193,11 @@ class Slurm(Ordered):
     def points(self, trace: pl.DataFrame, cluster: Cluster) -> np.ndarray:
         """Return an array (n,): points that size, partition, QOS and nice give each job."""
         gpus = trace["gpus"].to_numpy()
-        columns = trace.columns
+        trace_columns = trace.columns
         limit = None
         if self.relative:
             limit = np.full(len(gpus), math.inf)
-            if "requested_time" in columns:
+            if "requested_time" in trace_columns:
                 limit = trace["requested_time"].fill_null(math.inf)
         nodes = cluster.fewest_nodes(0, gpus)
         size = size_factor(nodes, gpus, cluster.total_nodes, cluster.total_gpus, limit, small=self.small)
@@ -206,10 +206,10 @@ class Slurm(Ordered):
         of_partition = ("vc", self.partitions, self.weight_partition)
         for column, pairs, weight in (of_partition, of_qos):
             most = max((factor for _, factor in pairs), default=0.0)
-            if most > 0 and column in columns:
+            if most > 0 and column in trace_columns:
                 points_of_name = {name: weight * factor / most for name, factor in pairs}
                 points += _values_of(trace[column], points_of_name, 0.0)
-        if self.tiers and "vc" in columns:
+        if self.tiers and "vc" in trace_columns:
             points += TIER * _values_of(trace["vc"], dict(self.tiers), 1.0)
         return points - nice_of(trace)
 

@@ -63,10 +63,10 @@ class SlurmRule(NamedTuple):
 @njit
 def waiting_jobs(jobs, claims, spare):
     """Return jobs of which none has started, and none has its nodes counted."""
-    count = jobs.shape[0]
-    nodes_wide = np.zeros(count, np.int64)
-    slots_each = np.zeros(count, np.int64)
-    started = np.full(count, -1)
+    job_count = jobs.shape[0]
+    nodes_wide = np.zeros(job_count, np.int64)
+    slots_each = np.zeros(job_count, np.int64)
+    started = np.full(job_count, -1)
     return Waiting(jobs, claims, spare, nodes_wide, slots_each, started)
 
 
@@ -74,7 +74,7 @@ def waiting_jobs(jobs, claims, spare):
 def start(held, end, out, k, each, slots):
     """Let a job run on the k chosen nodes until an instant; the last of them gives the slots that are still missing."""
     job = held.count[RUNNING]
-    first = held.first[job]
+    first_cell = held.first[job]
     missing = slots
     whole_nodes = each < slots or k == 1
     for i in range(k):
@@ -82,11 +82,11 @@ def start(held, end, out, k, each, slots):
         if not whole_nodes:
             most = held.room[out[i]]
         taken_slots = min(missing, most)
-        held.node[first + i] = out[i]
-        held.slots[first + i] = taken_slots
+        held.node[first_cell + i] = out[i]
+        held.slots[first_cell + i] = taken_slots
         held.room[out[i]] -= taken_slots
         missing -= taken_slots
-    held.first[job + 1] = first + k
+    held.first[job + 1] = first_cell + k
     sort_in(held, end)
 
 
@@ -145,10 +145,10 @@ def count_nodes(site, waiting, q):
 @bare()
 def large_enough(sizes, usable, each, wide):
     """Whether so many usable nodes have so many slots, free or not."""
-    count = 0
+    large_nodes = 0
     for n in range(sizes.shape[0]):
-        count += usable[n] and sizes[n] >= each
-        if count >= wide:
+        large_nodes += usable[n] and sizes[n] >= each
+        if large_nodes >= wide:
             return True
     return False
 
@@ -207,7 +207,7 @@ def backfill(now, held, site, waiting, rule, out):
     if rule.way == FREELY:
         depth = 0.0
     jobs = waiting.jobs
-    first = np.inf
+    first_promise = np.inf
     promised = 0
     last = last_tested(waiting, rule.plan.tested)
     q = -1
@@ -230,9 +230,9 @@ def backfill(now, held, site, waiting, rule, out):
             start(held, now + job.estimate, out, k, slots_each, job.slots)
             take_quotas(waiting, q, held)
         elif k > 0:
-            first = min(first, begin)
+            first_promise = min(first_promise, begin)
             promised = promised + 1
-    return first
+    return first_promise
 
 
 @bare()

@@ -78,10 +78,10 @@ class When:
             request_words.append(f"limit {span(limit)}")
         if first_job.get("user"):
             request_words.append(f"user {first_job['user']}")
-        name = f"Job {first_job['job_id']} ({', '.join(request_words)})"
+        job_words = f"Job {first_job['job_id']} ({', '.join(request_words)})"
         if first_job["low"] == first_job["high"] <= self.instant + NOW:
-            return f"{name} starts now, {self.date(self.instant)}, in all plays."
-        start = f"{name} starts about {self.date(first_job['start'])}"
+            return f"{job_words} starts now, {self.date(self.instant)}, in all plays."
+        start = f"{job_words} starts about {self.date(first_job['start'])}"
         low = self.date(first_job["low"])
         high = self.date(first_job["high"])
         if self.calibrated:
@@ -145,18 +145,18 @@ class When:
     def shown(self) -> Table:
         """Return the answers as a `Table` that a person reads, with dates."""
         dates = {}
-        for name in ("start", "low", "high"):
-            instants = self.table[name].to_list()
-            dates[name] = pl.Series([self.date(instant) for instant in instants])
-        frame = self.table.with_columns(**dates).drop("later")
+        for date_column in ("start", "low", "high"):
+            instants = self.table[date_column].to_list()
+            dates[date_column] = pl.Series([self.date(instant) for instant in instants])
+        dated_table = self.table.with_columns(**dates).drop("later")
         low = "from"
         high = "to"
         if self.calibrated:
             low = "10 % before"
             high = "90 % before"
-        names = {"job_id": "job", "gpus": "GPUs", "requested_time": "limit", "start": "starts about"}
-        names |= {"low": low, "high": high, "ahead": "jobs ahead"}
-        return Table(frame, names=names, units={"waited": "s", "requested_time": "s"})
+        shown_names = {"job_id": "job", "gpus": "GPUs", "requested_time": "limit", "start": "starts about"}
+        shown_names |= {"low": low, "high": high, "ahead": "jobs ahead"}
+        return Table(dated_table, names=shown_names, units={"waited": "s", "requested_time": "s"})
 
     def lines(self) -> list[str]:
         """Return a list of sentences: all of it; of several jobs without the table."""

@@ -104,8 +104,8 @@ class Calibration:
         own_scores = np.linspace(0.0, 1 / WIDE, OWN)
         scores = np.concatenate([[question.score for question in self.questions], own_scores])
         known_answers = np.array([question.known for question in self.questions] + [True] * OWN)
-        count = len(scores)
-        levels = np.minimum(np.ceil(np.array([0.5, WIDE]) * (count + 1)) / count, 1.0)
+        score_count = len(scores)
+        levels = np.minimum(np.ceil(np.array([0.5, WIDE]) * (score_count + 1)) / score_count, 1.0)
         return censored_quantiles(scores, known_answers, levels)
 
     def quantiles(self, played: Played) -> np.ndarray:
@@ -132,8 +132,8 @@ def censored_quantiles(values: np.ndarray, known: np.ndarray, levels: np.ndarray
     >>> censored_quantiles(np.array([1.0, 2, 3, 4]), np.array([True, False, True, True]), np.array([0.25, 0.5, 1]))
     array([1., 3., 4.])
     """
-    order = np.lexsort((~known, values))
+    wait_order = np.lexsort((~known, values))
     at_risk = len(values) - np.arange(len(values))
-    below = 1.0 - np.cumprod(1.0 - known[order] / at_risk)
+    below = 1.0 - np.cumprod(1.0 - known[wait_order] / at_risk)
     quantile_place = np.searchsorted(below, levels - 1e-9)
-    return values[order][np.minimum(quantile_place, len(values) - 1)]
+    return values[wait_order][np.minimum(quantile_place, len(values) - 1)]

@@ -33,8 +33,8 @@ class Arrivals:
         jobs = jobs.with_columns(submit=since, eligible=pl.lit(None, pl.Float64), of=pl.col("job_id"))
         self.jobs = jobs.sort("submit", "job_id")
         self.submit = self.jobs["submit"].to_numpy()
-        first = self.submit[0] if len(self.submit) else known.instant
-        age = known.instant - first
+        first_submit = self.submit[0] if len(self.submit) else known.instant
+        age = known.instant - first_submit
         self.span = next((span for span in (WEEK, DAY) if age >= span), 0.0)
         whole_spans = int(age // self.span) if self.span else 0
         self.back = np.arange(1, min(whole_spans, WEEKS) + 1) * self.span
@@ -65,5 +65,5 @@ class Arrivals:
         within = submit <= self.instant + horizon
         coming = self.jobs[np.concatenate(arrival_rows)[within]]
         number = pl.int_range(pl.len()).cast(pl.String)
-        name = pl.format("{}:{}", pl.lit("later") + number, "job_id")
-        return coming.with_columns(job_id=name, submit=pl.Series(submit[within], dtype=pl.Float64))
+        later_name = pl.format("{}:{}", pl.lit("later") + number, "job_id")
+        return coming.with_columns(job_id=later_name, submit=pl.Series(submit[within], dtype=pl.Float64))

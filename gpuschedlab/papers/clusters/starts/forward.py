@@ -130,12 +130,12 @@ class Forward:
     def with_request(self, job: str, changes: Mapping[str, object]) -> "Forward":
         """Return the same `Forward` with other values in some columns of a waiting job, which keeps its draws."""
         is_job = pl.col("job_id") == job
-        columns = {}
-        for name, requested_value in changes.items():
-            queue_value = pl.col(name) if name in self.queue.columns else pl.lit(None)
-            columns[name] = pl.when(is_job).then(pl.lit(requested_value)).otherwise(queue_value)
+        request_columns = {}
+        for request_column, requested_value in changes.items():
+            queue_value = pl.col(request_column) if request_column in self.queue.columns else pl.lit(None)
+            request_columns[request_column] = pl.when(is_job).then(pl.lit(requested_value)).otherwise(queue_value)
         other_forward = copy.copy(self)
-        other_forward.queue = self.queue.with_columns(**columns)
+        other_forward.queue = self.queue.with_columns(**request_columns)
         other_forward.requests = requests_of(other_forward.queue, self.known.site.limited)
         other_forward.settings = {}
         return other_forward
@@ -149,19 +149,19 @@ class Forward:
         ends = []
         horizon = NEAR
         for draw in draws_of_plays:
-            first = self._played(draw, jobs, horizon)
-            if horizon == NEAR and np.isinf(first[self.rows(jobs)]).any():
+            first_starts = self._played(draw, jobs, horizon)
+            if horizon == NEAR and np.isinf(first_starts[self.rows(jobs)]).any():
                 horizon = HORIZON
-                first = self._played(draw, jobs, horizon)
-            starts.append(first)
+                first_starts = self._played(draw, jobs, horizon)
+            starts.append(first_starts)
             ends.append(np.where(self.runs, draw.run_times - self.ages, np.inf))
         shape = (len(starts), self.queue.height)
         return Plays(np.array(starts).reshape(shape), np.array(ends).reshape(shape))
 
     def rows(self, jobs: Sequence[str]) -> np.ndarray:
         """Return an array of the rows of some jobs in the queue."""
-        names = self.queue["job_id"].to_list()
-        row_of = {name: queue_row for queue_row, name in enumerate(names)}
+        queue_names = self.queue["job_id"].to_list()
+        row_of = {job_name: queue_row for queue_row, job_name in enumerate(queue_names)}
         return np.array([row_of[job] for job in jobs], np.int64)
 
     def _played(self, draw: Draw, jobs: Sequence[str], horizon: float) -> np.ndarray:
@@ -177,18 +177,18 @@ class Forward:
         asked_rows = setting.rows[self.rows(jobs)]
         for step in [step for step in STEPS if step <= horizon]:
             simulation.advance(instant + step)
-            first = simulation.snapshot().jobs["first"]
-            if np.isfinite(first[asked_rows]).all():
+            first_starts = simulation.snapshot().jobs["first"]
+            if np.isfinite(first_starts[asked_rows]).all():
                 break
-        return first[setting.rows] + site.launch - instant
+        return first_starts[setting.rows] + site.launch - instant
 
     def _setting(self, weeks: tuple[float, ...], horizon: float) -> Setting:
         """Return the `Setting`: the scenario of the plays in which these weeks come again, made once."""
         turns = int(np.ceil(horizon / self.arrivals.span)) if weeks else 0
-        key = (weeks[:turns], horizon)
-        if key not in self.settings:
-            self.settings[key] = self._made(*key)
-        return self.settings[key]
+        setting_key = (weeks[:turns], horizon)
+        if setting_key not in self.settings:
+            self.settings[setting_key] = self._made(*setting_key)
+        return self.settings[setting_key]
 
     def _made(self, weeks: tuple[float, ...], horizon: float) -> Setting:
         """Make the scenario of a queue and of the weeks that come again, and return its `Setting`."""
@@ -201,15 +201,15 @@ class Forward:
         )
         scenario = site.played(self._bare(site.with_bounds(trace)), self.cluster)
         played = scenario.played
-        names = self.queue["job_id"].to_list()
+        queue_names = self.queue["job_id"].to_list()
         names_played = played["job_id"].to_list()
-        row_in_queue = {name: job_row for job_row, name in enumerate(names)}
-        row_in_play = {name: job_row for job_row, name in enumerate(names_played)}
-        source = np.array([row_in_queue.get(name, -1) for name in played["of"].to_list()], np.int64)
+        row_in_queue = {job_name: job_row for job_row, job_name in enumerate(queue_names)}
+        row_in_play = {job_name: job_row for job_row, job_name in enumerate(names_played)}
+        source = np.array([row_in_queue.get(job_name, -1) for job_name in played["of"].to_list()], np.int64)
         drawn = played["is_drawn"].to_numpy()
         return Setting(
             scenario=scenario,
             source=np.where(drawn, source, -1),
             durations=played["duration"].to_numpy(),
-            rows=np.array([row_in_play[name] for name in names], np.int64),
+            rows=np.array([row_in_play[job_name] for job_name in queue_names], np.int64),
         )

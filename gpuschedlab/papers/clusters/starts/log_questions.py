@@ -89,18 +89,20 @@ def _forecasts(site: Recipe, instant: float, seed: int) -> list[Forecast]:
     Those that start at once in all plays are no question.
     """
     kept_forecasts = site.__dict__.setdefault(KEPT, {})
-    key = (instant, seed, site.lines)
-    if key not in kept_forecasts:
+    forecast_key = (instant, seed, site.lines)
+    if forecast_key not in kept_forecasts:
         known_site = known_at(site, instant)
         rng = np.random.default_rng([seed, int(instant)])
-        names = known_site.waiting.sort("submit", "job_id")["job_id"].to_list()
-        newest = names[-1:]
-        other_jobs = rng.permutation(names[:-1])[: JOBS - len(newest)].tolist()
+        waiting_names = known_site.waiting.sort("submit", "job_id")["job_id"].to_list()
+        newest = waiting_names[-1:]
+        other_jobs = rng.permutation(waiting_names[:-1])[: JOBS - len(newest)].tolist()
         chosen = newest + other_jobs
-        kept_forecasts[key] = []
+        kept_forecasts[forecast_key] = []
         if chosen:
             forward = Forward(known_site)
             waits = waits_of(forward, forward.played(forward.drawn(CALIBRATING, rng), chosen), chosen)
             forecasts = [Forecast(instant, *pair) for pair in zip(chosen, waits, strict=True)]
-            kept_forecasts[key] = [forecast for forecast in forecasts if forecast.played.quantiles[-1] > MINUTE]
-    return kept_forecasts[key]
+            kept_forecasts[forecast_key] = [
+                forecast for forecast in forecasts if forecast.played.quantiles[-1] > MINUTE
+            ]
+    return kept_forecasts[forecast_key]

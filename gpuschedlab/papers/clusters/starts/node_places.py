@@ -26,9 +26,9 @@ def places_of(site: Recipe, cluster: Cluster, jobs: pl.DataFrame) -> pl.Series:
     numbers = site.node_numbers(cluster) or _numbered(site, cluster)
     node_numbers = []
     for nodelist in jobs["nodelist"].to_list():
-        names = names_of.get(nodelist, ())
-        all_numbered = all(name in numbers for name in names)
-        node_numbers.append([numbers[name] for name in names] if all_numbered else [])
+        node_names = names_of.get(nodelist, ())
+        all_numbered = all(node_name in numbers for node_name in node_names)
+        node_numbers.append([numbers[node_name] for node_name in node_names] if all_numbered else [])
     return pl.Series("nodes", node_numbers, dtype=NOWHERE)
 
 
@@ -41,7 +41,7 @@ def _numbered(site: Recipe, cluster: Cluster) -> dict[str, int]:
         return {}
     nodelists = site.log.trace["nodelist"].drop_nulls()
     texts = nodelists.unique()
-    names = sorted({name for nodelist in texts for name in hosts(nodelist, "nodelist")})
-    if len(names) > cluster.total_nodes:
+    node_names = sorted({node_name for nodelist in texts for node_name in hosts(nodelist, "nodelist")})
+    if len(node_names) > cluster.total_nodes:
         return {}
-    return {name: i for i, name in enumerate(names)}
+    return {node_name: i for i, node_name in enumerate(node_names)}

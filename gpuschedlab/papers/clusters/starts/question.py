@@ -140,11 +140,11 @@ def checked_instant(site: Recipe, instant: float | None) -> float:
     last = end_of(site)
     if instant is None:
         return last
-    first = float(jobs_of(site)["started"].min())
-    if not first < instant <= last:
+    first_start = float(jobs_of(site)["started"].min())
+    if not first_start < instant <= last:
         raise TraceError(
-            f"when {site.file}: found the instant {instant:g} s; expected one after {first:g} s, the first start of the log, and up to "
-            f"{last:g} s, its end."
+            f"when {site.file}: found the instant {instant:g} s; expected one after {first_start:g} s, the first start of the log, "
+            f"and up to {last:g} s, its end."
         )
     return float(instant)
 
@@ -154,24 +154,29 @@ def planned_job(known: Known, planned: Mapping[str, object]) -> pl.DataFrame:
 
     Raise TraceError if it says no GPUs, or something that no trace has.
     """
-    wrong = [name for name in planned if name not in COLUMNS]
+    wrong = [planned_column for planned_column in planned if planned_column not in COLUMNS]
     if wrong or "gpus" not in planned:
         wrong_name = wrong[0] if wrong else "no gpus"
         raise TraceError(
             f"when: found {wrong_name} in a planned job; expected gpus, and any of {', '.join(COLUMNS[1:])}."
         )
-    planned_row = {name: [planned_value] for name, planned_value in planned.items()}
-    schema = {name: known.waiting.schema.get(name, SCHEMA[name].dtype) for name in planned_row}
-    frame = pl.DataFrame(planned_row, strict=False).cast(schema, strict=False)
+    planned_row = {planned_column: [planned_value] for planned_column, planned_value in planned.items()}
+    schema = {
+        planned_column: known.waiting.schema.get(planned_column, SCHEMA[planned_column].dtype)
+        for planned_column in planned_row
+    }
+    planned_frame = pl.DataFrame(planned_row, strict=False).cast(schema, strict=False)
     unread = [
-        name for name, (planned_value,) in planned_row.items() if planned_value is not None and frame[name].null_count()
+        planned_column
+        for planned_column, (planned_value,) in planned_row.items()
+        if planned_value is not None and planned_frame[planned_column].null_count()
     ]
     if unread:
         expected = schema[unread[0]]
         raise TraceError(
             f"when: found {unread[0]}={planned[unread[0]]!r} in a planned job; expected a value of {expected}."
         )
-    return frame.with_columns(job_id=pl.lit(PLANNED), submit=pl.lit(known.instant))
+    return planned_frame.with_columns(job_id=pl.lit(PLANNED), submit=pl.lit(known.instant))
 
 
 def asked_jobs(site: Recipe, forward: Forward, question: Question) -> list[str]:
@@ -210,19 +215,20 @@ def _why_not(site: Recipe, known: Known, job: str) -> str:
 def check_sizes(site: Recipe, forward: Forward, jobs: list[str]):
     """Refuse jobs that could never start: TraceError if one asks for more than the cluster or a limit allows."""
     asked_rows = forward.queue[forward.rows(jobs)]
-    total = forward.cluster.total_gpus
-    large = asked_rows.filter(pl.col("gpus") > total)
+    cluster_gpus = forward.cluster.total_gpus
+    large = asked_rows.filter(pl.col("gpus") > cluster_gpus)
     if large.height:
-        name, gpus = large.select("job_id", "gpus").row(0)
+        asked_job, gpus = large.select("job_id", "gpus").row(0)
         raise TraceError(
-            f"when {site.file}: found {gpus:g} GPUs of job {name}; expected at most the {total:g} of the cluster. Ask for fewer."
+            f"when {site.file}: found {gpus:g} GPUs of job {asked_job}; expected at most the {cluster_gpus:g} of the cluster. "
+            "Ask for fewer."
         )
     beyond = refused(site.description.limits, asked_rows)
     if beyond.any():
-        name = asked_rows["job_id"].filter(pl.Series(beyond))[0]
+        asked_job = asked_rows["job_id"].filter(pl.Series(beyond))[0]
         raise TraceError(
-            f"when {site.file}: found job {name}, which asks for more than a limit lets a job have; expected a smaller or shorter one: it "
-            "would never start."
+            f"when {site.file}: found job {asked_job}, which asks for more than a limit lets a job have; expected a smaller or "
+            "shorter one: it would never start."
         )
 
 
@@ -250,14 +256,16 @@ def _table(asked_question: Asked) -> pl.DataFrame:
     forward = asked_question.forward
     instant = forward.known.instant
     queue = forward.queue[forward.rows(asked_question.jobs)]
-    columns = [name for name in ("job_id", "user", "gpus", "requested_time") if name in queue.columns]
+    queue_columns = [
+        queue_column for queue_column in ("job_id", "user", "gpus", "requested_time") if queue_column in queue.columns
+    ]
     quantiles = np.zeros((len(asked_question.jobs), len(LEVELS)))
     later = np.zeros(len(asked_question.jobs))
     for i, played in enumerate(asked_question.waits):
         quantiles[i] = asked_question.calibration.quantiles(played)
         later[i] = (played.waits >= HORIZON).mean()
     low, _, middle, _, high = quantiles.T + instant
-    waiting_table = queue.select(*columns, waited=instant - pl.col("submit"))
+    waiting_table = queue.select(*queue_columns, waited=instant - pl.col("submit"))
     ahead = waits_for.jobs_ahead(asked_question.plays, forward, asked_question.jobs)
     return waiting_table.with_columns(start=middle, low=low, high=high, later=later, ahead=ahead)
 

@@ -56,8 +56,8 @@ class Request:
 
 def requests_of(jobs: pl.DataFrame, limited: bool) -> list[Request]:
     """Return a list of the `Request` of each job; the owner is its user, or else its account or partition."""
-    columns = [name for name in ("user", "account", "vc") if name in jobs.columns]
-    owner = pl.coalesce(*columns, pl.lit("")) if columns else pl.lit("")
+    owner_columns = [owner_column for owner_column in ("user", "account", "vc") if owner_column in jobs.columns]
+    owner = pl.coalesce(*owner_columns, pl.lit("")) if owner_columns else pl.lit("")
     limit = pl.col("requested_time").fill_null(np.inf) if "requested_time" in jobs.columns else pl.lit(np.inf)
     request_rows = jobs.select(owner=owner, limit=limit, gpus="gpus", submit="submit").iter_rows()
     return [Request(*request_row, limited) for request_row in request_rows]
@@ -121,11 +121,11 @@ def draws(
     for i in np.argsort(-ages, kind="stable"):
         request = requests[i]
         drawn_run_times[i] = past.drawn(request, ages[i], count, rng)
-        first = first_of_sweep.setdefault(request.sweep, i)
-        if first == i:
+        first_of_mates = first_of_sweep.setdefault(request.sweep, i)
+        if first_of_mates == i:
             continue
-        shares = (drawn_run_times[first] > ages[i]) & (rng.random(count) < SHARED)
-        shared = drawn_run_times[first] * rng.lognormal(0.0, SPREAD, count)
+        shares = (drawn_run_times[first_of_mates] > ages[i]) & (rng.random(count) < SHARED)
+        shared = drawn_run_times[first_of_mates] * rng.lognormal(0.0, SPREAD, count)
         drawn_run_times[i] = np.where(shares, shared, drawn_run_times[i])
     longest = np.array([request.longest for request in requests])
     return np.maximum(np.minimum(drawn_run_times, longest[:, None]), ages[:, None] + 1.0)

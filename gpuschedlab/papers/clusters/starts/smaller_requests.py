@@ -69,5 +69,7 @@ def sooner(forward: Forward, plays: Plays, draws: Sequence[Draw], job: str) -> p
                 smaller_request.fits,
             )
         )
-    names = {"request": pl.String} | dict.fromkeys(("start", "sooner", "share", "fits"), pl.Float64)
-    return pl.DataFrame(request_rows, schema=names, orient="row").sort("sooner", descending=True, maintain_order=True)
+    request_schema = {"request": pl.String} | dict.fromkeys(("start", "sooner", "share", "fits"), pl.Float64)
+    return pl.DataFrame(request_rows, schema=request_schema, orient="row").sort(
+        "sooner", descending=True, maintain_order=True
+    )

@@ -41,10 +41,10 @@ def _limits(forward: Forward, queue_row: int) -> Iterator[str]:
             continue
         counts_for_owner = (owners["held"] == owner).fill_null(False)
         holds = counts_for_owner.to_numpy() & forward.runs
-        for name, amounts in (("gpus", queue["gpus"].to_numpy()), ("jobs", np.ones(queue.height))):
-            most = getattr(limit, name)
+        for amount_name, amounts in (("gpus", queue["gpus"].to_numpy()), ("jobs", np.ones(queue.height))):
+            most = getattr(limit, amount_name)
             if amounts[holds].sum() + amounts[queue_row] > most:
-                amount_noun = {"gpus": "GPUs", "jobs": "jobs"}[name]
+                amount_noun = {"gpus": "GPUs", "jobs": "jobs"}[amount_name]
                 limited_owner = f"{limit.of} {owner}" if owner != "all" else limit.of
                 yield f"It is at a limit: {limited_owner} holds {amounts[holds].sum():g} of {most:g} {amount_noun}."
 
@@ -52,9 +52,9 @@ def _limits(forward: Forward, queue_row: int) -> Iterator[str]:
 def _gpus(forward: Forward, queue_row: int) -> str:
     """Return a sentence that says how many GPUs are free, and how many the job asks for."""
     gpus = forward.queue["gpus"].to_numpy()
-    total = forward.cluster.total_gpus
-    free = total - gpus[forward.runs].sum()
-    return f"It asks for {counted(gpus[queue_row])}; {free:g} of {total:g} are free."
+    cluster_gpus = forward.cluster.total_gpus
+    free_gpus = cluster_gpus - gpus[forward.runs].sum()
+    return f"It asks for {counted(gpus[queue_row])}; {free_gpus:g} of {cluster_gpus:g} are free."
 
 
 def _ahead(forward: Forward, plays: Plays, queue_row: int) -> Iterator[str]:
@@ -78,8 +78,10 @@ def _release(forward: Forward, plays: Plays, queue_row: int) -> Iterator[str]:
     job = int(releases_by_job.argmax())
     if releases_by_job[job] < OFTEN * len(last):
         return
-    columns = [name for name in ("job_id", "gpus", "user") if name in forward.queue.columns]
-    releasing_job = forward.queue.select(columns).row(job, named=True)
+    queue_columns = [
+        queue_column for queue_column in ("job_id", "gpus", "user") if queue_column in forward.queue.columns
+    ]
+    releasing_job = forward.queue.select(queue_columns).row(job, named=True)
     whose = f" of {releasing_job['user']}" if releasing_job.get("user") else ""
     often = f"In {releases_by_job[job]} of {len(last)} plays"
     yield f"{often} it starts as job {releasing_job['job_id']}{whose} ends ({counted(releasing_job['gpus'])})."

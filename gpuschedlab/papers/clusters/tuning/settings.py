@@ -62,17 +62,17 @@ def own_setting(site: Site) -> Setting:
 def axes_of(site: Site) -> list[Axis]:
     """Return a list of `Axis`: knobs and amounts of limits of a site that can change anything on it."""
     own_rule = own_setting(site).rule
-    names = [*LADDERS]
+    knob_names = [*LADDERS]
     has = site.log.trace.columns
     if "user" not in has or not own_rule.weight_fairshare:
-        names = [name for name in names if name not in ("half_life",)]
+        knob_names = [knob_name for knob_name in knob_names if knob_name not in ("half_life",)]
     if "user" not in has:
-        names.remove("weight_fairshare")
+        knob_names.remove("weight_fairshare")
     if len({factor for _, factor in own_rule.partitions}) < 2:
-        names.remove("weight_partition")
+        knob_names.remove("weight_partition")
     if len({factor for _, factor in own_rule.qos}) < 2:
-        names.remove("weight_qos")
-    axes = [Axis(name, _ladder(own_rule, name)) for name in names]
+        knob_names.remove("weight_qos")
+    axes = [Axis(knob_name, _ladder(own_rule, knob_name)) for knob_name in knob_names]
     for limit_place, limit in enumerate(site.description.limits):
         axes += [
             Axis(f"{amount_name} of {limit}", _amounts(limit_place, amount_name, amount))
@@ -128,5 +128,5 @@ def _amounts(limit_place: int, amount_name: str, own_amount: float) -> Callable[
 
 def distance(setting: Setting, own: Setting) -> int:
     """Return the number of knobs and amounts of limits that differ."""
-    knobs = sum(_value(setting.rule, name) != _value(own.rule, name) for name in LADDERS)
+    knobs = sum(_value(setting.rule, knob_name) != _value(own.rule, knob_name) for knob_name in LADDERS)
     return knobs + sum(limit != own_limit for limit, own_limit in zip(setting.limits, own.limits, strict=True))

@@ -184,8 +184,8 @@ class Parts:
         self.scenario = site.recorded()
         submit = eligible(self.scenario.trace)["submit"].sort()
         self.cut = cut_of(site, part)
-        first = pl.col("submit") < self.cut
-        self.first = self.scenario.replace(trace=self.scenario.trace.filter(first))
+        in_first_part = pl.col("submit") < self.cut
+        self.first = self.scenario.replace(trace=self.scenario.trace.filter(in_first_part))
         self.warm = float(submit[0])
         if self.cut - self.warm >= 2 * WARM_UP:
             self.warm += WARM_UP
@@ -361,10 +361,10 @@ def tune_site(
     ranked = sorted(tried, key=parts.early)[:BEST]
     before = parts.rest(own_site_setting)
     constants = {
-        name: replace(own_site_setting, rule=replace(own_site_setting.rule, **constant_knobs))
-        for name, constant_knobs in CONSTANTS.items()
+        constant_name: replace(own_site_setting, rule=replace(own_site_setting.rule, **constant_knobs))
+        for constant_name, constant_knobs in CONSTANTS.items()
     }
-    constant = min(constants, key=lambda name: parts.early(constants[name]))
+    constant = min(constants, key=lambda constant_name: parts.early(constants[constant_name]))
     both_of_all = [parts.both(setting) for setting in (*ranked, best)]
     return SiteTuning(
         site,

@@ -81,15 +81,13 @@ class Sift(Limits):
         while count < self.pricings:
             count += 1
             restricted = _restricted(program, columns, miss, sign * penalty * largest)
-            priced_solution = (
-                simplex.solve_again(restricted, stays, len(gains)) if gains.size else simplex.solve(restricted)
-            )
-            missed = priced_solution.x[:k].max(initial=0.0) > 1e-9
+            priced = simplex.solve_again(restricted, stays, len(gains)) if gains.size else simplex.solve(restricted)
+            missed = priced.x[:k].max(initial=0.0) > 1e-9
             stays = np.ones(k + len(columns), bool)
-            if priced_solution.status != "optimal":
-                status = priced_solution.status
+            if priced.status != "optimal":
+                status = priced.status
                 break
-            reduced = c - program.A.T @ (sign * priced_solution.duals)
+            reduced = c - program.A.T @ (sign * priced.duals)
             reduced_in_use = reduced[columns]
             reduced[columns] = 0.0
             gains = np.flatnonzero((reduced < -GAINS * largest) & (program.upper > 0))
@@ -103,24 +101,22 @@ class Sift(Limits):
                 continue
             if gains.size > most:  # those that gain most
                 gains = gains[np.argpartition(reduced[gains], most)[:most]]
-            if priced_solution.objective * sign < last:  # what costs more than it gains may come back
+            if priced.objective * sign < last:  # what costs more than it gains may come back
                 stays[k + begun :] = reduced_in_use[begun:] <= GAINS * largest
             else:
                 most *= 2
-            last = priced_solution.objective * sign
+            last = priced.objective * sign
             columns = np.append(columns[stays[k:]], gains)
         x = np.zeros(len(c))
-        x[columns] = priced_solution.x[k:]
+        x[columns] = priced.x[k:]
         if simplex.basis is not None:
-            self._keep((*program.A.shape, k), columns, priced_solution.x)
+            self._keep((*program.A.shape, k), columns, priced.x)
         if status != "optimal" and missed:
             raise SolverError(f"{program.name}: no point in {count} pricings; give more work, or use 'highs'.")
         objective = program.value(x)
         bound = objective if status == "optimal" else -sign * np.inf
         seconds = time.perf_counter() - start
-        return Solution(
-            x, status, objective, bound, seconds, f"sift {count} pricings", priced_solution.duals, program.shape
-        )
+        return Solution(x, status, objective, bound, seconds, f"sift {count} pricings", priced.duals, program.shape)
 
     def _columns(self, shape: tuple, use: np.ndarray) -> np.ndarray:
         """Return an array of the columns to begin with: those of the last program of this shape, if there is one, then those in use.
