@@ -66,10 +66,10 @@ def value_table(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     ([[10.0, 20.0], [60.0, inf], [inf, inf]], [[100.0, 50.0], [100.0, 0.0], [0.0, 0.0]])
     """
     due, worth = (
-        trace[name].cast(pl.Float64).fill_null(default).to_numpy()
-        if name in trace.columns
+        trace[value_column].cast(pl.Float64).fill_null(default).to_numpy()
+        if value_column in trace.columns
         else np.full(trace.height, default)
-        for name, default in (("deadline", np.inf), ("reward", FULL))
+        for value_column, default in (("deadline", np.inf), ("reward", FULL))
     )
     due = np.where(np.isfinite(due), due, np.inf)
     if "deadlines" not in trace.columns:
@@ -82,6 +82,8 @@ def value_table(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     rewards[:, 0] = np.where(np.isfinite(due), worth, 0.0)
     job_row = np.repeat(np.arange(trace.height), steps)
     step = np.arange(len(job_row)) - np.repeat(np.cumsum(steps) - steps, steps)
-    for value_columns, name in ((deadlines, "deadlines"), (rewards, "rewards")):
-        value_columns[job_row, step] = trace[name].filter(pl.Series(steps > 0)).explode().cast(pl.Float64).to_numpy()
+    for value_columns, table_column in ((deadlines, "deadlines"), (rewards, "rewards")):
+        value_columns[job_row, step] = (
+            trace[table_column].filter(pl.Series(steps > 0)).explode().cast(pl.Float64).to_numpy()
+        )
     return deadlines, rewards

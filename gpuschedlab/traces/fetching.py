@@ -41,9 +41,9 @@ def catalog() -> dict[str, str]:
     "Microsoft Philly, 117,325 jobs, 2017; read('philly', folder); 1056 MB; CC-BY-4.0"
     """
     return {
-        name: f"{d.what}; {d.megabytes:g} MB; {d.licence}"
+        dataset_name: f"{d.what}; {d.megabytes:g} MB; {d.licence}"
         + ("" if all(d.files.values()) else "; no checksum published (fetch with sha256=None)")
-        for name, d in DATASETS.items()
+        for dataset_name, d in DATASETS.items()
     }
 
 
@@ -103,16 +103,16 @@ def fetch(
     target = Path(pooch.os_cache("gpuschedlab") if folder is None else folder) / name
     dataset = DATASETS[name]
     # The checksum of a file that came without one is noted beside it.
-    notes = {file: target / f"{file}.sha256" for file in dataset.files}
+    notes = {dataset_file: target / f"{dataset_file}.sha256" for dataset_file in dataset.files}
     checksums = {
-        file: _checksum(name, file, published_checksum, sha256, notes[file])
-        for file, published_checksum in dataset.files.items()
+        dataset_file: _checksum(name, dataset_file, published_checksum, sha256, notes[dataset_file])
+        for dataset_file, published_checksum in dataset.files.items()
     }
-    for file, checksum in checksums.items():
-        url = f"{(base_url or dataset.address).rstrip('/')}/{file}"
+    for dataset_file, checksum in checksums.items():
+        url = f"{(base_url or dataset.address).rstrip('/')}/{dataset_file}"
         bring(url, target, resume=checksum is not None, checksum=checksum, progress=progress)
         if checksum is None:
-            notes[file].write_text(sha256_of(target / file))
+            notes[dataset_file].write_text(sha256_of(target / dataset_file))
     return target
 
 
@@ -143,13 +143,13 @@ def bring(url: str, target: Path, *, resume: bool, checksum: str | None = None, 
     """Bring one file into a folder, unless it is there, and unpack it; return nothing."""
     # To resume puts together what came at two times: a checksum, or a commit in the address, must say that they belong together.
     pooch = need("pooch")
-    file = url.rpartition("/")[2]
-    unpack = {".gz": _untar, ".zip": pooch.Unzip(extract_dir=".")}.get(Path(file).suffix)
-    downloader = Resuming(target / f"{file}.part", resume=resume, progress=progress)
+    downloaded_file = url.rpartition("/")[2]
+    unpack = {".gz": _untar, ".zip": pooch.Unzip(extract_dir=".")}.get(Path(downloaded_file).suffix)
+    downloader = Resuming(target / f"{downloaded_file}.part", resume=resume, progress=progress)
     pooch.get_logger().setLevel("WARNING")
     known_hash = None if checksum is None else f"sha256:{checksum}"
     try:
-        pooch.retrieve(url, known_hash, fname=file, path=target, downloader=downloader, processor=unpack)
+        pooch.retrieve(url, known_hash, fname=downloaded_file, path=target, downloader=downloader, processor=unpack)
     except TraceError:
         raise
     except OSError as error:
@@ -158,7 +158,7 @@ def bring(url: str, target: Path, *, resume: bool, checksum: str | None = None, 
         else:
             way_out = (
                 f"found {error}; expected a connection to its owner. Call again to go on where it stopped; offline, get the "
-                f"file elsewhere, put it at {target / file}, and call again: it is verified and unpacked without the network."
+                f"file elsewhere, put it at {target / downloaded_file}, and call again: it is verified and unpacked without the network."
             )
         raise TraceError(f"fetch {url}: {way_out}") from error
     except Exception as error:  # pooch: a wrong hash is a ValueError; archives have errors of their own
@@ -172,8 +172,8 @@ def _untar(file: str, action: str, _) -> None:
     """Unpack a tar archive beside itself, unless all its files are there; tarfile refuses members that lead elsewhere."""
     folder = Path(file).parent
     with tarfile.open(file) as tar:
-        names = [tarfile.data_filter(member, str(folder)).name for member in tar]
-        if action != "fetch" or not all((folder / name).exists() for name in names):
+        member_names = [tarfile.data_filter(member, str(folder)).name for member in tar]
+        if action != "fetch" or not all((folder / member_name).exists() for member_name in member_names):
             tar.extractall(folder, filter="data")
 
 
@@ -212,9 +212,9 @@ class Resuming:
             # disable=None: only where standard error is a terminal.
             bar_options = {"unit": "B", "unit_scale": True, "disable": None if self.progress else True}
             bar = need("tqdm.auto", "progress bars").tqdm(desc=self.part.stem, total=total, initial=have, **bar_options)
-            with self.part.open("ab" if have else "wb") as file, bar:
+            with self.part.open("ab" if have else "wb") as part_file, bar:
                 while chunk := answer.read(CHUNK):
-                    file.write(chunk)
+                    part_file.write(chunk)
                     bar.update(len(chunk))
         size = self.part.stat().st_size
         if total is not None and size != total:

@@ -66,7 +66,7 @@ def _columns() -> dict[str, Column]:
     ):
         low = float(schema_row["low"] or -math.inf)
         high = bounds.get(schema_row["high"]) or float(schema_row["high"] or math.inf)
-        flags = {name: bool(schema_row[name]) for name in ("required", "open_low", "unlimited")}
+        flags = {flag_name: bool(schema_row[flag_name]) for flag_name in ("required", "open_low", "unlimited")}
         range_ = {"low": low, "high": high, "choices": tuple(schema_row["choices"].split())}
         schema_columns[schema_row["column"]] = Column(
             TYPES[schema_row["type"]], schema_row["expected"], **range_, **flags
@@ -112,9 +112,9 @@ def sift(
     if on_bad not in ("raise", "drop"):
         raise TraceError(f"{source}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
     numbers = []
-    for number, rule in enumerate(rules):
+    for rule_number, rule in enumerate(rules):
         is_broken = rule.bad.fill_null(False)
-        numbers.append(pl.when(is_broken).then(pl.lit(number, pl.Int32)))
+        numbers.append(pl.when(is_broken).then(pl.lit(rule_number, pl.Int32)))
     which = pl.coalesce(numbers)
     broken = frame.select(which.alias("which"))["which"]
     if broken.null_count() == len(broken):
@@ -208,13 +208,15 @@ def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "rai
     validated = recall(frame)
     if validated is not None and on_bad == "raise":
         return validated.copy()
-    needed = [name for name, column in SCHEMA.items() if column.required]
+    needed = [schema_column for schema_column, column in SCHEMA.items() if column.required]
     require_columns(frame, needed, source=source, way_out="Rename yours, or use a reader of gpuschedlab.traces.")
-    if tables := [name for name in TABLES.values() if name in frame.columns]:
+    if tables := [schema_column for schema_column in TABLES.values() if schema_column in frame.columns]:
         require_columns(frame, list(TABLES.values()), source=source, way_out=f"Give them, or drop {tables[0]}.")
     cast, rules = _cast(frame)
     good, bad = sift(cast, rules + _rules(cast), source=source, on_bad=on_bad, first_row=first_row)
-    order = canonical_order([*frame.columns, *(name for name in cast.columns if name in SCHEMA)])
+    order = canonical_order(
+        [*frame.columns, *(schema_column for schema_column in cast.columns if schema_column in SCHEMA)]
+    )
     good = good.select(order)
     if _is_sorted(good):
         good = owned(good)
@@ -228,8 +230,8 @@ def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "rai
 
 def canonical_order(columns: list[str]) -> list[str]:
     """Return a list of columns in the order of the canonical form: those of `SCHEMA` first, each once."""
-    canonical = [name for name in SCHEMA if name in columns]
-    return canonical + [name for name in dict.fromkeys(columns) if name not in SCHEMA]
+    canonical = [schema_column for schema_column in SCHEMA if schema_column in columns]
+    return canonical + [schema_column for schema_column in dict.fromkeys(columns) if schema_column not in SCHEMA]
 
 
 def with_jobs(trace: pl.DataFrame, source: str) -> pl.DataFrame:
@@ -243,21 +245,23 @@ def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
     """Convert to canonical types, and return a tuple: the frame, and a list of `Rule`, broken by values that cannot be converted."""
     changes = []
     rules = []
-    for name, column in SCHEMA.items():
-        if name not in frame.columns or frame.schema[name] == column.dtype:
+    for schema_column, column in SCHEMA.items():
+        if schema_column not in frame.columns or frame.schema[schema_column] == column.dtype:
             continue
-        raw = f"{name}\0raw"
-        changes += [frame[name].alias(raw), _convert(frame[name], column)]
-        unread = pl.col(name).is_null() & pl.col(raw).is_not_null()
-        rules.append(Rule(name, column.expected, unread))
+        raw = f"{schema_column}\0raw"
+        changes += [frame[schema_column].alias(raw), _convert(frame[schema_column], column)]
+        unread = pl.col(schema_column).is_null() & pl.col(raw).is_not_null()
+        rules.append(Rule(schema_column, column.expected, unread))
     frame = frame.with_columns(*changes)
     defaults = {
-        name: pl.col(table_column).list.first()
-        for name, table_column in TABLES.items()
+        schema_column: pl.col(table_column).list.first()
+        for schema_column, table_column in TABLES.items()
         if table_column in frame.columns
     }
     defaults |= {"censored": pl.lit(False)} if "censored" in frame.columns else {}
-    return frame.with_columns(_filled(frame, name, value).alias(name) for name, value in defaults.items()), rules
+    return frame.with_columns(
+        _filled(frame, filled_column, value).alias(filled_column) for filled_column, value in defaults.items()
+    ), rules
 
 
 def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
@@ -296,12 +300,12 @@ def _convert(values: pl.Series, column: Column) -> pl.Series:
 def _rules(frame: pl.DataFrame) -> list[Rule]:
     # A table comes before its first step, which may have been filled in from it.
     rules = [Rule(*broken) for broken in broken_tables()] if "deadlines" in frame.columns else []
-    for name, column in SCHEMA.items():
-        if name not in frame.columns:
+    for schema_column, column in SCHEMA.items():
+        if schema_column not in frame.columns:
             continue
         if column.required:
-            rules.append(Rule(name, column.expected, pl.col(name).is_null()))
-        rules.append(Rule(name, column.expected, column.bad(name)))
+            rules.append(Rule(schema_column, column.expected, pl.col(schema_column).is_null()))
+        rules.append(Rule(schema_column, column.expected, column.bad(schema_column)))
     gpus = pl.col("gpus")
     rules.append(Rule("gpus", SCHEMA["gpus"].expected, (gpus > 1) & (gpus != gpus.floor())))
     rules += [EVEN] if "nodes" in frame.columns else []

@@ -40,7 +40,7 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
     trace = validate(trace, source="describe")
     if trace.is_empty():
         return {"jobs": 0}
-    submit, gpus, duration = (trace[name].to_numpy() for name in ("submit", "gpus", "duration"))
+    submit, gpus, duration = (trace[trace_column].to_numpy() for trace_column in ("submit", "gpus", "duration"))
     submit = submit - submit[0]
     hours = int(submit[-1] // 3600) + 1
     hourly_jobs = hourly(submit, hours)
@@ -59,9 +59,9 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
         "arrivals_fano": fano(hourly_jobs),
         "arrivals_acf_24h": autocorrelation(hourly_jobs, 24),
     }
-    for name, count_name in (("user", "users"), ("vc", "vcs"), ("name", "tasks"), ("model", "models")):
-        if name in trace.columns:
-            trace_figures[count_name] = trace[name].drop_nulls().n_unique()
+    for named_column, count_name in (("user", "users"), ("vc", "vcs"), ("name", "tasks"), ("model", "models")):
+        if named_column in trace.columns:
+            trace_figures[count_name] = trace[named_column].drop_nulls().n_unique()
     if "status" in trace.columns:
         status_counts = trace["status"].drop_nulls().value_counts().sort("status")
         trace_figures |= {f"{s}_percent": 100 * n / trace.height for s, n in status_counts.iter_rows()}

@@ -27,9 +27,9 @@ def recognises(head: str) -> bool:
     """Whether a file begins as a table whose columns are found by their names."""
     first = head.partition("\n")[0]
     mark = _mark(first)
-    names = {_plain(name.strip('"')) for name in first.split(mark)}
-    has_submit = names & set(NAMES["submit"])
-    has_job = names & {*NAMES["job_id"], *NAMES["gpus"]}
+    header_names = {_plain(header_name.strip('"')) for header_name in first.split(mark)}
+    has_submit = header_names & set(NAMES["submit"])
+    has_job = header_names & {*NAMES["job_id"], *NAMES["gpus"]}
     return bool(has_submit and has_job)
 
 
@@ -56,15 +56,15 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # These three are as `write_csv` writes them.
     if {"state", "status", "censored"} <= set(log_rows.columns) and "state" not in given_columns:
         where |= {"state": "state", "meaning": "status"}
-    for name in [n for n in has & set(where) if SCHEMA.get(n) and SCHEMA[n].dtype == pl.Boolean]:
-        lower_case = pl.col(where[name]).str.to_lowercase()
-        where[name] = lower_case.replace_strict(TRUTH, default=None)
+    for boolean_column in [n for n in has & set(where) if SCHEMA.get(n) and SCHEMA[n].dtype == pl.Boolean]:
+        lower_case = pl.col(where[boolean_column]).str.to_lowercase()
+        where[boolean_column] = lower_case.replace_strict(TRUTH, default=None)
     all_columns = where | dict(options.columns)
-    theirs = {ours: name for ours, name in all_columns.items() if isinstance(name, str)}
+    theirs = {ours: log_column for ours, log_column in all_columns.items() if isinstance(log_column, str)}
     units = _units_in_names(log_rows, theirs, options)
     assumed += [f"{theirs[n]!r} is in {unit}, as its name says (units= gives another)" for n, unit in units.items()]
     seconds = {ours: UNITS[unit] for ours, unit in units.items()}
-    if {"numgpusalloc", "jobstate"} <= {_plain(name) for name in log_rows.columns} and theirs.get(
+    if {"numgpusalloc", "jobstate"} <= {_plain(log_column) for log_column in log_rows.columns} and theirs.get(
         "requested_time"
     ) == "time_limit":
         seconds.setdefault("requested_time", UNITS["min"])
@@ -101,15 +101,15 @@ def _places(log_rows: pl.DataFrame, given_columns: set[str], options: Options, s
     """Return a dict of our columns -> those of the file, by their usual names."""
     named_columns = set(options.columns.values())
     plain = {
-        _plain(name): name
-        for name in reversed(log_rows.columns)
-        if name not in named_columns and not name.endswith("\0raw")
+        _plain(log_column): log_column
+        for log_column in reversed(log_rows.columns)
+        if log_column not in named_columns and not log_column.endswith("\0raw")
     }
     where: dict[str, Any] = {}
     if "queue" in plain and log_rows[plain["queue"]].drop_nulls().cast(pl.Float64, strict=False).is_not_null().all():
         del plain["queue"]  # numbers are seconds waited
-    for ours, names in NAMES.items():
-        usual_names = [plain[n] for n in names if n in plain]
+    for ours, usual_spellings in NAMES.items():
+        usual_names = [plain[n] for n in usual_spellings if n in plain]
         if usual_names and ours not in given_columns:
             where[ours] = usual_names[0]
     has = {*where, *given_columns}

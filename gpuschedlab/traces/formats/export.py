@@ -20,8 +20,13 @@ NUMBERED = {"user": "user", "group": "account", "executable": "name", "queue": "
 
 def without_names(trace: pl.DataFrame) -> pl.DataFrame:
     """Return a frame with users, accounts and job names replaced by u1, a1, j1, in order of appearance."""
-    numbers_of_names = {name: _numbers(trace[name]) for name in NAMES if name in trace.columns}
-    numbered = [pl.format("{}{}", pl.lit(NAMES[name]), number).alias(name) for name, number in numbers_of_names.items()]
+    numbers_of_names = {
+        name_column: _numbers(trace[name_column]) for name_column in NAMES if name_column in trace.columns
+    }
+    numbered = [
+        pl.format("{}{}", pl.lit(NAMES[name_column]), number).alias(name_column)
+        for name_column, number in numbers_of_names.items()
+    ]
     return trace.with_columns(numbered)
 
 
@@ -63,16 +68,20 @@ def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     if "clock" in trace.columns:
         first_submit = trace["submit"].min()
         zero = trace["clock"].min() - pl.duration(microseconds=first_submit * 1e6)
-        for name in [n for n in ("submit", "eligible", "started") if n in trace.columns]:
-            microseconds = pl.col(name) * 1e6
+        for instant_column in [n for n in ("submit", "eligible", "started") if n in trace.columns]:
+            microseconds = pl.col(instant_column) * 1e6
             elapsed = microseconds.round().cast(pl.Int64)
             stamp = zero + pl.duration(microseconds=elapsed)
-            changed.append(stamp.dt.strftime("%Y-%m-%d %H:%M:%S%.6f").alias(name))
+            changed.append(stamp.dt.strftime("%Y-%m-%d %H:%M:%S%.6f").alias(instant_column))
     if "state" in trace.columns:  # what a state means is written beside it
         status_columns = {"status": pl.lit(None, pl.String), "censored": pl.lit(False)}
-        changed += [value.alias(name) for name, value in status_columns.items() if name not in trace.columns]
-    frame = trace.with_columns(changed).drop("clock", strict=False)
-    return written(frame.write_csv().encode(), path)
+        changed += [
+            value.alias(status_column)
+            for status_column, value in status_columns.items()
+            if status_column not in trace.columns
+        ]
+    csv_rows = trace.with_columns(changed).drop("clock", strict=False)
+    return written(csv_rows.write_csv().encode(), path)
 
 
 def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> Path:
@@ -101,14 +110,18 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999, version 2.2.
     """
     trace = validate(trace, source="write_swf").with_columns(number=pl.int_range(1, pl.len() + 1))
-    columns = {name: pl.lit(-1.0) for name in FIELDS} | {
+    swf_columns = {swf_name: pl.lit(-1.0) for swf_name in FIELDS} | {
         "job": pl.col("number"),
         "submit": pl.col("submit"),
         "run_time": pl.col("duration"),
     }
-    columns |= dict.fromkeys(("allocated", "requested"), pl.col("gpus").ceil())
+    swf_columns |= dict.fromkeys(("allocated", "requested"), pl.col("gpus").ceil())
     has = set(trace.columns)
-    columns |= {field: pl.lit(_numbers(trace[name])) for field, name in NUMBERED.items() if name in has}
+    swf_columns |= {
+        swf_name: pl.lit(_numbers(trace[trace_column]))
+        for swf_name, trace_column in NUMBERED.items()
+        if trace_column in has
+    }
     unknown_is_null = {"default": None, "return_dtype": pl.Float64}
     before = pl.col("after").list.first()
     limit = pl.col("requested_time")
@@ -119,10 +132,10 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
         "preceding": before.replace_strict(trace["job_id"], trace["number"], **unknown_is_null),
         "think_time": pl.col("think_time"),
     }
-    for field, swf_field in optional.items():
+    for swf_name, swf_field in optional.items():
         if set(swf_field.meta.root_names()) <= has:
-            columns[field] = swf_field
-    swf_rows = trace.select(_number(columns[field]).alias(field) for field in FIELDS)
+            swf_columns[swf_name] = swf_field
+    swf_rows = trace.select(_number(swf_columns[swf_name]).alias(swf_name) for swf_name in FIELDS)
     swf_header = ["; Version: 2.2", f"; MaxRecords: {trace.height}"]
     if "clock" in has and trace.height:
         clock = pl.col("clock").dt.epoch("us")
@@ -130,9 +143,9 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
         start = trace.select(zero).item()
         swf_header.append(f"; UnixStartTime: {round(start)}")
     mapped = ["number", "job_id", *NUMBERED.values()]
-    mapped = [name for name in mapped if name in trace.columns]
+    mapped = [trace_column for trace_column in mapped if trace_column in trace.columns]
     if not names:
-        mapped = [name for name in mapped if name not in NAMES]
+        mapped = [trace_column for trace_column in mapped if trace_column not in NAMES]
     number_map = trace.select(mapped).write_csv()
     written(number_map.encode(), f"{path}.map.csv")
     swf_text = "\n".join(swf_header) + "\n" + swf_rows.write_csv(separator=" ", include_header=False)
@@ -143,7 +156,7 @@ def lost_in_swf(trace: pl.DataFrame) -> list[str]:
     """Return a list of the columns of a trace that SWF has no field for, and those that are rounded."""
     swf_columns = {*NUMBERED.values(), "job_id", *["submit", "gpus", "duration", "started", "requested_time"]}
     swf_columns |= {"status", "clock", "after", "think_time"}
-    lost = [name for name in trace.columns if name not in swf_columns]
+    lost = [trace_column for trace_column in trace.columns if trace_column not in swf_columns]
     if "gpus" in trace.columns and (trace["gpus"] % 1 != 0).any():
         lost.append("shares of GPUs (rounded up)")
     return lost

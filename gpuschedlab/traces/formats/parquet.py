@@ -66,14 +66,14 @@ def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> Read:
     gpuschedlab.errors.TraceError: nowhere.parquet: ...; expected a parquet file with the columns of a trace...
     """
     try:
-        frame = read_frame(Path(path))
+        stored_trace = read_frame(Path(path))
     except OSError as error:
         raise TraceError(
             f"{path}: found {error}; expected a parquet file with the columns of a trace. "
             "Check the path; if the file is cut off or harmed, store or fetch it again; if another program has changed it, "
             f"have it leave out the entry {KEY!r} of the metadata."
         ) from error
-    return validate(frame, source=str(path), on_bad=on_bad)
+    return validate(stored_trace, source=str(path), on_bad=on_bad)
 
 
 def write_parquet(trace: pl.DataFrame, path: str | Path, *, report: Report | None = None) -> Path:

@@ -47,14 +47,16 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # See Feitelson, Tsafrir and Krakov, "Experience with using the Parallel Workloads Archive", JPDC 2014; Chapin et
     # al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999 (the format, version
     # 2.2).
-    frame = lines_of(files, "swf", "lines of 18 numbers")
+    swf_lines = lines_of(files, "swf", "lines of 18 numbers")
     line_text = pl.col("line").str.strip_chars()
     comment = line_text.str.starts_with(";")
-    header = "\n".join(frame.filter(comment)["line"])
-    frame = frame.filter(~comment, line_text != "").with_columns(fields=line_text.str.extract_all(r"\S+"))
+    header = "\n".join(swf_lines.filter(comment)["line"])
+    swf_lines = swf_lines.filter(~comment, line_text != "").with_columns(fields=line_text.str.extract_all(r"\S+"))
     numbers = pl.col("fields").list
-    frame = frame.with_columns(numbers.get(i, null_on_oob=True).alias(name) for i, name in enumerate(FIELDS))
-    width = frame.select(numbers.len()).to_series()
+    swf_lines = swf_lines.with_columns(
+        numbers.get(i, null_on_oob=True).alias(swf_field) for i, swf_field in enumerate(FIELDS)
+    )
+    width = swf_lines.select(numbers.len()).to_series()
     requested = as_number("requested")
     allocated = as_number("allocated")
     wait = as_number("wait")
@@ -64,8 +66,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     is_part = pl.col("status").is_in(PARTS)
     reason = pl.when(is_part).then(pl.lit("parts"))
     where: dict[str, Any] = {}
-    for ours, name in TEXTS.items():
-        value = pl.col(name)
+    for ours, swf_field in TEXTS.items():
+        value = pl.col(swf_field)
         where[ours] = pl.when(value != "-1").then(value)
     where |= {
         "job_id": "job",
@@ -76,11 +78,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "line": "line",
         "left": reason.otherwise(no_processors),
     }
-    fields = pl.Series("width", width != len(FIELDS))
+    wrong_width = pl.Series("width", width != len(FIELDS))
     start = re.search(r"^;\s*UnixStartTime:\s*(\d+)", header, flags=re.M)
-    rules = [Rule("line", f"{len(FIELDS)} fields, separated by spaces", pl.lit(fields))]
+    rules = [Rule("line", f"{len(FIELDS)} fields, separated by spaces", pl.lit(wrong_width))]
     return Raw(
-        frame,
+        swf_lines,
         where,
         states=STATUSES | dict.fromkeys(PARTS, "records"),
         zone=_zone(header),
@@ -102,7 +104,9 @@ def _zone(header: str) -> str | None:
 
 def _cluster(header: str) -> Cluster | None:
     """Cluster that the header states, its processors as GPUs; None if it states none."""
-    header_sizes = {key: int(n) for key, n in re.findall(r"^;\s*(MaxProcs|MaxNodes):\s*(\d+)", header, flags=re.M)}
+    header_sizes = {
+        header_key: int(n) for header_key, n in re.findall(r"^;\s*(MaxProcs|MaxNodes):\s*(\d+)", header, flags=re.M)
+    }
     procs = header_sizes.get("MaxProcs", 0)
     nodes = header_sizes.get("MaxNodes", 1) or 1
     if not 0 < procs < 10**7:

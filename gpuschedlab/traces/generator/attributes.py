@@ -110,8 +110,8 @@ def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Ge
     seconds = np.empty(len(gpus))
     for k, duration_table in enumerate(figures.duration):
         jobs_of_bucket = np.flatnonzero(bucket == k)
-        number = len(jobs_of_bucket)
-        level = (np.arange(number) + rng.random(number)) / max(number, 1)
+        job_count = len(jobs_of_bucket)
+        level = (np.arange(job_count) + rng.random(job_count)) / max(job_count, 1)
         order = np.argsort(z[jobs_of_bucket], kind="stable")
         seconds[jobs_of_bucket[order]] = quantile(duration_table, level)
     return seconds

@@ -82,30 +82,30 @@ def calibrate(
     >>> found.days, found.jobs
     (14.0, 9739)
     """
-    frame, hours = _checked(trace, name, days)
-    zero = _zero(frame, start)
-    submit, gpus, duration = (frame[column].to_numpy() for column in ("submit", "gpus", "duration"))
-    vc = frame["vc"].fill_null("").to_numpy() if "vc" in frame.columns else None
+    checked_trace, hours = _checked(trace, name, days)
+    zero = _zero(checked_trace, start)
+    submit, gpus, duration = (checked_trace[column].to_numpy() for column in ("submit", "gpus", "duration"))
+    vc = checked_trace["vc"].fill_null("").to_numpy() if "vc" in checked_trace.columns else None
     batch, size = batches(submit, gpus, vc)
     arrivals, surplus = _arrivals(submit, batch, size, hours, zero)
     gpu_seconds = np.rint(gpus @ duration)
     if vcs is None:
-        vcs = _shares(frame, "vc")
+        vcs = _shares(checked_trace, "vc")
     figures = Calibration(
         name=name,
         origin=origin,
         start=zero.isoformat(sep=" "),
         days=hours / 24,
-        jobs=frame.height,
+        jobs=checked_trace.height,
         gpu_seconds=float(gpu_seconds),
         arrivals=arrivals,
         marks=figures_of_marks(submit, gpus, duration, batch, size, surplus),
         demand=_demand(submit, gpus, duration, hours),
-        outcomes=outcomes or _outcomes(frame),
+        outcomes=outcomes or _outcomes(checked_trace),
         vcs=vcs,
-        users=users or _user_count(frame),
+        users=users or _user_count(checked_trace),
     )
-    return tune(figures, frame, waits) if waits else figures
+    return tune(figures, checked_trace, waits) if waits else figures
 
 
 def _user_count(frame: pl.DataFrame) -> int:
@@ -117,15 +117,15 @@ def _user_count(frame: pl.DataFrame) -> int:
 
 def _checked(trace: pl.DataFrame, name: str, days: float | None) -> tuple[pl.DataFrame, int]:
     """Return a tuple: the frame of the trace and its hours, if it is long enough for a calibration."""
-    frame = validate(trace, source=f"calibrate {name}")
-    last = frame["submit"].max() or 0.0
+    checked_trace = validate(trace, source=f"calibrate {name}")
+    last = checked_trace["submit"].max() or 0.0
     hours = round(days * 24) if days else int(last // HOUR) + 1
-    if frame.height < LEAST_JOBS or hours < LEAST_HOURS or last > hours * HOUR:
+    if checked_trace.height < LEAST_JOBS or hours < LEAST_HOURS or last > hours * HOUR:
         raise TraceError(
-            f"calibrate {name}: found {frame.height} jobs in {hours} h; expected at least {LEAST_JOBS}, all within at "
+            f"calibrate {name}: found {checked_trace.height} jobs in {hours} h; expected at least {LEAST_JOBS}, all within at "
             f"least {LEAST_HOURS} h. Use a longer stretch, or another days."
         )
-    return frame, hours
+    return checked_trace, hours
 
 
 def _zero(frame: pl.DataFrame, start: str | None) -> datetime.datetime:
@@ -201,10 +201,10 @@ def _weeks(hours: int) -> np.ndarray:
 
 def _means(values: np.ndarray, kind: np.ndarray, kinds: int = 0) -> np.ndarray:
     """Return an array of the mean of each kind; the mean of all for kinds that do not occur."""
-    number = np.bincount(kind, minlength=kinds)
+    hours_of_kind = np.bincount(kind, minlength=kinds)
     total = np.bincount(kind, values, minlength=kinds)
-    mean = total / np.maximum(number, 1)
-    return np.where(number > 0, mean, values.mean())
+    mean = total / np.maximum(hours_of_kind, 1)
+    return np.where(hours_of_kind > 0, mean, values.mean())
 
 
 def _memory(scores: np.ndarray, daily: bool = False) -> tuple[float, ...]:
@@ -236,10 +236,10 @@ def _batching(counts: np.ndarray, hour: np.ndarray, size: np.ndarray) -> tuple[f
     Sizes have lognormal weights.
     """
     hour = np.minimum(hour.astype(np.int64), len(counts) - 1)
-    number = np.bincount(hour, minlength=len(counts))
-    has_batches = number > 0
+    batches_of_hour = np.bincount(hour, minlength=len(counts))
+    has_batches = batches_of_hour > 0
     busy_counts = counts[has_batches]
-    busy_numbers = number[has_batches]
+    busy_numbers = batches_of_hour[has_batches]
     edges = np.quantile(busy_counts, np.linspace(0, 1, 20))
     kind = np.digitize(busy_counts, np.unique(edges)[1:-1])
     groups = np.unique(kind)
@@ -252,16 +252,16 @@ def _batching(counts: np.ndarray, hour: np.ndarray, size: np.ndarray) -> tuple[f
     if len(groups) > 1:
         power, scale = np.polyfit(log_counts, log_numbers, 1)
     # Hours that have both several batches and jobs to divide between them; E[sum of squared shares] gives the spread.
-    divided = (number[hour] >= 2) & (counts[hour] >= 2 * number[hour])
+    divided = (batches_of_hour[hour] >= 2) & (counts[hour] >= 2 * batches_of_hour[hour])
     hour = hour[divided]
-    spare = counts[hour] - number[hour]
+    spare = counts[hour] - batches_of_hour[hour]
     share = (size[divided] - 1) / np.maximum(spare, 1)
     busy = np.unique(hour)
     squares = np.bincount(hour, share**2, minlength=len(counts))
-    uneven = squares[busy] * number[busy]
+    uneven = squares[busy] * batches_of_hour[busy]
     spread = 1.0
     if len(busy):
-        spread = _spread(number[busy][:400], float(uneven.mean()))
+        spread = _spread(batches_of_hour[busy][:400], float(uneven.mean()))
     return rounded([np.exp(scale), power, spread])
 
 
@@ -328,4 +328,4 @@ def _shares(frame: pl.DataFrame, column: str) -> dict[str, float]:
     value_counts = frame[column].drop_nulls().value_counts()
     value_counts = value_counts.sort("count", column, descending=[True, False])
     total = value_counts["count"].sum()
-    return {value: round(number / total, 5) for value, number in value_counts.iter_rows()}
+    return {value: round(jobs_of_value / total, 5) for value, jobs_of_value in value_counts.iter_rows()}

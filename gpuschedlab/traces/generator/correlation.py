@@ -30,7 +30,7 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     """Return the measured demands of jobs as `Marks`; `surplus` (hours,) is the normal score of each hour's jobs over expectation."""
     low = _buckets(gpus)
     bucket = np.searchsorted(low, gpus, side="right") - 1
-    gpu_counts, number = np.unique(gpus, return_counts=True)
+    gpu_counts, jobs_of_count = np.unique(gpus, return_counts=True)
     hour = np.minimum((submit // HOUR).astype(np.int64), len(surplus) - 1)
     cause = np.stack([score(np.log(size)[batch]), score(surplus[hour])], axis=1)
     x, shrink = _middle_scores(gpus)
@@ -53,7 +53,7 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     tables = tuple(_table(duration[bucket == k]) for k in range(len(low)))
     return Marks(
         gpus=tuple(gpu_counts.tolist()),
-        gpu_share=rounded(number / len(gpus), 7),
+        gpu_share=rounded(jobs_of_count / len(gpus), 7),
         bucket_low=tuple(low.tolist()),
         duration=tables,
         x_size=x_size,
@@ -73,8 +73,8 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
 def _buckets(gpus: np.ndarray) -> np.ndarray:
     """Return an array of the lower ends of the buckets with enough jobs; others join the one below."""
     bucket_place = np.searchsorted(BUCKETS, gpus, side="right") - 1
-    number = np.bincount(bucket_place, minlength=len(BUCKETS))
-    filled = [low for low, jobs in zip(BUCKETS, number) if jobs >= LEAST]
+    jobs_of_bucket = np.bincount(bucket_place, minlength=len(BUCKETS))
+    filled = [low for low, jobs in zip(BUCKETS, jobs_of_bucket) if jobs >= LEAST]
     return np.array([0.0, *filled[1:]])
 
 
@@ -88,11 +88,11 @@ def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
     """Return a tuple: array E[latent | value] for values that are steps of a standard normal latent, and the variance of that."""
     from scipy.special import ndtri
 
-    value_place, number = np.unique(values, return_inverse=True, return_counts=True)[1:]
-    below = np.concatenate([[0], np.cumsum(number)])
+    value_place, jobs_of_value = np.unique(values, return_inverse=True, return_counts=True)[1:]
+    below = np.concatenate([[0], np.cumsum(jobs_of_value)])
     edge = ndtri(below / len(values))
     density = np.exp(-0.5 * edge**2) / np.sqrt(2 * np.pi)
-    middle = -np.diff(density) / (number / len(values))
+    middle = -np.diff(density) / (jobs_of_value / len(values))
     scores = middle[value_place]
     variance = float(np.mean(scores**2))
     return scores, max(variance, 1e-9)

@@ -80,8 +80,8 @@ def follow(
 
 def usual(figures: Demand, mean: float, hours: int, rng: np.random.Generator) -> np.ndarray:
     """Return an array (hours,): the level of demand (GPUs) drawn for each hour, with the given mean of its weeks."""
-    number = np.arange(hours) // WEEK_HOURS
-    week = np.asarray(figures.week)[number % len(figures.week)]
+    week_number = np.arange(hours) // WEEK_HOURS
+    week = np.asarray(figures.week)[week_number % len(figures.week)]
     kind = busyness(week, len(figures.residual))
     latent = memory(figures.memory_hours, figures.memory_weight, hours, rng)
     return mean * week / week.mean() * read_classes(figures.residual, kind, latent, rng)
@@ -138,8 +138,8 @@ def _tables(figures: Marks, moved: Latents | None, gpus: np.ndarray | None) -> T
 
 def _share_below(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
     """Return an array: the share of the values below each point of a grid; within (0, 1)."""
-    number = np.searchsorted(np.sort(values), grid)
-    return (number + 0.5) / (len(values) + 1)
+    values_below = np.searchsorted(np.sort(values), grid)
+    return (values_below + 0.5) / (len(values) + 1)
 
 
 @njit

@@ -111,7 +111,7 @@ def _made(figures: Calibration, seed: int) -> pl.DataFrame:
 
 
 def _columns(trace: pl.DataFrame) -> list[np.ndarray]:
-    return [trace[name].to_numpy() for name in ("submit", "gpus", "duration")]
+    return [trace[trace_column].to_numpy() for trace_column in ("submit", "gpus", "duration")]
 
 
 def _log_waits(figures: Calibration, waits: Waits, seed: int) -> np.ndarray:

@@ -159,18 +159,21 @@ def generate_in_pieces(
     zero = zero or datetime.datetime.fromisoformat(START)
     marks = figures.marks
     most = np.inf if amount.cluster_gpus is None else amount.cluster_gpus
-    number = sum(gpus <= most for gpus in marks.gpus)  # they ascend: those that the cluster does not have are left out
-    marks = dataclasses.replace(marks, gpus=marks.gpus[:number], gpu_share=marks.gpu_share[:number])
+    # They ascend: those that the cluster does not have are left out.
+    counts_on_cluster = sum(gpus <= most for gpus in marks.gpus)
+    marks = dataclasses.replace(
+        marks, gpus=marks.gpus[:counts_on_cluster], gpu_share=marks.gpu_share[:counts_on_cluster]
+    )
     figures = dataclasses.replace(figures, marks=marks)
-    number = amount.jobs or _number(figures, amount)
+    job_count = amount.jobs or _number(figures, amount)
     target = load * amount.cluster_gpus * days * DAY if amount.jobs and load else None
     if target:  # all durations are stretched by the same factor
-        factor = target / (number * mean_work(figures.marks))
+        factor = target / (job_count * mean_work(figures.marks))
         duration_tables = tuple(
             tuple(factor * quantile for quantile in duration_table) for duration_table in figures.marks.duration
         )
         figures = dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=duration_tables))
-    trace = yield from _frame(figures, days, number, target, zero, np.random.default_rng(rng))
+    trace = yield from _frame(figures, days, job_count, target, zero, np.random.default_rng(rng))
     return levelled(trace, days, load * amount.cluster_gpus) if amount.level else trace
 
 
@@ -269,10 +272,10 @@ def _frame(figures: Calibration, days, number, target, zero, rng) -> Iterator[No
     duration = np.maximum(1.0, np.rint(duration))
     # Whole seconds, as the published traces have them; a last hour that is not whole is squeezed in.
     submit = np.floor(submit * min(1.0, days * 24 / hours))
-    columns = {"submit": submit, "gpus": gpus, "duration": duration}
+    trace_columns = {"submit": submit, "gpus": gpus, "duration": duration}
     user = users(gpus, duration, spell[batch], batch, max(figures.users, 1), rng)
     task = recur(submit, gpus, duration, user, spell[batch], batch, rng)
-    return validate(_named(figures, columns, task, user, zero, rng), source="generate")
+    return validate(_named(figures, trace_columns, task, user, zero, rng), source="generate")
 
 
 def _named(figures: Calibration, columns, task, user, zero, rng) -> pl.DataFrame:

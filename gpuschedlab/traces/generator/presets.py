@@ -149,9 +149,9 @@ class Calibration:
             json_figures = json.loads(text)
             if json_figures.pop("format") != "gpuschedlab calibration" or json_figures.pop("version") != VERSION:
                 raise KeyError("format")
-            for name, kind in (("arrivals", Arrivals), ("marks", Marks), ("demand", Demand)):
-                figures = {figure: _tuple(value) for figure, value in json_figures[name].items()}
-                json_figures[name] = kind(**figures)
+            for figures_name, kind in (("arrivals", Arrivals), ("marks", Marks), ("demand", Demand)):
+                figures = {figure: _tuple(value) for figure, value in json_figures[figures_name].items()}
+                json_figures[figures_name] = kind(**figures)
             return cls(**json_figures)
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise TraceError(

@@ -53,9 +53,9 @@ def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.ran
 def expected(figures: Arrivals, hours: int, first_hour: int) -> np.ndarray:
     """Return an array (hours,): each hour's expected arrivals over their mean, week x weekday x hour of day."""
     elapsed = np.arange(hours)
-    number = elapsed // WEEK_HOURS
+    week_number = elapsed // WEEK_HOURS
     clock = (elapsed + first_hour) % WEEK_HOURS
-    week = np.asarray(figures.week)[number % len(figures.week)]
+    week = np.asarray(figures.week)[week_number % len(figures.week)]
     weekday = np.asarray(figures.weekday)[clock // 24]
     hour = np.asarray(figures.hour)[clock % 24]
     level = week * weekday * hour
@@ -79,8 +79,8 @@ def read_classes(
     class_values = np.empty(len(kind))
     for k, class_table in enumerate(tables):
         hours_of_class = np.flatnonzero(kind == k)
-        number = len(hours_of_class)
-        level = (ranks(latent[hours_of_class]) + rng.random(number)) / max(number, 1)
+        hour_count = len(hours_of_class)
+        level = (ranks(latent[hours_of_class]) + rng.random(hour_count)) / max(hour_count, 1)
         class_values[hours_of_class] = np.interp(level, levels(len(class_table)), class_table)
     return class_values
 
@@ -119,21 +119,21 @@ def _whole(level: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarra
 def _batches(figures: Arrivals, counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return a tuple of arrays: hour and size of batches, of one job each, and the rest of an hour's jobs by lognormal weights."""
     wanted = figures.batch_scale * np.maximum(counts, 1.0) ** figures.batch_power
-    number = np.floor(wanted + rng.random(len(counts))).astype(np.int64)
-    number = np.minimum(np.maximum(number, 1), counts)
-    hour = np.repeat(np.arange(len(counts)), number)
+    batches_of_hour = np.floor(wanted + rng.random(len(counts))).astype(np.int64)
+    batches_of_hour = np.minimum(np.maximum(batches_of_hour, 1), counts)
+    hour = np.repeat(np.arange(len(counts)), batches_of_hour)
     weights = np.exp(figures.batch_spread * rng.standard_normal(len(hour)))
     weight_up_to = np.concatenate([[0.0], np.cumsum(weights)])
-    ends = np.cumsum(number)
-    starts = ends - number
+    ends = np.cumsum(batches_of_hour)
+    starts = ends - batches_of_hour
     weight_of_hour = weight_up_to[ends] - weight_up_to[starts]
     before = weight_up_to[starts][hour]
-    spare = (counts - number)[hour]
+    spare = (counts - batches_of_hour)[hour]
     # Cumulated shares rounded with one random offset an hour: sizes add up to the hour's count exactly.
     share = (weight_up_to[1:] - before) / weight_of_hour[hour]
     offset = rng.random(len(counts))[hour]
     upper = np.floor(share * spare * (1 - 1e-12) + offset)
-    has_batches = number > 0
+    has_batches = batches_of_hour > 0
     last = ends[has_batches] - 1
     upper[last] = spare[last]
     lower = np.concatenate([[0.0], upper[:-1]])

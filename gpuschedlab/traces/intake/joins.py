@@ -30,9 +30,9 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
     if part_rows.is_empty():
         return frame, 0.0
     of_job = _sums_of_parts(frame.columns) | _times_of_parts(how, snapshot)
-    of_parts = [name for name in frame.columns if name not in of_job and name not in keys]
+    of_parts = [part_column for part_column in frame.columns if part_column not in of_job and part_column not in keys]
     first_values = pl.col(of_parts).drop_nulls().first()
-    of_job = {name: value for name, value in of_job.items() if name not in keys}
+    of_job = {part_column: value for part_column, value in of_job.items() if part_column not in keys}
     joined = part_rows.group_by(keys, maintain_order=True).agg(first_values, **of_job)
     if "gpu_types" in frame.columns:
         joined = joined.with_columns(gpu_types=filled("gpu_types"))
@@ -47,7 +47,7 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
 def _sums_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
     """Return a dict of expressions: columns of a job from its parts, without times: sums, and the state of the part that went worst."""
     order = (RUNNING, "failed", "killed", WAITING, "completed")
-    meanings = [label((pl.col("meaning") == name).any(), name) for name in order]
+    meanings = [label((pl.col("meaning") == part_meaning).any(), part_meaning) for part_meaning in order]
     of_job = {
         "gpus": pl.col("gpus").sum(),
         "censored": pl.col("censored").any(),
@@ -89,18 +89,18 @@ def _nodes_of_parts(columns: list[str]) -> dict[str, pl.Expr]:
     Nodes are all apart, or all the same ones, as many GPUs on each.
     """
     has_gpus = pl.col("gpus") > 0
-    names = pl.col(LINE)
+    part_nodes = pl.col(LINE)
     if "nodelist" in columns:
-        names = pl.col("nodelist")
+        part_nodes = pl.col("nodelist")
     nodes = pl.col("nodes").filter(has_gpus)
     gpus_of_node = (pl.col("gpus") / pl.col("nodes")).filter(has_gpus)
-    names_with_gpus = names.filter(has_gpus)
+    names_with_gpus = part_nodes.filter(has_gpus)
     apart = (names_with_gpus.n_unique() == names_with_gpus.len()) | (names_with_gpus.null_count() > 0)
     on_same = pl.when(_is_one(names_with_gpus)).then(nodes.first())
-    count = on_same.when(apart).then(nodes.sum())
-    distinct_names = names.drop_nulls().unique(maintain_order=True)
+    node_count = on_same.when(apart).then(nodes.sum())
+    distinct_names = part_nodes.drop_nulls().unique(maintain_order=True)
     listed = distinct_names.cast(pl.String).str.join(",").replace("", None)
-    return {"nodes": pl.when(_is_one(gpus_of_node)).then(count), "nodelist": listed}
+    return {"nodes": pl.when(_is_one(gpus_of_node)).then(node_count), "nodelist": listed}
 
 
 def _is_one(values: pl.Expr) -> pl.Expr:
@@ -154,16 +154,20 @@ def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> t
         "censored": pl.col("censored").last(),
         "parts": pl.col("resized").sum(),
     }
-    of_job |= {name: pl.col(name).last() for name in ("state", "nodes", "end") if name in frame.columns}
+    of_job |= {
+        attempt_column: pl.col(attempt_column).last()
+        for attempt_column in ("state", "nodes", "end")
+        if attempt_column in frame.columns
+    }
     unchanged = [c for c in frame.columns if c not in of_job and c != "job_id"]
     chains = records.group_by("job_id", "chain", maintain_order=True)
     jobs = chains.agg(pl.col(unchanged).first(), **of_job)
     row_counts["parts"] = int(jobs["parts"].sum())
     row_counts["attempts"] = records.height - jobs.height - row_counts["parts"]
     chain = pl.col("chain")
-    number = chain - chain.min().over("job_id") + 1
-    numbered_name = pl.format("{}#{}", "job_id", number)
-    again = pl.when(number > 1).then(numbered_name).otherwise("job_id")
+    attempt_number = chain - chain.min().over("job_id") + 1
+    numbered_name = pl.format("{}#{}", "job_id", attempt_number)
+    again = pl.when(attempt_number > 1).then(numbered_name).otherwise("job_id")
     jobs = jobs.with_columns(again.alias("job_id")).select(*frame.columns, "attempts")
     joined = pl.concat([frame.filter(~twice), jobs], how="diagonal")
     return joined.sort(LINE), row_counts, first_lines

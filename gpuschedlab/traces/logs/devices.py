@@ -30,8 +30,8 @@ def devices(values: pl.Series, read: Callable[[str], Devices]) -> pl.DataFrame:
     device_rows = [tuple(read(device_text)) for device_text in texts]
     schema = {"gpus": pl.Float64, "gpu_types": pl.List(pl.String), "shape": pl.String} | NUMBERS
     device_table = pl.DataFrame(device_rows, schema=schema, orient="row").with_columns(text=texts)
-    frame = values.rename("text").to_frame()
-    return frame.join(device_table, on="text", how="left", maintain_order="left").drop("text")
+    text_frame = values.rename("text").to_frame()
+    return text_frame.join(device_table, on="text", how="left", maintain_order="left").drop("text")
 
 
 def of_tres(text: str) -> Devices:
@@ -40,13 +40,13 @@ def of_tres(text: str) -> Devices:
     Without the count these are added up.
     """
     entries = TRES.findall(text)
-    untyped_counts = [float(count) for kind, count in entries if not kind]
-    return _added([(kind, float(count)) for kind, count in entries if kind], untyped_counts, text)
+    untyped_counts = [float(tres_count) for kind, tres_count in entries if not kind]
+    return _added([(kind, float(tres_count)) for kind, tres_count in entries if kind], untyped_counts, text)
 
 
 def of_gres(text: str) -> Devices:
     """Return the `Devices` of Slurm's GRES: `gpu[:TYPE]:N`, of each node."""
-    return _added([(kind, float(count or 1)) for kind, count in GRES.findall(text)], [], text)
+    return _added([(kind, float(gres_count or 1)) for kind, gres_count in GRES.findall(text)], [], text)
 
 
 def of_chunks(text: str) -> Devices:
@@ -61,7 +61,7 @@ def of_chunks(text: str) -> Devices:
         )
         gpus_each = named.get("ngpus", named.get("gpus", "0"))
         sets.append((float(first) if first.isdigit() else 1.0, float(gpus_each) if gpus_each.isdigit() else 0.0))
-        types += [named[key] for key in ("gpu_type", "gpu_model", "gputype") if key in named]
+        types += [named[type_key] for type_key in ("gpu_type", "gpu_model", "gputype") if type_key in named]
     gpus, nodes = in_sets(sets)
     return Devices(gpus, list(dict.fromkeys(types)), nodes=nodes)
 
@@ -82,7 +82,9 @@ def of_ids(text: str, ids: dict[str, str]) -> Devices:
     `ids` has the numbers of GPUs, and their types.
     """
     entries = [entry.partition("=")[::2] for entry in text.strip('"').split(",")]
-    return of_tres(",".join(f"gres/gpu:{ids[key]}={count}" for key, count in entries if key in ids))
+    return of_tres(
+        ",".join(f"gres/gpu:{ids[tres_id]}={tres_count}" for tres_id, tres_count in entries if tres_id in ids)
+    )
 
 
 def _added(typed: list[tuple[str, float]], untyped_counts: list[float], text: str) -> Devices:

@@ -12,17 +12,17 @@ def hosts(text: str, source: str = "nodes") -> tuple[str, ...]:
     wrong = TraceError(f"{source}: found {text[:80]!r}; expected nodes such as node[01-16,20],login.")
     host_names: list[str] = []
     for host_word in re.findall(r"(?:\[[^\]]*\]|[^,\[\]])+|[\[\]]", text):
-        names = [""]
+        range_names = [""]
         for name_part in re.findall(r"\[[^\]]*\]|[^\[\]]+|[\[\]]", host_word.strip()):
             if name_part in "[]":
                 raise wrong
             choices = [name_part]
             if name_part[0] == "[":
                 choices = _ranges(name_part[1:-1], wrong)
-            names = [a + b for a in names for b in choices]
-            if len(names) > MOST_NODES:
+            range_names = [a + b for a in range_names for b in choices]
+            if len(range_names) > MOST_NODES:
                 raise wrong
-        host_names += [name for name in names if name]
+        host_names += [host_name for host_name in range_names if host_name]
     return tuple(host_names)
 
 

@@ -50,17 +50,17 @@ def instants(
     if values.dtype != pl.String:
         seconds = values.cast(pl.Float64, strict=False) * unit
         return pl.DataFrame({"early": seconds, "late": seconds, "naive": pl.repeat(False, len(values), eager=True)})
-    frame = _uniform(values, zone) if dates is None else values.to_frame("text").with_columns(_NONE)
-    unread = frame.filter(pl.col("early").is_null() & pl.col("text").is_not_null())
+    instant_frame = _uniform(values, zone) if dates is None else values.to_frame("text").with_columns(_NONE)
+    unread = instant_frame.filter(pl.col("early").is_null() & pl.col("text").is_not_null())
     texts = unread["text"].unique()
     texts = texts.filter(pl.select(is_set(texts)).to_series())
     if texts.is_empty():
-        return frame.drop("text")
+        return instant_frame.drop("text")
     instant_text = pl.col("text").str.strip_chars()
     read = texts.to_frame().select("text", *_read(instant_text, unit, dates, zone))
-    both = frame.join(read, on="text", how="left", maintain_order="left", suffix="\0rest")
-    columns = {name: pl.coalesce(name, f"{name}\0rest") for name in ("early", "late", "naive")}
-    return both.select(**columns)
+    both = instant_frame.join(read, on="text", how="left", maintain_order="left", suffix="\0rest")
+    instant_columns = {reading: pl.coalesce(reading, f"{reading}\0rest") for reading in ("early", "late", "naive")}
+    return both.select(**instant_columns)
 
 
 _NONE = [pl.lit(None, pl.Float64).alias(n) for n in ("early", "late")] + [pl.lit(None, pl.Boolean).alias("naive")]
@@ -69,11 +69,11 @@ _NONE = [pl.lit(None, pl.Float64).alias(n) for n in ("early", "late")] + [pl.lit
 def _uniform(values: pl.Series, zone: str | None) -> pl.DataFrame:
     """Return a frame of instants of texts in the commonest forms, as long as the first and with its zone; null of others."""
     # Logs write all their times alike, and reading any form takes twenty times as long.
-    frame = values.to_frame("text")
+    instant_frame = values.to_frame("text")
     first = values.drop_nulls().head(1)
     match = COMMON.fullmatch(first[0]) if len(first) else None
     if not match:
-        return frame.with_columns(_NONE)
+        return instant_frame.with_columns(_NONE)
     form = "%Y-%m-%dT%H:%M:%S" if match[1] == "T" else "%Y-%m-%d %H:%M:%S"
     suffix = match[2] or ""
     local = values.str.to_datetime(form + suffix, time_unit="us", strict=False)
@@ -81,11 +81,11 @@ def _uniform(values: pl.Series, zone: str | None) -> pl.DataFrame:
         early, late = _turned(pl.lit(local), zone)
         is_read = pl.lit(local).is_not_null()
         naive = pl.when(is_read).then(pl.lit(True))
-        return frame.with_columns(early.alias("early"), late.alias("late"), naive.alias("naive"))
+        return instant_frame.with_columns(early.alias("early"), late.alias("late"), naive.alias("naive"))
     seconds = local.dt.epoch("us") / 1e6 - _seconds_east(suffix)
     is_read = pl.lit(seconds).is_not_null()
     naive = pl.when(is_read).then(pl.lit(False))
-    return frame.with_columns(seconds.alias("early"), seconds.alias("late"), naive.alias("naive"))
+    return instant_frame.with_columns(seconds.alias("early"), seconds.alias("late"), naive.alias("naive"))
 
 
 def _seconds_east(suffix: str) -> float:
@@ -107,7 +107,7 @@ def _turned(local: pl.Expr, zone: str | None) -> list[pl.Expr]:
 
 
 def _read(instant_text: pl.Expr, unit: float, dates: str | None, zone: str | None) -> list[pl.Expr]:
-    number = instant_text.cast(pl.Float64, strict=False) * unit
+    bare_number = instant_text.cast(pl.Float64, strict=False) * unit
     offset = pl.lit(None, pl.Float64)
     if dates is not None:
         local = _parsed(instant_text, dates)
@@ -128,8 +128,8 @@ def _read(instant_text: pl.Expr, unit: float, dates: str | None, zone: str | Non
         local = pl.coalesce(_parsed(bare.str.strip_chars(), form) for form in DATES)
     clock = local.dt.epoch("us") / 1e6
     offset_seconds = pl.when(offset.is_not_null()).then(clock - offset)
-    early, late = (pl.coalesce(number, offset_seconds, clock_seconds) for clock_seconds in _turned(local, zone))
-    naive = number.is_null() & offset_seconds.is_null() & clock.is_not_null()
+    early, late = (pl.coalesce(bare_number, offset_seconds, clock_seconds) for clock_seconds in _turned(local, zone))
+    naive = bare_number.is_null() & offset_seconds.is_null() & clock.is_not_null()
     return [early.alias("early"), late.alias("late"), naive.alias("naive")]
 
 
@@ -214,9 +214,11 @@ def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, dec
     forms = [decimal_number(span_text, decimal) * unit]
     for form in (CLOCK, DAYS, WORDS):
         groups = span_text.str.extract_groups(form).struct
-        names = [n for n in SCALE if f"(?<{n}>" in form]
-        span_parts = [groups.field(n).cast(pl.Float64, strict=False) for n in names]
-        total = pl.sum_horizontal(span_part * SCALE[name] for name, span_part in zip(names, span_parts, strict=True))
+        span_units = [n for n in SCALE if f"(?<{n}>" in form]
+        span_parts = [groups.field(n).cast(pl.Float64, strict=False) for n in span_units]
+        total = pl.sum_horizontal(
+            span_part * SCALE[span_unit] for span_unit, span_part in zip(span_units, span_parts, strict=True)
+        )
         has_part = pl.any_horizontal(span_part.is_not_null() for span_part in span_parts)
         forms.append(pl.when(has_part).then(total))
     if short:
@@ -225,8 +227,8 @@ def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, dec
         minor = pair.field("b").cast(pl.Float64, strict=False)
         forms.append((major * 60 + minor) * SHORT[short])
     read = texts.to_frame().select("text", seconds=pl.coalesce(forms))
-    frame = values.rename("text").to_frame()
-    joined = frame.join(read, on="text", how="left", maintain_order="left")
+    span_frame = values.rename("text").to_frame()
+    joined = span_frame.join(read, on="text", how="left", maintain_order="left")
     return joined["seconds"].alias(values.name)
 
 
@@ -235,7 +237,7 @@ def limits(values: pl.Series, **how) -> pl.Series:
 
     Not known are blank, -1, Partition_Limit, Slurm's NO_VAL.
     """
-    frame = pl.DataFrame({"raw": values, "s": spans(values, **how)})
+    limit_frame = pl.DataFrame({"raw": values, "s": spans(values, **how)})
     seconds = pl.col("s")
     value = seconds / how.get("unit", 1.0)
     is_unknown = (seconds <= 0) | value.is_in(NO_VALUES)
@@ -243,4 +245,4 @@ def limits(values: pl.Series, **how) -> pl.Series:
     if values.dtype == pl.String:
         unlimited = _plain(pl.col("raw")).is_in(UNLIMITED)
         answer = pl.when(unlimited).then(float("inf")).otherwise(answer)
-    return frame.select(answer.alias(values.name)).to_series()
+    return limit_frame.select(answer.alias(values.name)).to_series()

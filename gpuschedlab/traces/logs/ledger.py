@@ -130,7 +130,7 @@ class Report:
             ]:
                 within = f"99 % of jobs lie within {self.dense[1] / DAY:.1f} days"
                 report_parts.append(f"{within}: since = '{early[-1] // DAY:.0f} d' begins after the gaps")
-        suspects = [name for name in self.unused if looks_like_a_factor(name)]
+        suspects = [unused_column for unused_column in self.unused if looks_like_a_factor(unused_column)]
         report_parts += [f"not used: {', '.join(suspects)}"] if suspects else []
         return "; ".join(report_parts)
 

@@ -90,24 +90,26 @@ def read_texts(
         _check_text(raw, path, source, separator)
         try:
             how = {"infer_schema": False, "separator": separator, "quote_char": quote}
-            frame = _nulls(pl.read_csv(raw, has_header=header is None, **how), source)
+            csv_frame = _nulls(pl.read_csv(raw, has_header=header is None, **how), source)
         except pl.exceptions.ComputeError as error:
             if quote is None and "utf-8" in str(error):  # names of jobs in another encoding harm nothing else
-                frame = _nulls(pl.read_csv(raw.decode("utf-8-sig", errors="replace").encode(), **how), source)
+                csv_frame = _nulls(pl.read_csv(raw.decode("utf-8-sig", errors="replace").encode(), **how), source)
             else:
-                frame = _ragged(raw, header is None, how, source)
+                csv_frame = _ragged(raw, header is None, how, source)
         if header is None:
-            return frame.rename({name: name.strip().lstrip("\ufeff") for name in frame.columns})
-    names = [name for name in frame.columns if name != SURPLUS]
-    if len(names) != len(header):
+            return csv_frame.rename(
+                {csv_column: csv_column.strip().lstrip("\ufeff") for csv_column in csv_frame.columns}
+            )
+    csv_columns = [csv_column for csv_column in csv_frame.columns if csv_column != SURPLUS]
+    if len(csv_columns) != len(header):
         raise TraceError(
-            f"{source}: found {len(names)} columns; expected {len(header)}: {', '.join(header)}. "
+            f"{source}: found {len(csv_columns)} columns; expected {len(header)}: {', '.join(header)}. "
             "Take the file as its owner publishes it."
         )
-    frame = frame.rename(dict(zip(names, header, strict=True)))
-    if frame.height and list(frame.row(0)[: len(header)]) == header:
-        return frame.slice(1)
-    return frame
+    csv_frame = csv_frame.rename(dict(zip(csv_columns, header, strict=True)))
+    if csv_frame.height and list(csv_frame.row(0)[: len(header)]) == header:
+        return csv_frame.slice(1)
+    return csv_frame
 
 
 def short_texts(frame: pl.DataFrame, source: str) -> pl.DataFrame:
@@ -125,42 +127,42 @@ def short_texts(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     return frame
 
 
-def _nulls(frame: pl.DataFrame, source: str) -> pl.DataFrame:
+def _nulls(csv_frame: pl.DataFrame, source: str) -> pl.DataFrame:
     """Return a frame with null if a text stands for nothing.
 
     It is looked for after reading, which costs a fifth of polars' own `null_values`.
     """
-    frame = short_texts(frame, source)
-    if not frame.width:
-        return frame
-    holds_any = frame.select(pl.all().is_in(NOTHING).any())
+    csv_frame = short_texts(csv_frame, source)
+    if not csv_frame.width:
+        return csv_frame
+    holds_any = csv_frame.select(pl.all().is_in(NOTHING).any())
     changed = []
-    for name, any_ in holds_any.row(0, named=True).items():
+    for text_column, any_ in holds_any.row(0, named=True).items():
         if any_:
-            says_something = pl.col(name).is_in(NOTHING).not_()
-            changed.append(pl.when(says_something).then(name).alias(name))
-    return frame.with_columns(changed)
+            says_something = pl.col(text_column).is_in(NOTHING).not_()
+            changed.append(pl.when(says_something).then(text_column).alias(text_column))
+    return csv_frame.with_columns(changed)
 
 
 def _ragged(raw: bytes, has_header: bool, how: dict, source: str) -> pl.DataFrame:
     """Read a table some of whose rows have more fields than it has columns, and return a frame. The first of those is in SURPLUS."""
     how = how | {"truncate_ragged_lines": True}
-    names = pl.read_csv(raw, n_rows=1, has_header=has_header, **how).columns
+    csv_columns = pl.read_csv(raw, n_rows=1, has_header=has_header, **how).columns
     # polars takes the number of columns from the first line.
-    numbers = map(str, range(len(names) + 1))
+    numbers = map(str, range(len(csv_columns) + 1))
     wider = how["separator"].join(numbers).encode()
     row_bytes = raw.partition(b"\n")[2] if has_header else raw
-    frame = _nulls(pl.read_csv(wider + b"\n" + row_bytes, **how), source)
-    return frame.rename(dict(zip(frame.columns, [*names, SURPLUS], strict=True)))
+    csv_frame = _nulls(pl.read_csv(wider + b"\n" + row_bytes, **how), source)
+    return csv_frame.rename(dict(zip(csv_frame.columns, [*csv_columns, SURPLUS], strict=True)))
 
 
 def _check_text(raw: bytes, path: Path, source: str, separator: str):
     """Raise a TraceError if a file begins as no table does, but as one that can be made into one; or if it is too large."""
-    columns = raw.partition(b"\n")[0].count(separator.encode()) + 1
+    column_count = raw.partition(b"\n")[0].count(separator.encode()) + 1
     line_count = raw.count(b"\n")
-    if columns > MOST_COLUMNS or columns * line_count > MOST_CELLS:
+    if column_count > MOST_COLUMNS or column_count * line_count > MOST_CELLS:
         raise TraceError(
-            f"{source}: found {line_count:,} lines of {columns:,} columns; expected at most {MOST_COLUMNS:,} columns, and "
+            f"{source}: found {line_count:,} lines of {column_count:,} columns; expected at most {MOST_COLUMNS:,} columns, and "
             f"{MOST_CELLS:,} values. Read a part of the log, or leave out columns that are not needed."
         )
     head = raw[:200]
@@ -212,16 +214,16 @@ def tables(
 ) -> pl.DataFrame:
     """Return a frame of one file, or of several one after the other: texts, null if there is nothing."""
     frames = []
-    for file in files:
-        source = f"{format} {file.name}"
-        frame = read_texts(file, source=source, **how)
-        require_columns(frame, list(needed), source=source)
-        if SURPLUS in frame.columns and not surplus:
-            wide_row = frame[SURPLUS].is_not_null().arg_max() + 2
+    for log_file in files:
+        source = f"{format} {log_file.name}"
+        log_frame = read_texts(log_file, source=source, **how)
+        require_columns(log_frame, list(needed), source=source)
+        if SURPLUS in log_frame.columns and not surplus:
+            wide_row = log_frame[SURPLUS].is_not_null().arg_max() + 2
             raise TraceError(
                 f"{source}, row {wide_row}: found more fields than the header has columns; expected as many."
             )
-        frames.append(frame)
+        frames.append(log_frame)
     if len(frames) == 1:
         return frames[0]
     return pl.concat(frames, how="diagonal")
@@ -230,12 +232,12 @@ def tables(
 def lines_of(files: Sequence[Path], format: str, expected: str) -> pl.DataFrame:
     """Return a frame of the lines of files, one after the other: `line`, and its number."""
     log_lines: list[str] = []
-    for file in files:
-        with readable(f"{format} {file.name}", expected):
-            log_lines += text_of(file).splitlines()
-    frame = short_texts(pl.DataFrame({"line": log_lines}, schema={"line": pl.String}), format)
-    number = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64)
-    return frame.with_columns(number.alias(LINE))
+    for log_file in files:
+        with readable(f"{format} {log_file.name}", expected):
+            log_lines += text_of(log_file).splitlines()
+    line_frame = short_texts(pl.DataFrame({"line": log_lines}, schema={"line": pl.String}), format)
+    line_number = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64)
+    return line_frame.with_columns(line_number.alias(LINE))
 
 
 def json_of(file: Path, format: str, expected: str) -> Any:
@@ -247,12 +249,12 @@ def json_of(file: Path, format: str, expected: str) -> Any:
 def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list[dict]:
     """Return a list of dicts: the objects in the list `key` of JSON files."""
     json_objects: list[dict] = []
-    for file in files:
-        json_data = json_of(file, format, expected)
+    for json_file in files:
+        json_data = json_of(json_file, format, expected)
         entries = json_data.get(key) if isinstance(json_data, Mapping) else None
         if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
             raise TraceError(
-                f"{format} {file.name}: found JSON without a list of objects {key!r}; expected {expected}."
+                f"{format} {json_file.name}: found JSON without a list of objects {key!r}; expected {expected}."
             )
         json_objects += entries
     return json_objects
@@ -260,8 +262,8 @@ def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list
 
 def inside(entry: Any, *path: str) -> Any:
     """Return the value, of any type, at a path of keys of nested objects; None if it is not there."""
-    for key in path:
-        entry = entry.get(key) if isinstance(entry, Mapping) else None
+    for json_key in path:
+        entry = entry.get(json_key) if isinstance(entry, Mapping) else None
     return entry
 
 

@@ -137,18 +137,18 @@ TIMES = NAMED["options"]["times"].split()
 
 def options_of(given: Mapping[str, Any], source: str) -> Options:
     """Check options, and return them as `Options`; name the nearest if there is no such one."""
-    for name, value in given.items():
-        if name not in NAMES:
+    for option_name, value in given.items():
+        if option_name not in NAMES:
             raise TraceError(
-                f"{source}: found the option {name!r}; expected one of {', '.join(NAMES)}.{nearest(name, NAMES)}"
+                f"{source}: found the option {option_name!r}; expected one of {', '.join(NAMES)}.{nearest(option_name, NAMES)}"
             )
-        if name in CHOICES and value not in CHOICES[name]:
-            choice_words = ", ".join(str(c) for c in CHOICES[name] if c is not None)
-            raise TraceError(f"{source}: found {name}={value!r}; expected one of {choice_words}.")
-        kinds = Options.__annotations__[name].split(" | ")
+        if option_name in CHOICES and value not in CHOICES[option_name]:
+            choice_words = ", ".join(str(c) for c in CHOICES[option_name] if c is not None)
+            raise TraceError(f"{source}: found {option_name}={value!r}; expected one of {choice_words}.")
+        kinds = Options.__annotations__[option_name].split(" | ")
         if value is not None and not any(_is(value, kind) for kind in kinds):
             choice_words = " or ".join(KINDS[kind][1] for kind in kinds if kind != "None")
-            raise TraceError(f"{source}: found {name}={str(value)[:80]!r}; expected {choice_words}.")
+            raise TraceError(f"{source}: found {option_name}={str(value)[:80]!r}; expected {choice_words}.")
     instances = str(given.get("instances", False)).lower()
     if instances not in ("true", "false"):
         raise TraceError(f"{source}: found instances={given['instances']!r}; expected true or false.")
@@ -156,11 +156,13 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
     if "accept" in given:
         reasons = given["accept"]
         given["accept"] = tuple(reasons.replace(",", " ").split() if isinstance(reasons, str) else reasons)
-    for name in [n for n in NUMBERS if given.get(n) is not None]:
+    for option_name in [n for n in NUMBERS if given.get(n) is not None]:
         with contextlib.suppress(ValueError):  # a command line gives words
-            given[name] = float(given[name])
-        if isinstance(given[name], str) or not 0 < given[name] < float("inf"):
-            raise TraceError(f"{source}: found {name}={str(given[name])[:80]}; expected a finite number above 0.")
+            given[option_name] = float(given[option_name])
+        if isinstance(given[option_name], str) or not 0 < given[option_name] < float("inf"):
+            raise TraceError(
+                f"{source}: found {option_name}={str(given[option_name])[:80]}; expected a finite number above 0."
+            )
     units = {} if given.get("units") is None else given["units"]
     by_column = dict.fromkeys(["submit"], units) if isinstance(units, str) else units
     for column, unit in by_column.items():
@@ -174,16 +176,16 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
             raise TraceError(
                 f"{source}: found the status {meaning!r} in states, for {state_word!r}; expected one of {', '.join(MEANINGS)}."
             )
-    columns = given.get("columns") or {}
-    given["columns"] = {ALIASES.get(ours, ours): column_text for ours, column_text in columns.items()}
-    return Options(**{name: value for name, value in given.items() if value is not None})
+    named_columns = given.get("columns") or {}
+    given["columns"] = {ALIASES.get(ours, ours): column_text for ours, column_text in named_columns.items()}
+    return Options(**{option_name: value for option_name, value in given.items() if value is not None})
 
 
 def _is(value: Any, kind: str) -> bool:
     """Whether a value is of the type in an annotation; true and false are no numbers."""
     entry_values = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    number = kind.endswith("float]")
-    fits = all(isinstance(entry_value, (float, int) if number else str) for entry_value in entry_values)
+    wants_numbers = kind.endswith("float]")
+    fits = all(isinstance(entry_value, (float, int) if wants_numbers else str) for entry_value in entry_values)
     return isinstance(value, KINDS[kind][0]) and fits and not (kind == "float" and isinstance(value, bool))
 
 
@@ -197,8 +199,8 @@ def options_in(settings: Iterable[str]) -> dict[str, Any]:
     """Return a dict of options of KEY=VALUE, in which a key with a dot is an entry of a table."""
     options: dict[str, Any] = {}
     for setting in settings:
-        key, equals, value = setting.partition("=")
-        option_name, dot, option_entry = key.strip().partition(".")
+        option_key, equals, value = setting.partition("=")
+        option_name, dot, option_entry = option_key.strip().partition(".")
         if not equals:
             raise TraceError(
                 f"--set {setting}: found no value; expected KEY=VALUE, such as columns.gpus='a * b' or zone=UTC."
@@ -216,12 +218,12 @@ def source_of(word: str) -> tuple[str, str, dict]:
 
     FILE is the longest part that is a file.
     """
-    name, _, path = word.partition(":")
+    format_name, _, path = word.partition(":")
     if "=" not in path or Path(path).exists():
-        return name, path, {}
+        return format_name, path, {}
     places = [i for i, sign in enumerate(path) if sign == ":" and "=" in path[i:]]
     if not places:
-        return name, path, {}
+        return format_name, path, {}
     cut = places[0]
     for i in places:
         if Path(path[:i]).exists():
@@ -229,8 +231,8 @@ def source_of(word: str) -> tuple[str, str, dict]:
     settings = path[cut + 1 :].split(",")
     given_settings = dict(setting.split("=", 1) for setting in settings if "=" in setting)
     options = {
-        key: given_settings.pop(key)
-        for key in NAMES
-        if key in given_settings and key not in ("columns", "user", "gpu_type", "cluster")
+        option_name: given_settings.pop(option_name)
+        for option_name in NAMES
+        if option_name in given_settings and option_name not in ("columns", "user", "gpu_type", "cluster")
     }
-    return name, path[:cut], ({"columns": given_settings} if given_settings else {}) | options
+    return format_name, path[:cut], ({"columns": given_settings} if given_settings else {}) | options

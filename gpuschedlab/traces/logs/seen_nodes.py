@@ -53,11 +53,11 @@ def _held_by_node(jobs: pl.DataFrame, lists: dict[str, list[str]]) -> pl.DataFra
     kinds = pl.DataFrame({"nodelist": list(lists), "node": list(lists.values())})
     kind = pl.col("gpu_type") if "gpu_type" in jobs.columns else pl.lit(None, pl.String)
     node_count = pl.col("node").list.len()
-    frame = jobs.join(kinds, on="nodelist", how="left", maintain_order="left")
-    frame = frame.filter(node_count > 0)
+    held_frame = jobs.join(kinds, on="nodelist", how="left", maintain_order="left")
+    held_frame = held_frame.filter(node_count > 0)
     end = pl.col("started") + pl.col("duration")
-    frame = frame.select("node", type=kind, gpus=pl.col("gpus") / node_count, start="started", end=end)
-    return frame.explode("node")
+    held_frame = held_frame.select("node", type=kind, gpus=pl.col("gpus") / node_count, start="started", end=end)
+    return held_frame.explode("node")
 
 
 def _types_of_nodes(held_by_nodes: pl.DataFrame) -> dict[str, str]:

@@ -33,7 +33,7 @@ def word(text: pl.Expr) -> pl.Expr:
 
 def meaning(text: pl.Expr, more: Mapping[str, str | None] = {}) -> pl.Expr:
     """Return an expression (`pl.Expr`): meaning of states, null if the word is not known; `more` adds words, or changes them."""
-    state_meanings = WORDS | {name.strip().lower(): state_meaning for name, state_meaning in more.items()}
+    state_meanings = WORDS | {state_name.strip().lower(): state_meaning for state_name, state_meaning in more.items()}
     state_text = text.str.strip_chars().str.to_lowercase()
     first = word(text).str.to_lowercase()
     return pl.coalesce(

@@ -37,13 +37,13 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # See Kubernetes API, Pod v1; Kueue, Workload and ClusterQueue; Volcano, Job (batch.volcano.sh/v1alpha1).
     log_rows = []
     latest = []
-    for file in files:
-        source = f"k8s {file.name}"
-        if not head_of(file).lstrip().startswith(("{", "[")):
+    for kubectl_file in files:
+        source = f"k8s {kubectl_file.name}"
+        if not head_of(kubectl_file).lstrip().startswith(("{", "[")):
             raise TraceError(
                 f"{source}: found a table for people, without GPUs and with ages for times; expected the answer of: {COMMAND}"
             )
-        k8s_objects = json_of(file, "k8s", f"the answer of: {COMMAND}")
+        k8s_objects = json_of(kubectl_file, "k8s", f"the answer of: {COMMAND}")
         kind = text(inside(k8s_objects, "kind")) or ""
         k8s_items = several(k8s_objects, "items") if inside(k8s_objects, "items") is not None else [k8s_objects]
         for item_number, item in enumerate(k8s_items, 1):
@@ -58,7 +58,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             sets = [*several(item, "spec", "podSets"), *several(item, "spec", "tasks")]
             pods = [item, *(mapping(pod_set, "template") for pod_set in sets)]
             log_rows.append(log_row | {"left": uncounted(pods, log_row["gpus"])})
-        latest += re.findall(TIME, text_of(file))
+        latest += re.findall(TIME, text_of(kubectl_file))
     log_table = pl.DataFrame(log_rows, schema=SCHEMA, orient="row").with_columns(gpus=whole_or_share(pl.col("gpus")))
     snapshot_instant = instants(pl.Series([max(latest, default=None)], dtype=pl.String))["early"][0]
     assumed = []
@@ -66,7 +66,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         assumed.append("pods of a job stand on a node each")
     return Raw(
         log_table,
-        {name: name for name in SCHEMA if name != LINE},
+        {pod_column: pod_column for pod_column in SCHEMA if pod_column != LINE},
         gangs="last",
         assumed=assumed,
         repeats="attempts",
@@ -80,7 +80,7 @@ def uncounted(pods: Sequence[Mapping], gpus: float) -> str | None:
 
     They are shares that are not known, or without `gpus` possible GPUs.
     """
-    unknown = [name for pod in pods for name in asked_by(pod).unknown]
+    unknown = [unknown_resource for pod in pods for unknown_resource in asked_by(pod).unknown]
     if unknown:
         return ", ".join(dict.fromkeys(unknown))
     if gpus:

@@ -54,8 +54,8 @@ def _runs(of_jobs: pl.DataFrame) -> pl.DataFrame:
     # Torque's R says nothing of the run: it is that of the S before it, and ended as the record was written.
     rerun = kind == "R"
     instant = pl.col("at").cast(pl.Int64).cast(pl.String)
-    known_keys = [name for name in KEYS if name not in ("end", "state")]
-    completed = [_or_before(name) for name in known_keys]
+    known_keys = [record_key for record_key in KEYS if record_key not in ("end", "state")]
+    completed = [_or_before(record_key) for record_key in known_keys]
     reruns = course.with_columns(*completed, end=pl.coalesce("end", instant)).filter(rerun)
     course = course.filter(rerun.not_())
     course = pl.concat([course, reruns]).sort(LINE)

@@ -32,8 +32,13 @@ def of_container(container: Mapping) -> OfContainer:
     asked_resources = {}
     for request_part in ("limits", "requests"):
         resource_counts = mapping(container, "resources", request_part)
-        asked_resources |= {str(name): count for name, count in resource_counts.items()}
-    named = [resource_gpus(name, number(count) or 0.0) for name, count in asked_resources.items()]
+        asked_resources |= {
+            str(resource_name): resource_count for resource_name, resource_count in resource_counts.items()
+        }
+    named = [
+        resource_gpus(resource_name, number(resource_count) or 0.0)
+        for resource_name, resource_count in asked_resources.items()
+    ]
     shape = next((devices.shape for devices in named if devices.shape), None)
     share = of_cores(asked_resources, sum(devices.gpus for devices in named))
     return OfContainer(share.gpus or 0.0, shape, share.named)
@@ -86,6 +91,8 @@ def not_counted(pod: Mapping) -> str | None:
     spec = inside(pod, "spec")
     containers = [*several(spec, "containers"), *several(spec, "initContainers")]
     resources = [mapping(c, "resources", how) for c in containers for how in ("limits", "requests")]
-    names = sorted({str(n) for pod_resources in resources for n in pod_resources if number(pod_resources[n])})
-    accelerators = [n for n in names if ACCELERATORS.search(n.partition("/")[2])]
+    accelerator_names = sorted(
+        {str(n) for pod_resources in resources for n in pod_resources if number(pod_resources[n])}
+    )
+    accelerators = [n for n in accelerator_names if ACCELERATORS.search(n.partition("/")[2])]
     return ", ".join(accelerators) or ("resource claims" if several(spec, "resourceClaims") else None)

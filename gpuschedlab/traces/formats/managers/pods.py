@@ -75,7 +75,9 @@ def workload(item: Mapping) -> dict:
     flavors = []
     for pod_set in sets:
         flavor_of = mapping(pod_set, "flavors")
-        flavors += [text(flavor) for name, flavor in flavor_of.items() if resource_gpus(str(name), 1.0).gpus]
+        flavors += [
+            text(flavor) for resource_name, flavor in flavor_of.items() if resource_gpus(str(resource_name), 1.0).gpus
+        ]
     flavors = [flavor for flavor in dict.fromkeys(flavors) if flavor]
     start = condition_of(item, "Admitted")
     end = condition_of(item, "Finished")

@@ -30,9 +30,9 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     comment = line.str.starts_with("#")
     log_rows = log_rows.filter(~comment, line != "")
     sge_fields = line.str.splitn(":", 40).struct
-    fields = [sge_fields.field(f"field_{i}").alias(name) for name, i in FIELDS.items()]
+    fields = [sge_fields.field(f"field_{i}").alias(sge_field) for sge_field, i in FIELDS.items()]
     log_rows = log_rows.with_columns(fields)
-    log_rows = log_rows.with_columns(_unix_seconds(name) for name in ("submit", "start", "end"))
+    log_rows = log_rows.with_columns(_unix_seconds(sge_field) for sge_field in ("submit", "start", "end"))
     exit_code = as_number("exit")
     failed = as_number("failed")
     succeeded = (exit_code == 0) & (failed == 0)
@@ -44,7 +44,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     request = pl.col("rest").str
     gpus = request.extract(r"(?:^|[\s,])n?gpus?=(\d+)").cast(pl.Float64)
     own_line = request.contains("(?i):none:")
-    where = {name: name for name in ("vc", "nodelist", "user", "name", "account", "submit", "start", "end", "line")} | {
+    where = {
+        sge_column: sge_column
+        for sge_column in ("vc", "nodelist", "user", "name", "account", "submit", "start", "end", "line")
+    } | {
         "job_id": job_id,
         "gpus": gpus.fill_null(0.0),
         "requested_time": request.extract(r"(?:^|[\s,])[hs]_rt=([\d:]+)"),

@@ -34,9 +34,11 @@ CANONICAL = {f.lower(): f for fields in (*FIELDS.values(), TRES, GRES, NODES, ("
 def recognises(head: str) -> bool:
     """Whether a file begins as one of sacct's."""
     header = head.partition("\n")[0].lower()
-    names = set(re.findall(r"\w+", header))
-    resource_columns = names & {"alloctres", "reqtres", "allocgres", "reqgres", "alloccpus", "elapsed"}
-    job_columns = names & {"jobid", "jobidraw"} or ("submit" in names and resource_columns & {"alloctres", "reqtres"})
+    header_names = set(re.findall(r"\w+", header))
+    resource_columns = header_names & {"alloctres", "reqtres", "allocgres", "reqgres", "alloccpus", "elapsed"}
+    job_columns = header_names & {"jobid", "jobidraw"} or (
+        "submit" in header_names and resource_columns & {"alloctres", "reqtres"}
+    )
     return bool(resource_columns and job_columns) or slurm_json.recognises(head)
 
 
@@ -48,19 +50,19 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # See sacct(1); Slurm's pages on job arrays, heterogeneous jobs, job state codes and GRES.
     if slurm_json.recognises(head_of(files[0])):
         return slurm_json.read(files, options)
-    sacct_tables = [_table(file, options) for file in files]
+    sacct_tables = [_table(sacct_file, options) for sacct_file in files]
     sacct_rows = pl.concat(sacct_tables, how="diagonal") if len(sacct_tables) > 1 else sacct_tables[0]
-    name = pl.col("JobID")
-    headers = name == "JobID"
+    job_name = pl.col("JobID")
+    headers = job_name == "JobID"
     header_rows = sacct_rows.select(headers.sum()).item()
     left_out = {"headers": int(header_rows)}
     sacct_rows = sacct_rows.filter(headers.not_().fill_null(True))
-    step = name.str.contains(".", literal=True).fill_null(False)
+    step = job_name.str.contains(".", literal=True).fill_null(False)
     jobs = sacct_rows.filter(~sacct_rows.select(step).to_series())
     left_out["steps"] = sacct_rows.height - jobs.height
     present_fields = {ours: [f for f in fields if f in jobs.columns] for ours, fields in FIELDS.items()}
     where = {ours: fields[0] for ours, fields in present_fields.items() if fields}
-    jobs = with_throttles(jobs.with_columns(name.alias("job_id"))).drop("job_id")
+    jobs = with_throttles(jobs.with_columns(job_name.alias("job_id"))).drop("job_id")
     gpus, assumed = gpus_of(jobs, options)
     untracked = ""
     if not tracked(jobs):
@@ -69,8 +71,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     whole_gpus = pl.col("\0gpus").fill_null(0.0)
     shards_alone = pl.when(whole_gpus <= 0, pl.col("\0shards") > 0).then(pl.lit("shards"))
     where |= {
-        "job_id": name.str.replace(r"\+\d+$", ""),
-        "part": name.str.extract(r"\+(\d+)$"),
+        "job_id": job_name.str.replace(r"\+\d+$", ""),
+        "part": job_name.str.extract(r"\+(\d+)$"),
         "gpus": "\0gpus",
         "gpu_types": "\0gpu_types",
         "shape": "\0shape",
@@ -83,7 +85,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     if node_counts := [numeric(f) for f in NODES if f in jobs.columns]:
         requested_nodes = pl.coalesce(node_counts[::-1])
         where["nodes"] = pl.when(requested_nodes > 1).then(pl.coalesce(node_counts))
-    components = name.str.contains(r"\+\d+$").any()
+    components = job_name.str.contains(r"\+\d+$").any()
     gangs = ""
     if jobs.select(components).item():
         gangs = "common"
@@ -120,7 +122,9 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
         raise TraceError(f"slurm {file.name}: found the separator {mark[:20]!r}; expected one sign, as of: {COMMAND}")
     sacct_rows = tables([file], "slurm", (), surplus=True, separator=mark, quote='"' if mark == "," else None)
     spelling = {column: CANONICAL.get(column.lower(), column) for column in sacct_rows.columns}
-    sacct_rows = sacct_rows.rename({column: name for column, name in spelling.items() if name not in spelling})
+    sacct_rows = sacct_rows.rename(
+        {column: canonical_name for column, canonical_name in spelling.items() if canonical_name not in spelling}
+    )
     named = [column for column in sacct_rows.columns if column and not column.startswith("_duplicated")]
     sacct_rows = sacct_rows.select(named)
     if "JobID" not in sacct_rows.columns and "JobIDRaw" in sacct_rows.columns:
@@ -140,8 +144,8 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
 
 def tracked(jobs: pl.DataFrame, fields: Sequence[str] = (*TRES, *GRES)) -> bool:
     """Whether any job names a GPU, or a part of one, in some fields."""
-    present = [field for field in fields if field in jobs.columns]
-    return any(_names_gpus(jobs[field]) for field in present)
+    present = [tres_field for tres_field in fields if tres_field in jobs.columns]
+    return any(_names_gpus(jobs[tres_field]) for tres_field in present)
 
 
 def _names_gpus(texts: pl.Series) -> bool:
@@ -161,18 +165,18 @@ def _gpu_entries(field: str) -> pl.Expr:
 
 def gpus_of(jobs: pl.DataFrame, options: Options) -> tuple[pl.DataFrame, list[str]]:
     """Return a tuple: a frame of the GPUs, their types and slices, of TRES or of GRES, and a list of assumptions in words."""
-    fields = [f for f in TRES if f in jobs.columns]
-    if not fields or not tracked(jobs, TRES):
-        fields = [f for f in GRES if f in jobs.columns] or fields
+    tres_fields = [f for f in TRES if f in jobs.columns]
+    if not tres_fields or not tracked(jobs, TRES):
+        tres_fields = [f for f in GRES if f in jobs.columns] or tres_fields
     assumed: list[str] = []
     per_node = pl.lit(1.0)
-    if not fields:
+    if not tres_fields:
         device_rows = devices(pl.repeat("", jobs.height, eager=True), of_tres)
-    elif fields[0] in TRES:
-        entries = [_gpu_entries(field) for field in fields]
+    elif tres_fields[0] in TRES:
+        entries = [_gpu_entries(tres_field) for tres_field in tres_fields]
         device_rows = devices(jobs.select(pl.coalesce(entries)).to_series(), of_tres)
     else:
-        device_rows = devices(jobs.select(pl.coalesce(fields)).to_series(), of_gres)
+        device_rows = devices(jobs.select(pl.coalesce(tres_fields)).to_series(), of_gres)
         if options.gres == "node" and "NNodes" in jobs.columns:
             nodes = as_number("NNodes").fill_null(1.0)
             per_node = jobs.select(nodes).to_series()

@@ -45,7 +45,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     jobs = objects(files, "slurm", "jobs", "the answer of sacct --json")
     sacct_rows = pl.DataFrame([_job(i, job) for i, job in enumerate(jobs, 1)], schema=SCHEMA, orient="row")
     sacct_rows = with_throttles(sacct_rows.with_columns(gpus=whole_or_share(pl.col("gpus"))))
-    where: dict[str, str | pl.Expr] = {name: name for name in SCHEMA if name != LINE}
+    where: dict[str, str | pl.Expr] = {json_column: json_column for json_column in SCHEMA if json_column != LINE}
     where["tasks"] = "\0tasks"
     if "\0throttle" in sacct_rows.columns:
         where["throttle"] = pl.coalesce("throttle", "\0throttle")
@@ -131,11 +131,11 @@ def _tres(job: dict, which: str) -> str:
     """Entries of one list of TRES, as sacct writes them in text."""
     entries = []
     for entry in several(job, "tres", which):
-        count = number(entry.get("count"))
-        if count is None:
+        tres_count = number(entry.get("count"))
+        if tres_count is None:
             continue
         resource = entry.get("type")
         if entry.get("name"):
             resource = f"{resource}/{entry['name']}"
-        entries.append(f"{resource}={count:.0f}")
+        entries.append(f"{resource}={tres_count:.0f}")
     return ",".join(entries)

@@ -33,7 +33,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             f"google2019 {files[0].name}: found no GPUs, which this trace does not have; expected count='instances', to "
             "have each instance stand for one."
         )
-    events, instances = (_table(files[0], name) for name in ("collection_events", "instance_events"))
+    events, instances = (_table(files[0], event_kind) for event_kind in ("collection_events", "instance_events"))
     events = _ordered(events)
     jobs = _submitted(events)
     by_collection = instances.group_by("collection_id", maintain_order=True)
@@ -74,7 +74,7 @@ def _ordered(events: pl.DataFrame) -> pl.DataFrame:
 def _submitted(events: pl.DataFrame) -> pl.DataFrame:
     """Return a frame of collections with the time of their submission, or else of their first event, and their attributes."""
     attributes = ("user", "collection_type", "priority", "start_after_collection_ids")
-    attributes = [name for name in attributes if name in events.columns]
+    attributes = [collection_attribute for collection_attribute in attributes if collection_attribute in events.columns]
     first_values = pl.col(attributes).drop_nulls().first()
     time = pl.col("time")
     submissions = time.filter(pl.col("kind") == SUBMIT)
@@ -117,6 +117,6 @@ def _table(folder: Path, name: str) -> pl.DataFrame:
         return tables(event_files, "google2019", needed)
     with readable(f"google2019 {json_files[0].name}", "JSON lines"):
         frames = [pl.read_ndjson(text_of(f).encode(), infer_schema_length=None) for f in json_files]
-    frame = pl.concat(frames, how="diagonal_relaxed")
-    require_columns(frame, needed, source=f"google2019 {json_files[0].name}")
-    return frame.with_columns(pl.col("collection_id").cast(pl.String))
+    event_rows = pl.concat(frames, how="diagonal_relaxed")
+    require_columns(event_rows, needed, source=f"google2019 {json_files[0].name}")
+    return event_rows.with_columns(pl.col("collection_id").cast(pl.String))

@@ -27,9 +27,9 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     ran = (gpus > 0) & (duration > 0)
     difference = (pl.col("lasted") - duration).abs()
     rules = [whole_gpus("gpu_num"), one_of("state", STATES), given("duration")]
-    for name in TIMES:
-        lacking = pl.col(name).is_null()
-        rules.append(Rule(f"{name}_time", "a time such as 2017-10-07 01:12:09", ran & lacking))
+    for time_name in TIMES:
+        lacking = pl.col(time_name).is_null()
+        rules.append(Rule(f"{time_name}_time", "a time such as 2017-10-07 01:12:09", ran & lacking))
     rules.append(Rule("duration", "end_time - start_time", ran & (difference > 1)))
     return Raw(
         log_rows,

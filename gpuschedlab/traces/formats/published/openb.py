@@ -20,11 +20,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # gpu_spec lists the types that will do.
     # See README of alibaba/clusterdata, cluster-trace-gpu-v2023; Weng et al., "Beware of Fragmentation", ATC 2023.
     log_rows = tables(files, "openb", NEEDED)
-    count = as_number("num_gpu")
+    num_gpu = as_number("num_gpu")
     share = as_number("gpu_milli") / 1000
     end = as_number("deletion_time")
     runs = pl.col("pod_phase") == "Running"
-    gpus = pl.when(count == 1).then(share).otherwise(count)
+    gpus = pl.when(num_gpu == 1).then(share).otherwise(num_gpu)
     where: dict[str, str | pl.Expr] = {
         "job_id": "name",
         "submit": "creation_time",

@@ -36,7 +36,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     duration = pl.col("duration")
     ran = (attempts > 0) & (gpus > 0) & (duration > 0)
     clocks = "start_time and end_time such as 2017-10-07 01:12:09, in order, or None"
-    alike = {name: name for name in ("gpus", "duration", "user", "vc", "censored", "attempts", "machines")}
+    alike = {
+        philly_column: philly_column
+        for philly_column in ("gpus", "duration", "user", "vc", "censored", "attempts", "machines")
+    }
     status = pl.col("status").replace_strict(STATES, default=None, return_dtype=pl.String)
     untimed_attempts = log_rows.filter(ran)["\0untimed"].sum()
     misbuilt = pl.col("entry" + RAW).is_not_null()

@@ -31,8 +31,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     # See Samsi et al., "The MIT Supercloud Dataset", HPEC 2021; slurm.h.
     log_rows = tables(files, "supercloud", NEEDED)
     read_tres = partial(of_ids, ids=dict(options.tres or GPUS))
-    fields = [f for f in ("tres_alloc", "tres_req") if f in log_rows.columns]
-    tres = pl.coalesce(fields).fill_null("")
+    tres_fields = [f for f in ("tres_alloc", "tres_req") if f in log_rows.columns]
+    tres = pl.coalesce(tres_fields).fill_null("")
     tres_of_jobs = log_rows.select(tres).to_series()
     gpus = devices(tres_of_jobs, read_tres)
     log_rows = log_rows.with_columns(gpus["gpus"].alias("\0gpus"), gpus["gpu_types"].alias("\0gpu_types"))
@@ -54,10 +54,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "nodelist": "nodelist",
         "nodes": pl.when(nodes > 1).then(nodes),
     }
-    for name in ("eligible", "start", "end"):  # 0 stands for no instant
-        time = pl.col(f"time_{name}")
+    for instant_name in ("eligible", "start", "end"):  # 0 stands for no instant
+        time = pl.col(f"time_{instant_name}")
         is_known = time.str.strip_chars() != "0"
-        where[name] = pl.when(is_known).then(time)
+        where[instant_name] = pl.when(is_known).then(time)
     if {"id_array_job", "id_array_task"} <= set(log_rows.columns):
         array = pl.col("id_array_job").cast(pl.Int64, strict=False)
         task = pl.col("id_array_task").cast(pl.Int64, strict=False)

@@ -41,7 +41,7 @@ def _durations(given: float | Mapping[str, float]) -> pl.Expr:
     """Return an expression (`pl.Expr`): seconds of each row, by its application, batch size and GPUs before its application alone."""
     if not isinstance(given, Mapping):
         return pl.lit(float(given))
-    sizes = (numeric(name).cast(pl.Int64, strict=False) for name in ("batch_size", "num_replicas"))
+    sizes = (numeric(size_column).cast(pl.Int64, strict=False) for size_column in ("batch_size", "num_replicas"))
     keys = pl.format("{}/{}/{}", "application", *sizes), pl.col("application")
     known_durations = {str(k): float(v) for k, v in given.items()}
     return pl.coalesce(k.replace_strict(known_durations, default=None, return_dtype=pl.Float64) for k in keys)

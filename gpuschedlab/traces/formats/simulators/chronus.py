@@ -43,12 +43,12 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     require_columns(workload_rows, NEEDED, source=source)
     # Numbers that are joined by dashes; what is no number becomes null, for the rules to find.
     entry = pl.element().str.strip_chars()
-    number = entry.cast(pl.Float64, strict=False)
+    list_number = entry.cast(pl.Float64, strict=False)
     has_deadlines = pl.col("job_type") != "best"
     lists = {}
-    for ours, (name, unit) in LISTS.items():
-        entries = pl.col(name).str.split("-")
-        numbers = entries.list.eval(number * unit)
+    for ours, (workload_column, unit) in LISTS.items():
+        entries = pl.col(workload_column).str.split("-")
+        numbers = entries.list.eval(list_number * unit)
         lists[ours] = pl.when(has_deadlines).then(numbers)
     where: dict[str, str | pl.Expr] = {
         "job_id": "job_id",
@@ -71,7 +71,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         rules=[
             whole_gpus("num_gpu"),
             one_of("job_type", KINDS),
-            *(given(name, "minutes from 0 up") for name in ("submit_time", "duration")),
+            *(given(workload_column, "minutes from 0 up") for workload_column in ("submit_time", "duration")),
             *broken,
         ],
     )

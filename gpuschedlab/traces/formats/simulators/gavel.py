@@ -44,10 +44,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             f"{source}, row {odd_row}: found {fields_found}; expected 10 or 7 fields, separated by tabs, as in all lines."
         )
     form = FORMS[log_rows.select(size.first()).item()]
-    fields = {name: pl.col("fields").list.get(i) for name, i in form.items()}
-    log_rows = log_rows.select(LINE, **fields)
-    number = pl.int_range(pl.len())
-    log_rows = log_rows.with_columns(job_id=number.cast(pl.String))
+    gavel_fields = {gavel_field: pl.col("fields").list.get(i) for gavel_field, i in form.items()}
+    log_rows = log_rows.select(LINE, **gavel_fields)
+    job_number = pl.int_range(pl.len())
+    log_rows = log_rows.with_columns(job_id=job_number.cast(pl.String))
     if "duration" not in options.columns:
         log_rows = log_rows.with_columns(duration=_durations(log_rows, options, source))
     slo = pl.col("slo").cast(pl.Float64, strict=False)
