@@ -93,8 +93,8 @@ class Chronus(Round):
         spare = np.argsort(seconds_left * room, kind="stable")
         filling = ~leased & chosen_by_count(spare[~leased[spare]], room, capacity - room[leased].sum())
         level = np.where(leased, MUST, np.where(filling, CHOSEN, 0))
-        order = np.concatenate([np.flatnonzero(leased), spare[~leased[spare]]])
-        answer = placed(view, order, level, room=by_type)
+        lease_order = np.concatenate([np.flatnonzero(leased), spare[~leased[spare]]])
+        answer = placed(view, lease_order, level, room=by_type)
         if program is None:
             return answer
         leased_rows, mine, plan = program
@@ -111,13 +111,13 @@ class Chronus(Round):
         aim[accepted_rows] = plan.step
         late = plan.step < 0
         state[accepted_rows[late]] = DEMOTED
-        first = plan.first.copy()
+        first_lease = plan.first.copy()
         if not (state == DEMOTED).any():
-            ahead = np.flatnonzero(~first & ~late)
+            ahead = np.flatnonzero(~first_lease & ~late)
             laxity = mine.due[ahead, plan.step[ahead]] - mine.need[ahead, 0]
             ahead = ahead[np.argsort(laxity, kind="stable")]
-            first |= chosen_by_count(ahead, mine.gpus, capacity - mine.gpus[first].sum())
-        view.memory.leased = view.index[accepted_rows[first]]
+            first_lease |= chosen_by_count(ahead, mine.gpus, capacity - mine.gpus[first_lease].sum())
+        view.memory.leased = view.index[accepted_rows[first_lease]]
         return accepted_rows, mine, plan
 
 
@@ -145,7 +145,7 @@ def _admit(jobs: LeaseJobs, state: np.ndarray, aim: np.ndarray, capacity: float)
     if not len(new_jobs):
         return
     able = (jobs.need <= jobs.due) & (jobs.value > 0)
-    first = np.where(able.any(axis=1), able.argmax(axis=1), -1)
+    first_met = np.where(able.any(axis=1), able.argmax(axis=1), -1)
 
     def met(aims, of):
         due = np.where(of, jobs.due[n, np.maximum(aims, 0)], 0)
@@ -153,13 +153,13 @@ def _admit(jobs: LeaseJobs, state: np.ndarray, aim: np.ndarray, capacity: float)
         _, lacking, _ = backward(jobs.gpus, need, due, capacity)
         return not lacking.any()
 
-    hopeful = new_jobs[first[new_jobs] >= 0]
+    hopeful = new_jobs[first_met[new_jobs] >= 0]
     state[new_jobs] = DEMOTED
     together = aim.copy()
-    together[hopeful] = first[hopeful]
+    together[hopeful] = first_met[hopeful]
     both = (state == ACCEPTED) | np.isin(n, hopeful)
     if met(together, both):
-        aim[hopeful] = first[hopeful]
+        aim[hopeful] = first_met[hopeful]
         state[hopeful] = ACCEPTED
         return
     for i in hopeful:

@@ -39,8 +39,8 @@ class UniSchedExplorer(RunExplorer):
 
     def _lineup(self, recipe) -> Lineup:
         def pair(runs) -> list[str]:
-            rival_policies = [name for name in runs if name != recipe.policy]
-            return [recipe.policy, min(rival_policies, key=lambda name: slo_violation(runs[name]))]
+            rival_policies = [policy_name for policy_name in runs if policy_name != recipe.policy]
+            return [recipe.policy, min(rival_policies, key=lambda policy_name: slo_violation(runs[policy_name]))]
 
         return replace(super()._lineup(recipe), pair=pair)
 

@@ -34,8 +34,8 @@ def _board(name: str, lease: float, stretches: tuple, dates: tuple) -> Lanes:
     jobs_in_time = set(owner[in_time].tolist())
     title = f"Leases under {name}: {len(all_jobs - jobs_in_time)} of {len(all_jobs)} jobs missed every deadline"
     # A lease between two lines of the grid, or several where there would be more than 7.
-    last = max(ends.max(initial=0.0), due.max(initial=0.0))
-    leases_per_line = max(1, int(np.ceil(last / lease / 7)))
+    last_instant = max(ends.max(initial=0.0), due.max(initial=0.0))
+    leases_per_line = max(1, int(np.ceil(last_instant / lease / 7)))
     side = {"tick0": 0, "tickformat": ".2~f", "dtick": lease / HOUR * leases_per_line}
     hover = "<b>%{y}</b>, NAME, on %{customdata:.3~g} GPUs from %{base:.2f} h, for %{x:.2f} h<extra></extra>"
     return Lanes(title, jobs, WORDS, *stretches[1:], hover, {"planned": IDLE}, tuple(over), side)
@@ -105,23 +105,23 @@ def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str
     job_row, lease_number = np.nonzero(timetable(jobs, plan.step, capacity))
     owner, step = np.nonzero(jobs.due > 0)
     soft = (jobs.due > 0).sum(axis=1) > 1
-    name = f"a plan worth {plan.objective:.0f}, at most {plan.bound:.0f}"
+    plan_words = f"a plan worth {plan.objective:.0f}, at most {plan.bound:.0f}"
     kind = np.where(lease_number == 0, soft[job_row].astype(int), KINDS.index("planned"))
     labels = tuple(names or map(str, range(len(jobs.gpus))))
     lease_rows = (labels, job_row, kind, jobs.gpus[job_row], lease_number * lease, (lease_number + 1) * lease)
     meets_deadline = (plan.step[owner] >= 0) & (plan.step[owner] <= step)
     return _board(
-        name, lease, lease_rows, (owner, jobs.due[owner, step] * lease, jobs.value[owner, step], meets_deadline)
+        plan_words, lease, lease_rows, (owner, jobs.due[owner, step] * lease, jobs.value[owner, step], meets_deadline)
     )
 
 
 def trade_off(runs, chosen: str | None = None) -> Points:
     """Return `Points`: weighted violations and completion times of best effort, of runs by name; the `chosen` one is marked."""
     policy_points = {}
-    for name, run in as_runs(runs).items():
+    for run_name, run in as_runs(runs).items():
         wait = run.jobs.filter(kind="best_effort")["jct"].mean()
         point = {"x": np.array([wait], float) / HOUR, "y": np.array([100 * slo_violation(run)])}
-        policy_points[name] = point | {"marker_size": 18 if name == chosen else 11}
+        policy_points[run_name] = point | {"marker_size": 18 if run_name == chosen else 11}
     titles = ("average completion time of best effort (h)", "weighted violations (%)")
     sides = (axis(title, rangemode="tozero") for title in titles)
     hover = "<b>NAME</b>: %{y:.2f} % of the value lost, best effort ends after %{x:.2f} h<extra></extra>"

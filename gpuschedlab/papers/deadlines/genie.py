@@ -48,12 +48,12 @@ class Genie(Round):
         gpus = np.where(view.running, view.running_gpus, gpus)
         hopeful = (view.kind > 0) & (laxity >= 0)
         waiting = np.flatnonzero(~view.running)
-        first = waiting[hopeful[waiting]]
-        first = first[np.argsort(laxity[first], kind="stable")]
+        hopeful_jobs = waiting[hopeful[waiting]]
+        hopeful_jobs = hopeful_jobs[np.argsort(laxity[hopeful_jobs], kind="stable")]
         room = np.floor(view.capacity).sum() - gpus[view.running].sum()
-        fits = np.cumsum(gpus[first]) <= room + 1e-9
+        fits = np.cumsum(gpus[hopeful_jobs]) <= room + 1e-9
         starts = np.zeros(n, bool)
-        starts[first[fits]] = True
+        starts[hopeful_jobs[fits]] = True
         room -= gpus[starts].sum()
         starts |= chosen_by_count(waiting[~hopeful[waiting]], gpus, room)
         level = np.where(view.running, MUST, CHOSEN)
@@ -68,10 +68,10 @@ class Genie(Round):
         elastic_jobs = np.flatnonzero(view.elastic & ~view.running)
         if not len(elastic_jobs):
             return gpus, laxity
-        most = int(view.cluster.capacity.max())
-        powers = 2 ** np.arange(int(np.log2(most)) + 1)
+        most_gpus = int(view.cluster.capacity.max())
+        powers = 2 ** np.arange(int(np.log2(most_gpus)) + 1)
         gpu_counts = np.unique(np.concatenate([powers, requested_gpus[elastic_jobs].astype(np.int64)]))
-        gpu_counts = gpu_counts[gpu_counts <= most]
+        gpu_counts = gpu_counts[gpu_counts <= most_gpus]
         kind = view.usable().argmax(axis=1)[elastic_jobs]  # the first that has a speed
         rates = view.rates(*on_types(view.cluster, gpu_counts))[elastic_jobs]
         by_type = rates.reshape(len(elastic_jobs), -1, len(gpu_counts))
@@ -85,8 +85,8 @@ class Genie(Round):
         seconds = np.where(near & (rate > 0), left[elastic_jobs, None] * requested_rate / rate, np.inf)
         spare = (due[elastic_jobs] - view.now)[:, None] - seconds
         cost = np.where(spare >= 0, seconds * gpu_counts, np.inf)
-        best = cost.argmin(axis=1)
+        cheapest = cost.argmin(axis=1)
         able = np.isfinite(cost.min(axis=1)) & (view.kind[elastic_jobs] > 0)
-        gpus[elastic_jobs[able]] = gpu_counts[best[able]]
-        laxity[elastic_jobs[able]] = spare[np.flatnonzero(able), best[able]]
+        gpus[elastic_jobs[able]] = gpu_counts[cheapest[able]]
+        laxity[elastic_jobs[able]] = spare[np.flatnonzero(able), cheapest[able]]
         return gpus, laxity

@@ -111,20 +111,20 @@ def _put(P, jobs, i, placing):
             if t < 0 or not (consolidated or splits):
                 continue
             if consolidated:
-                count = take_fewest(P, t, jobs.room[i, t], CONSOLIDATE, node, taken_nodes)
+                node_count = take_fewest(P, t, jobs.room[i, t], CONSOLIDATE, node, taken_nodes)
             else:
-                count = take_widest(P, t, slots, slots, node, taken_nodes)
-            if count == 0:
+                node_count = take_widest(P, t, slots, slots, node, taken_nodes)
+            if node_count == 0:
                 continue
             placing.done[i] = True
-            if consolidated and count == 1:
+            if consolidated and node_count == 1:
                 placing.at[i] = node[0]
             missing = slots  # its room may be more than it takes
-            for k in range(count):
-                most = taken_nodes[k]
+            for k in range(node_count):
+                most_slots = taken_nodes[k]
                 if consolidated:
-                    most = P.nodes[node[k]].size
-                node_slots = min(missing, most)
+                    most_slots = P.nodes[node[k]].size
+                node_slots = min(missing, most_slots)
                 hold(P.nodes, P.count, P.member, node[k], node_slots)
                 missing -= node_slots
                 if placing.at[i] < 0 and node_slots > 0:
@@ -147,12 +147,12 @@ def _displace(P, jobs, i, placing):
         if node_of_job[j] >= 0 and _yields(j, i, jobs):
             loose[node_of_job[j]] += slots[j]
             cost[node_of_job[j]] += 1.0 if level[j] < level[i] else 1e3
-    size = P.nodes["size"]
+    node_size = P.nodes["size"]
     for t in jobs.kinds[i]:
         many = fewest_nodes(P.sizes, t, room[i, t]) if t >= 0 else 0
         able = [0 for _ in range(0)]
         for v in range(len(P.nodes)):
-            need = size[v] if many > 1 else room[i, t]
+            need = node_size[v] if many > 1 else room[i, t]
             if P.nodes[v].pool == t and P.nodes[v].down == 0 and P.nodes[v].free + loose[v] >= need:
                 able.append(v)
         if many == 0 or len(able) < many:
@@ -160,11 +160,11 @@ def _displace(P, jobs, i, placing):
         chosen = np.array(able)
         chosen = chosen[np.argsort(cost[chosen], kind="mergesort")]
         if many > 1:  # of several that are needed at once, the largest first
-            chosen = chosen[np.argsort(-size[chosen], kind="mergesort")][:many]
-        if size[chosen].sum() < room[i, t]:
+            chosen = chosen[np.argsort(-node_size[chosen], kind="mergesort")][:many]
+        if node_size[chosen].sum() < room[i, t]:
             continue
         for node in chosen[:many]:
-            need = min(room[i, t], size[node])
+            need = min(room[i, t], node_size[node])
             for lower in (True, False):
                 for j in range(len(slots)):
                     fits = P.nodes[node].free >= need

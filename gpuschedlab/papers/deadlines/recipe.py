@@ -74,10 +74,10 @@ def jobs_of(small: SmallLeases, rng: int) -> pl.DataFrame:
     Three in ten are best effort.
     """
     draw = np.random.default_rng(rng)
-    odd, pick, gap, size = (draw.random(small.jobs) for _ in range(4))
+    odd, pick, gap, size_draw = (draw.random(small.jobs) for _ in range(4))
     powers = np.array([1.0, 2.0, 4.0, 8.0])[(pick * 4).astype(int)]
     gpus = np.where(odd < small.odd, np.where(pick < 0.5, 3.0, 6.0), powers)
-    trace = arriving(gpus, np.round(600 * 18**size, 0), gap, small.load * small.nodes * 8)
+    trace = arriving(gpus, np.round(600 * 18**size_draw, 0), gap, small.load * small.nodes * 8)
     least = min(1.1, small.slack)
     shares = {"strict": 0.7 - small.soft, "soft": small.soft}
     deadline_values = (100.0, small.second, 0.625 * small.second, 0.25 * small.second)

@@ -87,8 +87,13 @@ class ThreeSigma(Round):
         worth = np.zeros(n)
         chosen[running_best_effort] = True
         room = capacity - view.gpus[view.running].sum()
-        most = room + view.gpus[running_best_effort].sum()  # without a place for any, no plan starts one now
-        if self.work and slo[waiting].any() and view.gpus[waiting].sum() > room and view.gpus[waiting].min() <= most:
+        most_room = room + view.gpus[running_best_effort].sum()  # without a place for any, no plan starts one now
+        if (
+            self.work
+            and slo[waiting].any()
+            and view.gpus[waiting].sum() > room
+            and view.gpus[waiting].min() <= most_room
+        ):
             chosen[running_best_effort] = False
             starts_now, worth[starts_now], start_solution = self._solve(
                 view, seconds_left, slo, fixed, running_best_effort, waiting, capacity
@@ -97,9 +102,9 @@ class ThreeSigma(Round):
         unchosen = np.flatnonzero(~fixed & ~chosen)
         if start_solution is None or start_solution.status != "optimal":
             unchosen = np.concatenate([unchosen[slo[unchosen]], unchosen[~slo[unchosen]]])
-        order = unchosen[np.argsort(seconds_left[unchosen], kind="stable")]
+        by_seconds_left = unchosen[np.argsort(seconds_left[unchosen], kind="stable")]
         ahead = capacity - view.gpus[fixed | chosen].sum()
-        chosen |= chosen_by_count(order, view.gpus, ahead)
+        chosen |= chosen_by_count(by_seconds_left, view.gpus, ahead)
         level = np.where(fixed, MUST, np.where(chosen, CHOSEN, 0))
         served = np.flatnonzero(fixed | chosen)
         answer = placed(view, served[np.argsort(seconds_left[served], kind="stable")], level)

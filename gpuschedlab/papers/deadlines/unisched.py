@@ -83,9 +83,9 @@ class UniSched(Round):
             return Allocation(np.empty(0, np.int64), np.empty(0))
         plan_memory = view.memory
         capacity = float(np.floor(view.capacity).sum())
-        number = np.floor(view.now / self.lease + 1e-9)
-        renew = number > plan_memory.cycle
-        plan_memory.cycle = number
+        lease_number = np.floor(view.now / self.lease + 1e-9)
+        renew = lease_number > plan_memory.cycle
+        plan_memory.cycle = lease_number
         # The start is part of a profiler's lease: otherwise its delay would cost a second one.
         profiling = view.profiled < np.maximum(self.profile - view.restart, min(self.profile, 1.0)) - 1e-6
         gpus = np.where(profiling, np.minimum(view.gpus, self.profile_gpus), view.gpus)
@@ -103,9 +103,9 @@ class UniSched(Round):
         must |= leased | (chosen & slo & renew)  # a job that runs ahead of time has a lease, too
         plan_memory.leased = view.index[must & slo]
         level = np.where(must, MUST, np.where(chosen, CHOSEN, 0))
-        order = np.argsort(-self._density(lease_reward, gpus, slo), kind="stable")
+        density_order = np.argsort(-self._density(lease_reward, gpus, slo), kind="stable")
         split = self._may_spread(view, need, due, slo) if self.spread else None
-        answer = placed(view, order, level, gpus=gpus, split=split, profiling=profiling)
+        answer = placed(view, density_order, level, gpus=gpus, split=split, profiling=profiling)
         mine, jobs, plan = program
         status = {"stopped": "cached", "time limit": "cached, time limit"}.get(plan.status, plan.status)
         bound = plan.bound if (answer.gpus[leased] > 0).all() else np.inf  # the program did not count with their GPUs

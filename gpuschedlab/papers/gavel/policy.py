@@ -83,21 +83,23 @@ class Gavel(Round):
             stale = False
         shares, before = gavel_memory.of_jobs(view.index)
         received = view.seconds_on - before + self.interval / 2
-        total = gavel_memory.total.copy()
+        total_received = gavel_memory.total.copy()
         answer = None if stale else gavel_memory.settled
-        order = None
+        pair_order = None
         if answer is None:
-            order = serving_order(shares, received / total)
-            answer = self._serve(view, gavel_memory, order)
+            pair_order = serving_order(shares, received / total_received)
+            answer = self._serve(view, gavel_memory, pair_order)
         gavel_memory.given = np.bincount(answer.gpu_type[answer.gpus > 0], minlength=len(view.capacity))
         gavel_memory.total += gavel_memory.given * self.interval
         if stale or not in_force(view, answer.gpu_type, answer.gpus) or not gavel_memory.inputs.last(view):
             return answer  # what is not yet in force, or is about to change, is looked at again in the next round
         rounds = np.inf
-        if order is not None:
+        if pair_order is not None:
             gained = np.zeros(received.shape)
             gained[answer.gpus > 0, answer.gpu_type[answer.gpus > 0]] = self.interval
-            rounds = rounds_in_order(order, shares, received, gained, total, gavel_memory.given * self.interval)
+            rounds = rounds_in_order(
+                pair_order, shares, received, gained, total_received, gavel_memory.given * self.interval
+            )
         return replace(answer, wake=view.now + rounds * self.interval) if rounds > 1 else answer
 
     def _plan(self, view, gavel_memory):
@@ -113,8 +115,8 @@ class Gavel(Round):
             gavel_memory.total = np.full(len(view.capacity), len(view.index) * self.interval / 2)
         planned = gavel_memory.shares > 0
         fits_at_once = planned.sum(axis=1).max() <= 1 and (view.gpus @ planned <= view.capacity + 1e-9).all()
-        order = serving_order(gavel_memory.shares, np.ones(planned.shape))
-        gavel_memory.settled = self._serve(view, gavel_memory, order) if fits_at_once else None
+        pair_order = serving_order(gavel_memory.shares, np.ones(planned.shape))
+        gavel_memory.settled = self._serve(view, gavel_memory, pair_order) if fits_at_once else None
 
     def _serve(self, view, gavel_memory, order) -> Allocation:
         able = np.nan_to_num(requested_rates(view)) > 0
@@ -164,8 +166,8 @@ class Gavel(Round):
         if self.objective in ("fifo", "shortest_first"):
             # The first counts most, by its throughput over that on its fastest type.
             fastest = np.nanmax(np.nan_to_num(throughput), axis=1, initial=1e-300)
-            first = view.submit if self.objective == "fifo" else work_left(view) / np.maximum(fastest, 1e-30)
-            ahead = np.argsort(np.lexsort((view.index, first)))
+            queue_value = view.submit if self.objective == "fifo" else work_left(view) / np.maximum(fastest, 1e-30)
+            ahead = np.argsort(np.lexsort((view.index, queue_value)))
             return program.gavel_max_sum(throughput * ((len(ahead) - ahead) / fastest)[:, None], *asked[1:])
         return program.gavel_max_sum(*asked)
 
@@ -225,9 +227,9 @@ def serving_order(shares, received) -> np.ndarray:
     """
     T = shares.shape[1]
     priority = np.divide(shares, received, out=shares * 1e9, where=received > 0)
-    order = np.lexsort((-shares.T.ravel(), -priority.T.ravel()))  # by type, then job, where all else is equal
-    job = order % len(shares)
-    kind = order // len(shares)
+    pair_order = np.lexsort((-shares.T.ravel(), -priority.T.ravel()))  # by type, then job, where all else is equal
+    job = pair_order % len(shares)
+    kind = pair_order // len(shares)
     return job * T + kind
 
 

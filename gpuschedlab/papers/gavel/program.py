@@ -122,10 +122,14 @@ def _level_program(scaled, gpus, capacity, able, rising, floors, name: str) -> P
     """Return the `Program` that raises the least level of the jobs that still rise; the others keep at least their floors (n,)."""
     n, T = scaled.shape
     coefficients, coefficient_rows = _columns(gpus, T, (-scaled, (n + T + np.arange(n))[:, None]))
-    last = n + T + np.flatnonzero(rising)  # the level is in the rows of those that rise
-    starts = np.append(np.arange(0, coefficients.size + 1, 3), coefficients.size + len(last)).astype(np.int32)
+    rising_rows = n + T + np.flatnonzero(rising)  # the level is in the rows of those that rise
+    starts = np.append(np.arange(0, coefficients.size + 1, 3), coefficients.size + len(rising_rows)).astype(np.int32)
     A = sp.csc_array(
-        (np.append(coefficients, np.ones(len(last))), np.append(coefficient_rows, last).astype(np.int32), starts),
+        (
+            np.append(coefficients, np.ones(len(rising_rows))),
+            np.append(coefficient_rows, rising_rows).astype(np.int32),
+            starts,
+        ),
         shape=(n + T + n, n * T + 1),
     )
     shares = able.ravel().astype(float)
@@ -179,7 +183,7 @@ def gavel_water_filling(
     """
     scaled, gpus, capacity, able = _normalised(throughput, gpus, capacity, weights)
     n, T = scaled.shape
-    first = sum(scaled.shape)
+    first_level_row = sum(scaled.shape)
     free = able.any(axis=1)
     floors = np.zeros(len(scaled))
     X = np.zeros(scaled.shape)
@@ -187,7 +191,7 @@ def gavel_water_filling(
         step = _level_program(scaled, gpus, capacity, able, free, floors, "Gavel water filling")
         answer = solve(step, method="simplex", **options)
         X = answer.x[:-1].reshape(n, T)
-        bound = free & (np.abs(answer.duals[first:]) > 1e-9)
+        bound = free & (np.abs(answer.duals[first_level_row:]) > 1e-9)
         bound = bound if bound.any() else free
         floors[bound] = answer.x[-1] * (1 - 1e-9)
         free &= ~bound
@@ -256,9 +260,9 @@ def gavel_finish_time(
     low = float((age[can] / isolated[can]).max())
     ends = age + left / np.where(can, alone, 1.0)
     high = float((ends / isolated)[can].max())
-    best = shares(high * (1 + 1e-6))
+    best_shares = shares(high * (1 + 1e-6))
     while high - low > tolerance * high:
         middle = (low + high) / 2
         fair_shares = shares(middle)
-        low, high, best = (middle, high, best) if fair_shares is None else (low, middle, fair_shares)
-    return np.clip(best, 0.0, 1.0)
+        low, high, best_shares = (middle, high, best_shares) if fair_shares is None else (low, middle, fair_shares)
+    return np.clip(best_shares, 0.0, 1.0)

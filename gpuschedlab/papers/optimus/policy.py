@@ -96,7 +96,7 @@ def _gain(seconds, counts, at):
 @njit
 def _first_type(seconds, counts, room, held):
     """Type on which a job gets its fewest GPUs: the one held, otherwise the fastest with room; -1: none has."""
-    best = -1
+    best_type = -1
     least = np.inf
     for t in range(seconds.shape[0]):
         k = _next(seconds[t], -1)
@@ -105,9 +105,9 @@ def _first_type(seconds, counts, room, held):
         if t == held:
             return t
         if seconds[t, k] < least:
-            best = t
+            best_type = t
             least = seconds[t, k]
-    return best
+    return best_type
 
 
 @njit

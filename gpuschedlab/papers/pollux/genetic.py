@@ -117,10 +117,10 @@ def fitness(rows, worth):
 @njit
 def mutate(rows, base, limits, state):
     """Change a matrix at random: rows go back to `base`, are thinned, and some cells grow if GPUs are free."""
-    size = limits.size
-    most = limits.most
+    node_size = limits.size
+    most_gpus = limits.most
     J, N = rows.shape
-    free = size.copy()
+    free = node_size.copy()
     for j in range(J):
         if draw(state) < RESET:
             rows[j] = base[j]
@@ -131,8 +131,8 @@ def mutate(rows, base, limits, state):
         for n in range(N):
             free[n] -= rows[j, n]
     for j in range(J):
-        if limits.least[j] == most[j] > 1 and draw(state) < JOIN:
-            join(rows[j], free, most[j], limits.may[j])
+        if limits.least[j] == most_gpus[j] > 1 and draw(state) < JOIN:
+            join(rows[j], free, most_gpus[j], limits.may[j])
     for only_held in (False, True):  # one cell of all that have room, and one of those that hold GPUs already
         cells = 0
         chosen_j = chosen_n = -1
@@ -147,7 +147,7 @@ def mutate(rows, base, limits, state):
                         chosen_n = n
         if cells > 0:
             old_gpus = rows[chosen_j, chosen_n]
-            rows[chosen_j, chosen_n] = old_gpus + below(state, size[chosen_n] + 1 - old_gpus)
+            rows[chosen_j, chosen_n] = old_gpus + below(state, node_size[chosen_n] + 1 - old_gpus)
 
 
 @njit
@@ -190,7 +190,7 @@ def search(population, limits, worth, generations, patience, state):
         fitness_values[k] = fitness(pool[k], worth)
     stale = 0
     for _ in range(generations):
-        best = fitness_values[:P].max()
+        best_fitness = fitness_values[:P].max()
         for k in range(P, 2 * P):
             pair = np.empty(2, np.int64)
             for side in range(2):
@@ -203,29 +203,29 @@ def search(population, limits, worth, generations, patience, state):
             mutate(pool[k], worth.base, limits, state)
             repair(pool[k], limits, state)
             fitness_values[k] = fitness(pool[k], worth)
-        order = survivors(fitness_values, P)
-        pool[:P] = pool[order]
-        fitness_values[:P] = fitness_values[order]
-        stale = 0 if fitness_values[0] > best * (1 + 1e-9) + 1e-15 else stale + 1
+        fittest = survivors(fitness_values, P)
+        pool[:P] = pool[fittest]
+        fitness_values[:P] = fitness_values[fittest]
+        stale = 0 if fitness_values[0] > best_fitness * (1 + 1e-9) + 1e-15 else stale + 1
         if stale >= patience:
             break
-    order = survivors(fitness_values[:P].copy(), P)
-    return pool[order], fitness_values[order]
+    fittest = survivors(fitness_values[:P].copy(), P)
+    return pool[fittest], fitness_values[fittest]
 
 
 @njit
 def survivors(values, count):
     """Best `count` matrices, best first; those whose fitness was there before come after all others."""
-    order = np.argsort(-values, kind="mergesort")
-    first = np.empty(len(order), np.int64)
-    again = np.empty(len(order), np.int64)
+    fittest = np.argsort(-values, kind="mergesort")
+    first_of_equals = np.empty(len(fittest), np.int64)
+    again = np.empty(len(fittest), np.int64)
     firsts = agains = 0
-    for i in range(len(order)):
-        if i > 0 and values[order[i]] == values[order[i - 1]]:
-            again[agains] = order[i]
+    for i in range(len(fittest)):
+        if i > 0 and values[fittest[i]] == values[fittest[i - 1]]:
+            again[agains] = fittest[i]
             agains += 1
         else:
-            first[firsts] = order[i]
+            first_of_equals[firsts] = fittest[i]
             firsts += 1
-    first[firsts:] = again[:agains]
-    return first[:count]
+    first_of_equals[firsts:] = again[:agains]
+    return first_of_equals[:count]

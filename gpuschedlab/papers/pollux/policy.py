@@ -66,7 +66,7 @@ class Pollux(Round):
             return Allocation(np.zeros(len(view.index), np.int64), np.zeros(len(view.index)))
         cells = _Cells.of(view)
         search_memory = view.memory
-        order = np.lexsort((view.submit, view.attained))
+        attained_order = np.lexsort((view.submit, view.attained))
         whole_gpus = np.ceil(view.gpus).astype(np.int64)
         elastic = view.elastic
         search_memory.most = long_enough(search_memory.most, view.index)
@@ -76,19 +76,21 @@ class Pollux(Round):
         most_able = (able * np.arange(speedup.shape[2])).max(axis=1)
         top = np.minimum(most_able, view.declared("max_gpus", np.inf))
         fewest = np.where(able.any(axis=1), able.argmax(axis=1), 0)
-        most = np.minimum(np.maximum(self.growth * most_held, fewest), top).astype(np.int64)
-        most = np.where(elastic, most, whole_gpus)
+        most_gpus = np.minimum(np.maximum(self.growth * most_held, fewest), top).astype(np.int64)
+        most_gpus = np.where(elastic, most_gpus, whole_gpus)
         least = np.where(elastic, 1, whole_gpus)
         base = search_memory.base(view, cells)
         factor = restart_factor(view.age, view.restarts, view.restart)
         small = SMALL * cells.size.sum() / max((cells.size > 0).sum(), 1)
-        population = search_memory.matrices(view.index, base, self.population)[:, order]
-        limits = Limits(cells.size, most[order], least[order], view.allowed[:, cells.kind][order])
-        worth = Worth(base[order], speedup[order], factor[order], float(self.power), small)
+        population = search_memory.matrices(view.index, base, self.population)[:, attained_order]
+        limits = Limits(
+            cells.size, most_gpus[attained_order], least[attained_order], view.allowed[:, cells.kind][attained_order]
+        )
+        worth = Worth(base[attained_order], speedup[attained_order], factor[attained_order], float(self.power), small)
         found_matrices, fitness_values = search(
             population, limits, worth, self.generations, self.patience, search_memory.state
         )
-        back = np.argsort(order)
+        back = np.argsort(attained_order)
         search_memory.rows = found_matrices[:, back]
         search_memory.index = view.index
         chosen = cells.one_type(view, search_memory.rows[0])
@@ -118,11 +120,13 @@ class _Cells:
 
     def speedups(self, view) -> np.ndarray:
         """Return an array (n, N + 1, G + 1): goodput of each job on cells and GPUs over that on its fair share; 0: impossible."""
-        total = int(self.size.sum())
+        total_gpus = int(self.size.sum())
         cells = int((self.size > 0).sum())
         shape = (len(view.index), len(self.size) + 1, int(len(self.size) * self.width) + 1)
         # Numbers of cells that can hold each number of GPUs.
-        cells_and_gpus = [(m, g) for g in range(1, total + 1) for m in range(-(-g // self.width), min(g, cells) + 1)]
+        cells_and_gpus = [
+            (m, g) for g in range(1, total_gpus + 1) for m in range(-(-g // self.width), min(g, cells) + 1)
+        ]
         used, gpus = np.array(cells_and_gpus, np.int64).reshape(-1, 2).T
         goodput = np.zeros((shape[0], len(used)))
         weight = np.zeros((shape[0], len(used)))
@@ -134,8 +138,10 @@ class _Cells:
             goodput += np.where(has_rate, rate, 0.0) * capacity
             weight += has_rate * capacity
         goodput = np.divide(goodput, weight, out=goodput, where=weight > 0)
-        fair = -(-total // max(shape[0], 1))
-        near = np.where(goodput > 0, np.where(gpus <= fair, fair - gpus, total + gpus) * len(self.size) + used, np.inf)
+        fair = -(-total_gpus // max(shape[0], 1))
+        near = np.where(
+            goodput > 0, np.where(gpus <= fair, fair - gpus, total_gpus + gpus) * len(self.size) + used, np.inf
+        )
         basis = goodput[np.arange(shape[0]), near.argmin(axis=1)]
         speedup_table = np.zeros(shape)
         speedup_table[:, used, gpus] = goodput / np.where(basis > 0, basis, 1.0)[:, None]
@@ -164,8 +170,8 @@ class _Cells:
 
     def answer(self, view, rows, objective: float) -> Allocation:
         """Return the `Allocation` that rows (n, N) of GPUs stand for."""
-        count = len(view.cluster.node_gpus)
-        gpus_on_nodes = np.stack([np.bincount(self.node, matrix_row, count) for matrix_row in rows])
+        node_count = len(view.cluster.node_gpus)
+        gpus_on_nodes = np.stack([np.bincount(self.node, matrix_row, node_count) for matrix_row in rows])
         share = np.where(view.elastic, 1.0, view.gpus / np.ceil(view.gpus))  # a part of a GPU was counted as one
         job, node = np.nonzero(gpus_on_nodes)
         gpus = gpus_on_nodes.sum(axis=1) * share
@@ -192,19 +198,19 @@ class _Carried:
 
     def base(self, view, cells) -> np.ndarray:
         """Return an array (n, N) of the GPUs of jobs: as the last answer laid it out, if they hold as many."""
-        count = len(view.cluster.node_gpus)
-        held_gpus = np.zeros((len(view.index), count), np.int64)
+        node_count = len(view.cluster.node_gpus)
+        held_gpus = np.zeros((len(view.index), node_count), np.int64)
         job, node = view.nodes[:, :2].T.astype(int)
         held_gpus[job, node] = np.ceil(view.nodes[:, 2])
         gpu_matrix = np.zeros((len(view.index), len(cells.node)), np.int64)
         free = cells.size.copy()
         rows_then, rows_now = self._now(view.index)
         for i, j in zip(rows_then, rows_now, strict=True):
-            if np.array_equal(np.bincount(cells.node, self.last[i], count), held_gpus[j]):
+            if np.array_equal(np.bincount(cells.node, self.last[i], node_count), held_gpus[j]):
                 gpu_matrix[j] = self.last[i]
                 free -= gpu_matrix[j]
         for j, n in zip(
-            *np.nonzero(held_gpus - np.stack([np.bincount(cells.node, r, count) for r in gpu_matrix])), strict=True
+            *np.nonzero(held_gpus - np.stack([np.bincount(cells.node, r, node_count) for r in gpu_matrix])), strict=True
         ):
             gpus_left = held_gpus[j, n]
             for c in np.flatnonzero(cells.node == n):
@@ -218,7 +224,7 @@ class _Carried:
         population_matrices = np.repeat(base[None], population, axis=0)
         if self.rows is not None:
             rows_then, rows_now = self._now(index)
-            count = min(population - 1, len(self.rows))
-            population_matrices[1 : count + 1] = 0
-            population_matrices[1 : count + 1, rows_now] = self.rows[:count, rows_then]
+            kept_matrices = min(population - 1, len(self.rows))
+            population_matrices[1 : kept_matrices + 1] = 0
+            population_matrices[1 : kept_matrices + 1, rows_now] = self.rows[:kept_matrices, rows_then]
         return population_matrices

@@ -80,18 +80,18 @@ class _Parts:
         before = self.count
         np.maximum.at(most_of, which, view.gpus)
         wants = [(np.ones(len(view.capacity), bool), 1.0), *zip(types, most_of, strict=True)]
-        for count in range(most, 0, -1):
-            if count > 1 and any((view.capacity[types] // gpus).sum() < count for types, gpus in wants):
+        for part_count in range(most, 0, -1):
+            if part_count > 1 and any((view.capacity[types] // gpus).sum() < part_count for types, gpus in wants):
                 continue
-            same = count == before and _hold(view, self.node, count, wants)
-            dealt = self.node if same else self._dealt(view, count)
-            if count == 1 or _hold(view, dealt, count, wants):
+            same = part_count == before and _hold(view, self.node, part_count, wants)
+            dealt = self.node if same else self._dealt(view, part_count)
+            if part_count == 1 or _hold(view, dealt, part_count, wants):
                 break
-        self.count = count
+        self.count = part_count
         self.node = dealt
-        if count != before:
+        if part_count != before:
             self.job = {}
-        return count != before
+        return part_count != before
 
     def _dealt(self, view, count: int) -> np.ndarray:
         """Return an array (N,): part of each node.
@@ -99,7 +99,7 @@ class _Parts:
         Nodes that share a job are together, as they were if there are as many parts as before.
         """
         cluster = view.cluster
-        size = np.zeros((count, len(view.capacity)))
+        size_of_parts = np.zeros((count, len(view.capacity)))
         part_of_node = np.full(cluster.total_nodes, -1)
         group = _groups(view)
         gpus_of_group = np.bincount(group, cluster.node_gpus, len(group))[group]
@@ -110,8 +110,8 @@ class _Parts:
                 together = np.flatnonzero(group == group[n])
                 kind = cluster.node_type[n]
                 stays = busy[n] and count == self.count
-                part_of_node[together] = self.node[n] if stays else size[:, kind].argmin()
-                size[part_of_node[n], kind] += cluster.node_gpus[together].sum()
+                part_of_node[together] = self.node[n] if stays else size_of_parts[:, kind].argmin()
+                size_of_parts[part_of_node[n], kind] += cluster.node_gpus[together].sum()
         return part_of_node
 
     def of_jobs(self, view) -> np.ndarray:

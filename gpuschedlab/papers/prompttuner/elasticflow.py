@@ -103,8 +103,8 @@ class ElasticFlow(Round):
         """Levels of the jobs of one type, and the rest in `room`; seconds until a planned level changes."""
         admissions = view.memory
         jobs_of_type = np.flatnonzero(demand.gpu_type == t)
-        order = jobs_of_type[np.lexsort((jobs_of_type, demand.due[jobs_of_type]))]
-        dated = order[np.isfinite(demand.due[order])]
+        due_order = jobs_of_type[np.lexsort((jobs_of_type, demand.due[jobs_of_type]))]
+        dated = due_order[np.isfinite(demand.due[due_order])]
         decided_rows = admissions.admitted | admissions.declined
         newcomers = [
             i for i in jobs_of_type.tolist() if view.index[i] not in decided_rows and np.isfinite(demand.due[i])
@@ -116,12 +116,12 @@ class ElasticFlow(Round):
             admitted = bool((share >= 0).all())
             (admissions.admitted if admitted else admissions.declined).add(int(view.index[i]))
             mine = tried_jobs if admitted else mine
-        share, first, turn = self._shares(view, demand, setup, mine, float(room[t]))
-        level[mine] = first
+        share, first_level, turn = self._shares(view, demand, setup, mine, float(room[t]))
+        level[mine] = first_level
         room[t] -= demand.gpus[mine, level[mine]][level[mine] >= 0].sum()
         failing = [i for i, s in zip(mine, share) if s < 0]
         self._grow(view, demand, setup, [i for i in mine if i not in failing], level, room, t)
-        unplanned = [i for i in order.tolist() if i not in mine]
+        unplanned = [i for i in due_order.tolist() if i not in mine]
         if self.late == "drop":
             unplanned = [i for i in unplanned if not np.isfinite(demand.due[i])]
         self._serve(view, demand, failing + unplanned, level, room, t)

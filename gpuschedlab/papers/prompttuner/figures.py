@@ -29,10 +29,12 @@ def ready_times(title: str, until: np.ndarray, gpus: np.ndarray, latest: float, 
         (pool_bars | {"base": np.zeros(len(busy)), "x": busy}, busy_bars),
         (pool_bars | {"base": busy, "x": end - busy}, free),
     ]
-    for name, x, dash in (("must start by", latest, "dash"), ("deadline", due, "solid")):
+    for stroke_name, x, dash in (("must start by", latest, "dash"), ("deadline", due, "solid")):
         ends = [x, x] if 0 <= x <= end else []
         points = {"x": ends, "y": [0.0, max(top, 1.0)][: len(ends)], "showlegend": bool(ends)}
-        traces.append((points, stroke(f"{name} %{{x:.1f}} s", name=name, color=INK, width=2.5, dash=dash)))
+        traces.append(
+            (points, stroke(f"{stroke_name} %{{x:.1f}} s", name=stroke_name, color=INK, width=2.5, dash=dash))
+        )
     live = {"title_text": title, "xaxis_range": [0, end], "yaxis_range": [max(top, 1.0), 0]}
     x = axis("time from now (s)")
     y = axis("GPUs of the pool", tickformat="d", showgrid=False)
@@ -62,12 +64,12 @@ def prompt_map(bank, scored: np.ndarray, chosen: int) -> Drawing:
     """
     unit = np.asarray(bank.features, float)
     unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
-    _, size, axes_of_features = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)
+    _, singular_values, axes_of_features = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)
     # The library may return either sign.
     directions = axes_of_features[:2]
     largest = directions[np.arange(2), np.abs(directions).argmax(axis=1)]
     directions = directions * np.sign(largest)[:, None]
-    variance = size**2
+    variance = singular_values**2
     share = variance / max(variance.sum(), 1e-300)
     share = share[:2].round(9)
     prompt_points = (unit - unit.mean(axis=0)) @ directions.T
@@ -81,14 +83,14 @@ def prompt_map(bank, scored: np.ndarray, chosen: int) -> Drawing:
         (np.array([chosen]), STOP | {"symbol": "star", "size": 18}, "chosen"),
     )
     traces = []
-    for which, marker, name in groups:
+    for which, marker, group_name in groups:
         points = {
             "x": prompt_points[which, 0],
             "y": prompt_points[which, 1],
             "customdata": np.stack([which, bank.cluster[which]], 1),
         }
         colour = {"color": colours[which].tolist()}
-        traces.append((points, marks(colour | marker, HOVER, name=name)))
+        traces.append((points, marks(colour | marker, HOVER, name=group_name)))
     title = f"{len(scored)} of {len(prompt_points)} prompts scored, of {len(bank.medoids)} clusters"
     x, y = (f"component {i + 1} ({variance_share:.0%} of the variance)" for i, variance_share in enumerate(share))
     return Drawing.of(traces, title, showlegend=True, x=x, y=y)
@@ -102,14 +104,14 @@ def pools(run, title: str = "GPUs by model", points: int = 300, end: float | Non
     Jobs that ended late are ticks below the axis.
     """
     frame = pool_levels(run)
-    last = float(frame["time"].max() or 1.0) if end is None else end
-    edges = np.linspace(0.0, max(last, 1e-9), points + 1)
+    last_instant = float(frame["time"].max() or 1.0) if end is None else end
+    edges = np.linspace(0.0, max(last_instant, 1e-9), points + 1)
     traces = []
     for m, model in enumerate(frame["llm"].unique().sort()):
         model_levels = frame.filter(llm=model)
         colour = COLOURS[m % len(COLOURS)]
         instants = model_levels["time"].to_numpy()
-        time = np.concatenate([[0.0], instants, [max(last, instants.max())]])
+        time = np.concatenate([[0.0], instants, [max(last_instant, instants.max())]])
         for state, shape in STATES.items():
             pool_gpus = np.concatenate([[0.0], model_levels[state].to_numpy(), [0.0]])
             level = np.nan_to_num(bin_means(time, pool_gpus, edges)).astype("f4")

@@ -95,16 +95,16 @@ class Infless(Round):
     def _start(self, view, demand, i: int, delay, level: int) -> bool:
         """Start a job on a number of instances, idle ones first, if there are as many; whether there are."""
         pools = view.memory
-        key = _key(view, demand, i)
+        pool_key = _key(view, demand, i)
         gpus = float(demand.gpus[i, level])
-        pool = pools.pool(key)
+        pool = pools.pool(pool_key)
         idle = pool.ready
         cold_start = gpus > idle + EPS
-        if gpus > idle + pools.cold(view, key[1]) + EPS:
+        if gpus > idle + pools.cold(view, pool_key[1]) + EPS:
             return False
         pool.take(min(gpus, idle))
         seconds = float(demand.seconds[i, level]) + (float(demand.warm_up[i]) if cold_start else 0.0)
-        pools.running[int(view.index[i])] = Job(key, gpus, view.now + seconds)
+        pools.running[int(view.index[i])] = Job(pool_key, gpus, view.now + seconds)
         delay[i] = demand.cold[i] if cold_start else demand.warm[i]
         return True
 

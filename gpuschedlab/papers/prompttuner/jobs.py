@@ -98,10 +98,13 @@ class PromptJobs(Knobbed):
         """Return the trace of a seed, a frame, from tasks of each LLM, as of `task_table`, and the seconds of a search of its bank."""
         rng = np.random.default_rng(seed)
         requests_of_llms = zip(LLMS, LOADS[self.load], strict=True)
-        jobs_of_llms = [self._jobs_of(llm, count, tasks[llm], search[llm], rng) for llm, count in requests_of_llms]
+        jobs_of_llms = [
+            self._jobs_of(llm, requests_of_llm, tasks[llm], search[llm], rng)
+            for llm, requests_of_llm in requests_of_llms
+        ]
         jobs = pl.concat(jobs_of_llms).sort("submit", maintain_order=True)
-        names = [f"lpt-{i:05}" for i in range(jobs.height)]
-        return validate(jobs.with_columns(pl.Series("job_id", names, pl.String)), source="prompt jobs")
+        job_names = [f"lpt-{i:05}" for i in range(jobs.height)]
+        return validate(jobs.with_columns(pl.Series("job_id", job_names, pl.String)), source="prompt jobs")
 
     def _jobs_of(self, llm: str, count: int, tasks: pl.DataFrame, search: float, rng) -> pl.DataFrame:
         """Return a frame of the requests of one LLM."""
@@ -118,7 +121,7 @@ class PromptJobs(Knobbed):
         luck = tasks["luck"].to_numpy()[task]
         gain = np.maximum(1.0, self.gain * np.exp(luck))
         target = np.where(asks, iterations / gain, iterations)
-        names = [f"{llm} {name}" for name in tasks["task"].gather(task)]
+        task_names = [f"{llm} {task_name}" for task_name in tasks["task"].gather(task)]
         return pl.DataFrame(
             {
                 "submit": submit,
@@ -129,7 +132,7 @@ class PromptJobs(Knobbed):
                 "deadline": deadline,
                 "kind": ["strict"] * count,
                 "target": target,
-                "task": names,
+                "task": task_names,
                 "prompt": np.where(asks, "bank", "user"),
                 "iterations": iterations,
             }
@@ -155,11 +158,11 @@ def task_table(llm: str, work: float = LENGTH * np.dot(SIZES, SHARES), luck: flo
     rng = np.random.default_rng(LLMS.index(llm))
     middle = work * WARM_UP[llm] * np.geomspace(0.15, 6.0, DATA_SETS)
     gpu_time = (middle[:, None] * rng.lognormal(0, 0.2, (DATA_SETS, PARTS))).ravel()
-    names = [f"set {i:02} part {j}" for i in range(DATA_SETS) for j in range(PARTS)]
+    task_names = [f"set {i:02} part {j}" for i in range(DATA_SETS) for j in range(PARTS)]
     lucks = rng.normal(0, luck, DATA_SETS * PARTS)
     iterations = np.ceil(gpu_time / ITERATION[llm])
     return pl.DataFrame(
-        {"task": names, "iterations": iterations, "gpu_time": iterations * ITERATION[llm], "luck": lucks}
+        {"task": task_names, "iterations": iterations, "gpu_time": iterations * ITERATION[llm], "luck": lucks}
     )
 
 
@@ -178,9 +181,9 @@ def _arrivals(count: int, minutes: int, peak: float, rng) -> np.ndarray:
         busiest = rng.integers(begin, end_minute)
         quiet_minutes = np.delete(np.arange(begin, end_minute), busiest - begin)
         if len(quiet_minutes):
-            most = min(peak, end_minute - begin)
-            weight[quiet_minutes] *= (end_minute - begin - most) / weight[quiet_minutes].sum()
-            weight[busiest] = most
+            most_weight = min(peak, end_minute - begin)
+            weight[quiet_minutes] *= (end_minute - begin - most_weight) / weight[quiet_minutes].sum()
+            weight[busiest] = most_weight
     # The k-th request stands where its share of the weight does.
     request_number = np.floor(np.arange(1, count + 1) - 0.5)
     share = np.cumsum(weight) / weight.sum()

@@ -20,11 +20,11 @@ def pool_levels(run) -> pl.DataFrame:
         `time` (s), `llm`, `idle`, `warming`, `busy` (GPUs); the jobs' column `model` says to which pool they belong.
     """
     models = run.jobs["model"] if "model" in run.jobs.columns else pl.Series([None] * run.jobs.height, dtype=pl.Utf8)
-    names = models.fill_null("other")
+    llm_of_job = models.fill_null("other")
     allocations = run.allocations.filter(~pl.col("guest")) if "guest" in run.allocations.columns else run.allocations
-    allocations = allocations.with_columns(llm=names.gather(allocations["job"]))
+    allocations = allocations.with_columns(llm=llm_of_job.gather(allocations["job"]))
     levels_of_llms = []
-    for llm in names.unique().sort().to_list():
+    for llm in llm_of_job.unique().sort().to_list():
         llm_allocations = allocations.filter(llm=llm)
         steps = {"busy": _held(llm_allocations)}
         steps |= {pool_state: _reserved(run.pools, f"{pool_state} {llm}") for pool_state in ("idle", "warming")}
@@ -37,11 +37,11 @@ def pool_levels(run) -> pl.DataFrame:
 
 def _held(allocations: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return a tuple of arrays: instants, and GPUs held from each on."""
-    start, end, gpus = (allocations[name].to_numpy() for name in ("start", "end", "gpus"))
+    start, end, gpus = (allocations[held_column].to_numpy() for held_column in ("start", "end", "gpus"))
     time = np.concatenate([start, end])
     step = np.concatenate([gpus, -gpus])
-    order = np.argsort(time, kind="stable")
-    return time[order], np.round(np.cumsum(step[order]), 6)
+    change_order = np.argsort(time, kind="stable")
+    return time[change_order], np.round(np.cumsum(step[change_order]), 6)
 
 
 def _reserved(pools: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:

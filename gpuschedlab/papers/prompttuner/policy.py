@@ -192,14 +192,14 @@ class Turn:
         if self.delaying == "own":
             return self.pools.bought.get(int(self.view.index[i]), -np.inf) > self.now + EPS
         busy = self.delaying == "any"
-        key = self.key(i)
+        pool_key = self.key(i)
         due = float(self.demand.due[i])
         for level in np.flatnonzero(np.isfinite(self.demand.seconds[i])):
             gpus = float(self.demand.gpus[i, level])
             seconds = float(self.demand.seconds[i, level])
-            instant = self._wait(key, gpus, due - seconds, busy)
+            instant = self._wait(pool_key, gpus, due - seconds, busy)
             if np.isfinite(instant):
-                self._claim(key, gpus, instant, seconds, busy)
+                self._claim(pool_key, gpus, instant, seconds, busy)
                 return True
         return False
 
@@ -212,11 +212,11 @@ class Turn:
         """Move GPUs from the cold pool to that of a job, and claim them for it."""
         gpus = float(self.demand.gpus[i, level])
         ready = self.ready_at(i)
-        key = self.key(i)
+        pool_key = self.key(i)
         end = ready + float(self.demand.seconds[i, level])
-        self.ready[key] = sorted(self.ready_times(key) + self._returned(end, gpus))
+        self.ready[pool_key] = sorted(self.ready_times(pool_key) + self._returned(end, gpus))
         self.bought = True
-        pool = self.pools.pool(key)
+        pool = self.pools.pool(pool_key)
         pool.warming = sorted([*pool.warming, (ready, gpus)])
         self.pools.bought[int(self.view.index[i])] = ready
         pool.settle(self.now)
@@ -248,21 +248,21 @@ class Turn:
         level = self.demand.fewest(i)
         if level < 0:
             return "none"
-        key = self.key(i)
+        pool_key = self.key(i)
         gpus = float(self.demand.gpus[i, level])
         seconds = float(self.demand.seconds[i, level])
-        pool = self.pools.pool(key)
-        instant = self._wait(key, gpus, np.inf, busy=False)
+        pool = self.pools.pool(pool_key)
+        instant = self._wait(pool_key, gpus, np.inf, busy=False)
         if np.isfinite(instant):
-            self._claim(key, gpus, instant, seconds, busy=False)
+            self._claim(pool_key, gpus, instant, seconds, busy=False)
             if instant > self.now + EPS or pool.ready < gpus - EPS:
                 return "waits"
             self._start(i, level)
             return "starts"
         running = self.pools.running.values()
-        busy_gpus = sum(job.gpus for job in running if job.key == key)
+        busy_gpus = sum(job.gpus for job in running if job.key == pool_key)
         lacking = not self.reused or pool.ready + pool.loading + busy_gpus < gpus - EPS
-        if not lacking or gpus > self.pools.cold(self.view, key[1]) + EPS:
+        if not lacking or gpus > self.pools.cold(self.view, pool_key[1]) + EPS:
             return "none"
         self._buy(i, level)
         return "warms"

@@ -56,8 +56,8 @@ class _Noted(Turn):
     def note(self, line: int, read: str, decided: str, latest: float = np.nan):
         """Keep a step of the job that the round looks at, with E as it is now."""
         own_ready_times = dict(self.ready)
-        key = self.key(self.at)
-        times = self.ready_times(key) if key in self.pools.pools else []
+        pool_key = self.key(self.at)
+        times = self.ready_times(pool_key) if pool_key in self.pools.pools else []
         ready_entries = [(float(max(instant - self.now, 0.0)), gpus) for instant, gpus, _ in times]
         self.ready = own_ready_times  # the round makes its own E, later
         state = Ready(self.pool_name(self.at), ready_entries, latest - self.now, self.left(self.at))
@@ -130,12 +130,12 @@ class _Noted(Turn):
 def busiest_round(scenario, policy: PromptTuner, most: int = 8):
     """View of the round of a run with the most pending jobs, but no more than `most`, before it is decided."""
     simulation = Simulation(scenario, policy)
-    count = 0
+    most_pending = 0
     busiest = None
     while (view := simulation.ask()) is not None:
         pending = int((~view.running).sum())
-        if count < pending <= most:
-            count = pending
+        if most_pending < pending <= most:
+            most_pending = pending
             busiest = simulation.copy()
         simulation.answer(view, simulation.policy.allocate(view))
     if busiest is None:
@@ -167,7 +167,7 @@ def cases_of(view, policy: PromptTuner, job: str | None = None, count: int = 13)
     named = {view.job_id(i): i for i in turn.shown}
     if job is not None and job not in named:
         raise RunError(f"steps: found no pending job {job!r} at {view.now:g} s; expected one of {', '.join(named)}.")
-    cannot = (name for name, i in named.items() if turn.decided[i] != WORDS["waits"])
+    cannot = (pending_name for pending_name, i in named.items() if turn.decided[i] != WORDS["waits"])
     job = job or next(cannot, next(iter(named)))
     i = named[job]
     able = demand.seconds[i][np.isfinite(demand.seconds[i])]

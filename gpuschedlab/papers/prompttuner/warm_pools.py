@@ -75,25 +75,27 @@ def demand_of(view: View, most: int) -> Demand:
     types, nodes, levels = on_types(cluster, gpu_counts)
     rate = view.rates(types, nodes, levels)
     work = remaining_work(view, rate, types, nodes, levels)
-    total = np.bincount(cluster.node_type, weights=cluster.node_gpus, minlength=T)
-    rate = np.where(levels <= total[types], rate, np.nan)
+    gpus_of_type = np.bincount(cluster.node_type, weights=cluster.node_gpus, minlength=T)
+    rate = np.where(levels <= gpus_of_type[types], rate, np.nan)
     rate = np.where(view.elastic[:, None] & (levels > most), np.nan, rate).reshape(n, T, len(gpu_counts))
-    best = np.nan_to_num(rate).max(axis=2)
-    gpu_type = np.lexsort((np.broadcast_to(-total, (n, T)), -best), axis=1)[:, 0]
+    best_rate = np.nan_to_num(rate).max(axis=2)
+    gpu_type = np.lexsort((np.broadcast_to(-gpus_of_type, (n, T)), -best_rate), axis=1)[:, 0]
     with np.errstate(invalid="ignore"):
         seconds = work[:, None] / rate[np.arange(n), gpu_type]
     seconds = np.where(np.isnan(seconds), np.inf, seconds)
     gpus = np.where(view.elastic[:, None], gpu_counts[None, :], view.gpus[:, None]).astype(float)
     warm, cold = start_kinds(view)
-    first = _seconds_of(view, warm)
-    warm_up = _seconds_of(view, cold) - first
+    warm_seconds = _seconds_of(view, warm)
+    warm_up = _seconds_of(view, cold) - warm_seconds
     if (warm_up < 0).any():
         i = int(np.flatnonzero(warm_up < 0)[0])
         raise SpeedError(
-            f"Delays.kinds: a {cold[i]!r} start of model {view.model_name(i)!r} takes {first[i] + warm_up[i]:g} s, a {warm[i]!r} one "
-            f"{first[i]:g} s; expected a cold start to take as long or longer: it loads what a warm one finds loaded."
+            f"Delays.kinds: a {cold[i]!r} start of model {view.model_name(i)!r} takes {warm_seconds[i] + warm_up[i]:g} s, "
+            f"a {warm[i]!r} one {warm_seconds[i]:g} s; expected a cold start to take as long or longer: it loads what a warm one finds loaded."
         )
-    return Demand(gpu_type, gpus, seconds + first[:, None], seconds, view.deadline, first, warm_up, warm, cold)
+    return Demand(
+        gpu_type, gpus, seconds + warm_seconds[:, None], seconds, view.deadline, warm_seconds, warm_up, warm, cold
+    )
 
 
 def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
@@ -221,22 +223,22 @@ class WarmPools:
         for job_row, i in running_rows.items():
             # It ran already when this policy took over; of two that share GPUs, the first goes on alone, the other starts anew.
             if job_row not in self.running and not 0 <= view.partner[i] < i:
-                key = (int(view.model[i]), int(view.gpu_type[i]))
+                pool_key = (int(view.model[i]), int(view.gpu_type[i]))
                 gpus = float(view.running_gpus[i])
                 level = int(np.argmin(np.abs(demand.gpus[i] - gpus)))
-                self.running[job_row] = Job(key, gpus, view.now + float(demand.work[i, level]))
+                self.running[job_row] = Job(pool_key, gpus, view.now + float(demand.work[i, level]))
         for pool in self.pools.values():
             pool.settle(view.now)
             pool.expire(view.now, window)
         for t in range(len(view.capacity)):  # nodes may have failed: pools have no more than is up beside running jobs
             missing_gpus = -self.cold(view, t)
-            for key, pool in self.pools.items():
-                if key[1] == t and missing_gpus > EPS:
+            for pool_key, pool in self.pools.items():
+                if pool_key[1] == t and missing_gpus > EPS:
                     missing_gpus -= pool.drop(missing_gpus)
 
     def cold(self, view: View, t: int) -> float:
         """Return the number of GPUs of a type that are up and in no pool, a float."""
-        pool_gpus = sum(p.ready + p.loading for key, p in self.pools.items() if key[1] == t)
+        pool_gpus = sum(p.ready + p.loading for pool_key, p in self.pools.items() if pool_key[1] == t)
         busy = sum(job.gpus for job in self.running.values() if job.key[1] == t)
         return float(view.capacity[t]) - pool_gpus - busy
 
@@ -258,9 +260,9 @@ class WarmPools:
         for (model, t), pool in sorted(self.pools.items()):
             pool.age()
             wake = view.now if pool.expire(view.now, window) else wake
-            name = NO_MODEL if model < 0 else view.speeds.models[model]
-            for reserved_name, amount in ((f"idle {name}", pool.ready), (f"warming {name}", pool.loading)):
+            llm_name = NO_MODEL if model < 0 else view.speeds.models[model]
+            for reserved_name, amount in ((f"idle {llm_name}", pool.ready), (f"warming {llm_name}", pool.loading)):
                 reserved.setdefault(reserved_name, np.zeros(T))[t] += amount
             wake = min([wake, *(since + window for since, _ in pool.idle), *(ready for ready, _ in pool.warming)])
-        reserved = {name: amount for name, amount in reserved.items() if amount.any()}
+        reserved = {pool_name: amount for pool_name, amount in reserved.items() if amount.any()}
         return Allocation(gpu_type, gpus, delay=delay, reserved=reserved, wake=max(wake, view.now + 1e-3))

@@ -40,9 +40,9 @@ class FairEnds:
 
     def ends(self, index: np.ndarray, now: float) -> np.ndarray:
         """Return an array (n,) of the fair ends of jobs that have an estimate."""
-        last = self.last[index]
+        last_estimate = self.last[index]
         seconds = now - self.first[index]
-        total = self.integral[index] + last * (now - self.since[index])
+        total_estimate = self.integral[index] + last_estimate * (now - self.since[index])
         has_held = seconds > 0
-        mean = np.where(has_held, total / np.where(has_held, seconds, 1.0), last)
-        return (1 - LAST) * mean + LAST * last
+        mean = np.where(has_held, total_estimate / np.where(has_held, seconds, 1.0), last_estimate)
+        return (1 - LAST) * mean + LAST * last_estimate

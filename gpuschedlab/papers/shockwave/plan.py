@@ -23,12 +23,12 @@ class Needs:
     @classmethod
     def of(cls, view, rate: np.ndarray) -> "Needs":
         """Return the `Needs` of the jobs of a view, by their rates (n, T)."""
-        best = np.maximum(rate.max(axis=1), 1e-300)
+        best_rate = np.maximum(rate.max(axis=1), 1e-300)
         work = work_left(view)
-        total = view.progress + work
+        total_work = view.progress + work
         jobs = len(view.index)
         crowd = max(1.0, jobs / max(view.capacity.sum(), 1e-300))
-        return cls(view.submit, view.age, work / best, total / best, 1 - work / total, crowd)
+        return cls(view.submit, view.age, work / best_rate, total_work / best_rate, 1 - work / total_work, crowd)
 
     def rho(self, contention: np.ndarray) -> np.ndarray:
         """Return an array (n,): predicted finish-time fairness if contention stays (n,) the mean of the past."""
@@ -78,8 +78,8 @@ def proved(program, solution: Solution, rounds: np.ndarray, gap: float) -> tuple
     window = (len(program.c) - 1) // len(rounds)
     planned = (np.arange(window) < rounds[:, None]).ravel()
     used = program.A[:, :-1] @ planned
-    last = max((program.row_lower - used)[1:].max(), 0.0)
+    last_end = max((program.row_lower - used)[1:].max(), 0.0)
     fits = used[0] <= program.row_upper[0] * (1 + 1e-9)
-    objective = float(program.c @ np.append(planned, last)) if fits else np.nan
+    objective = float(program.c @ np.append(planned, last_end)) if fits else np.nan
     same = solution.status != "optimal" or relative_gap(objective, solution.bound) <= gap
     return objective, solution.bound, solution.status if same else "rounded"

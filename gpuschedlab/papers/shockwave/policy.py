@@ -94,12 +94,12 @@ class Shockwave(Round):
         turn = turns_of(plan.rounds - plan.served, plan.left)
         if self.keep_rounds:
             round_worth = plan.weight / np.maximum(plan.rounds, 1.0) / view.gpus
-            order = order_of_turns(turn, round_worth, needs.seconds)
+            turn_order = order_of_turns(turn, round_worth, needs.seconds)
         else:
-            order = self._by_worth(view, plan)
+            turn_order = self._by_worth(view, plan)
         on_own_type = np.arange(T) == view.gpu_type[:, None]
-        types = np.lexsort((np.broadcast_to(-view.capacity, (n, T)), ~on_own_type), axis=1)[order]
-        pairs = (order[:, None] * T + types).ravel()
+        types = np.lexsort((np.broadcast_to(-view.capacity, (n, T)), ~on_own_type), axis=1)[turn_order]
+        pairs = (turn_order[:, None] * T + types).ravel()
         gpu_type, gpus = serve(pairs, rate > 0, view.gpus, view.capacity.astype(float))
         served = gpus > 0
         if self.keep_rounds:
@@ -126,18 +126,18 @@ class Shockwave(Round):
         else:
             rho = needs.rho(np.maximum(1.0, view.contention))
         plan.begin(view, self.window)
-        first = np.zeros(len(rho), bool)
+        first_served = np.zeros(len(rho), bool)
         if self.end_late_first:
-            first = (rho > 1) & (needs.seconds < self.interval)
-        plan.rounds[first] = 1
-        plan.weight[first] = np.inf
-        later_jobs = np.flatnonzero(~first)
+            first_served = (rho > 1) & (needs.seconds < self.interval)
+        plan.rounds[first_served] = 1
+        plan.weight[first_served] = np.inf
+        later_jobs = np.flatnonzero(~first_served)
         if len(later_jobs) == 0:
             return
         largest = rho[later_jobs].max() ** self.fairness  # all of the objective is divided by it
         longest = needs.seconds[later_jobs].max()
         unit = self.second if self.second > 0 else longest
-        promised_gpus = view.gpus[first].sum() / self.window
+        promised_gpus = view.gpus[first_served].sum() / self.window
         program = shockwave_window(
             done=needs.done[later_jobs],
             step=self.interval / needs.whole[later_jobs],

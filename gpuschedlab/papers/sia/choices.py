@@ -55,8 +55,8 @@ def _choices(view, templates: dict) -> tuple[np.ndarray, ...]:
     requested_gpus = np.ceil(view.gpus).astype(np.int64)
     # Which are there, as flags: np.unique would take longer than the look-up.
     models, asks = (np.bincount(a) > 0 for a in (view.model[view.elastic], requested_gpus[~view.elastic]))
-    key = (models.tobytes(), asks.tobytes())
-    if key not in templates:
+    template_key = (models.tobytes(), asks.tobytes())
+    if template_key not in templates:
         types, nodes, gpus = sia_configurations(*where)
         # Those that rigid jobs ask for, or in which some model has a rate: 1 % of all in a large cluster.
         useful = np.isin(gpus, np.flatnonzero(asks))
@@ -64,8 +64,8 @@ def _choices(view, templates: dict) -> tuple[np.ndarray, ...]:
             speed_types = view.speeds.type_codes(view.cluster.gpu_types)[types]
             places = view.speeds.places(speed_types, nodes, gpus)[np.flatnonzero(models)]
             useful |= (places >= 0).any(axis=0)
-        templates[key] = types[useful], nodes[useful], gpus[useful]
-    types, nodes, gpus = templates[key]
+        templates[template_key] = types[useful], nodes[useful], gpus[useful]
+    types, nodes, gpus = templates[template_key]
     goodput = view.rates(types, nodes, gpus)
     rigid = ~(goodput > 0).any(axis=1)
     if rigid.any():
@@ -75,9 +75,9 @@ def _choices(view, templates: dict) -> tuple[np.ndarray, ...]:
         types, nodes, gpus = (np.concatenate(pair) for pair in zip((types, nodes, gpus), extra, strict=True))
         goodput = np.concatenate([goodput, also], axis=1)
     least = view.declared("min_gpus", 0.0)
-    most = view.declared("max_gpus", np.inf)
-    if least.any() or np.isfinite(most).any():
-        goodput[(gpus < least[:, None]) | (gpus > most[:, None])] = np.nan
+    max_gpus = view.declared("max_gpus", np.inf)
+    if least.any() or np.isfinite(max_gpus).any():
+        goodput[(gpus < least[:, None]) | (gpus > max_gpus[:, None])] = np.nan
     return types, nodes, gpus, goodput
 
 

@@ -49,8 +49,8 @@ def _of_type(sizes: np.ndarray) -> list[tuple[int, int]]:
     """Return a list of tuples (GPUs, nodes): the configurations of one type, whose nodes have these sizes."""
     largest = int(sizes.max())
     type_configurations = {(2**k, 1) for k in range(largest.bit_length())}
-    for size, count in zip(*np.unique(sizes, return_counts=True), strict=True):
-        type_configurations |= {(k * int(size), k) for k in range(1, int(count) + 1)}
+    for node_size, nodes_of_size in zip(*np.unique(sizes, return_counts=True), strict=True):
+        type_configurations |= {(k * int(node_size), k) for k in range(1, int(nodes_of_size) + 1)}
     descending = np.cumsum(np.sort(sizes)[::-1])
     type_configurations |= {(int(gpus), k + 1) for k, gpus in enumerate(descending)}
     return sorted(type_configurations)

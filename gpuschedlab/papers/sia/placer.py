@@ -43,10 +43,10 @@ def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.n
     for t in np.unique(gpu_type[doubtful]):
         mine = (gpus > 0) & (gpu_type == t)
         same = mine & (view.gpu_type == gpu_type) & (view.running_gpus == gpus)
-        order = np.lexsort((~same, -gpus, ~first))
+        placing_order = np.lexsort((~same, -gpus, ~first))
         placed, lost = repacked(
             view,
-            [i for i in order.tolist() if mine[i]],
+            [i for i in placing_order.tolist() if mine[i]],
             same,
             pinned,
             lambda: FreeGpus(view.cluster, up=view.up),
@@ -60,9 +60,11 @@ def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.n
 def _find(cluster, free: FreeGpus, gpus: float, nodes: int, kind: int) -> np.ndarray:
     """Take nodes for a job, so many of a type, and return an array of rows (node, GPUs). Alike empty nodes come before any others."""
     if nodes > 1:
-        size = cluster.node_gpus
-        alike = np.flatnonzero((cluster.node_type == kind) & (free.free == size) & (size * nodes == gpus))[:nodes]
-        node_rows = np.column_stack([alike, size[alike]]).astype(float)
+        node_size = cluster.node_gpus
+        alike = np.flatnonzero((cluster.node_type == kind) & (free.free == node_size) & (node_size * nodes == gpus))[
+            :nodes
+        ]
+        node_rows = np.column_stack([alike, node_size[alike]]).astype(float)
         if len(alike) == nodes and free.hold(node_rows):
             return node_rows
         if nodes > cluster.fewest_nodes(kind, gpus):  # others would hold it on fewer nodes, which is another speed

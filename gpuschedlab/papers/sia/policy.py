@@ -238,12 +238,12 @@ class Sia(Round):
     def _without(self, view, sia_memory, jobs, utility, reserved):
         """Jobs that must run do not fit: an error, unless nodes are down: then they may wait."""
         if view.up.all():
-            names = ", ".join(view.job_id(i) for i in np.flatnonzero(jobs.must)[:10])
+            job_names = ", ".join(view.job_id(i) for i in np.flatnonzero(jobs.must)[:10])
             requested_gpus = np.ceil(view.gpus[jobs.must]).sum()
             held_back = sum(gpus.sum() for gpus in reserved.values())
             raise PolicyError(
                 f"{self.name} at t={view.now:g} s: found jobs that are not preemptible and ask for {requested_gpus:g} GPUs, beside "
-                f"{held_back:g} reserved: {names}; expected no more than the cluster's "
+                f"{held_back:g} reserved: {job_names}; expected no more than the cluster's "
                 f"{view.capacity.sum():g}, each on one type. Make some preemptible, or submit them later."
             )
         waiting = jobs.forced
@@ -270,10 +270,10 @@ class _Carried:
 
     def sizes(self, view) -> np.ndarray:
         """Return an array (T,): GPUs of the nodes of each type, as in `node_sizes`, while the same nodes are up."""
-        key = view.up.tobytes()
-        if key not in self.nodes:
-            self.nodes = {key: node_sizes(view.cluster, view.up)}
-        return self.nodes[key]
+        nodes_up = view.up.tobytes()
+        if nodes_up not in self.nodes:
+            self.nodes = {nodes_up: node_sizes(view.cluster, view.up)}
+        return self.nodes[nodes_up]
 
     def proved(self) -> tuple[float, float, str]:
         """Return a tuple: objective without jobs that found no place, bound and status of the round.

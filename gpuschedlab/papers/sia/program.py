@@ -159,12 +159,12 @@ def sia_steady_for(
     [0.34, 0.34, 0.35]
     """
     moving = np.asarray(current) >= 0
-    count = np.count_nonzero(moving)
+    moving_count = np.count_nonzero(moving)
     goodput = np.asarray(goodput, float)[moving]
     gpus = np.asarray(gpus, float)
-    stays = _Moves(np.full(count, -1), np.ones(count))
+    stays = _Moves(np.full(moving_count, -1), np.ones(moving_count))
     as_it_is = _Scale(1.0, -1, np.inf)
-    G = _utilities(goodput, gpus, np.zeros(count), stays, as_it_is)  # goodputs over the least
+    G = _utilities(goodput, gpus, np.zeros(moving_count), stays, as_it_is)  # goodputs over the least
     G[np.arange(len(G)), np.asarray(current)[moving]] = np.nan
     if np.isnan(G).all():
         return np.inf

@@ -25,8 +25,8 @@ def pair_map(gains: pl.DataFrame, mode: str) -> Drawing:
     >>> pair_map(pl.DataFrame([row]), "merged").data[0]["customdata"].tolist()
     [[nan, nan], [2.0, nan]]
     """
-    names = pl.concat([gains["task"], gains["other"]])
-    tasks = tuple(names.unique().sort().to_list())
+    task_names = pl.concat([gains["task"], gains["other"]])
+    tasks = tuple(task_names.unique().sort().to_list())
     mode_gains = gains.filter(mode=mode)
     true, expected = (np.full((len(tasks), len(tasks)), np.nan) for _ in range(2))
     for other_task, task, a, b in mode_gains.select("other", "task", "true", "expected").iter_rows():

@@ -101,13 +101,13 @@ class Ymir(Round):
     def _profiling(self, view, jobs):
         """Types, GPUs and whether it is to be profiled, of each job (n,): those that were not yet, while there is room."""
         to_profile = (view.profiled < self.profile) & (view.executed <= view.profiled)
-        size = np.where(jobs.pipeline, WHOLE, np.where(view.elastic, 1.0, np.ceil(view.gpus)))
+        profiled_size = np.where(jobs.pipeline, WHOLE, np.where(view.elastic, 1.0, np.ceil(view.gpus)))
         kind = np.where(view.allowed, view.capacity, -1).argmax(axis=1)
         profiling_gpus = np.cumsum(
-            (size * to_profile)[:, None] * (kind[:, None] == np.arange(len(view.capacity))), axis=0
+            (profiled_size * to_profile)[:, None] * (kind[:, None] == np.arange(len(view.capacity))), axis=0
         )
         to_profile &= (profiling_gpus <= view.capacity / 2)[np.arange(len(view)), kind]
-        return kind, size * to_profile, to_profile
+        return kind, profiled_size * to_profile, to_profile
 
     def _entrants(self, view, merges, jobs, profiling) -> np.ndarray:
         """Return a mask (n,): whether jobs take part.
@@ -116,11 +116,13 @@ class Ymir(Round):
         """
         able = ~np.isnan(jobs.seconds).all(axis=1) & ~profiling
         short = np.where(able, np.nanmin(np.where(able[:, None], jobs.work_time, np.inf), axis=1), np.inf)
-        most = int(np.ceil(self.entrants * view.capacity.sum()))
+        most_entrants = int(np.ceil(self.entrants * view.capacity.sum()))
         enters = np.zeros(len(view), bool)
-        enters[np.lexsort((view.submit, short))[:most]] = True
-        for first, second, _ in merges.groups(view):
-            enters[first] = enters[second] = (enters[first] or enters[second]) and not profiling[[first, second]].any()
+        enters[np.lexsort((view.submit, short))[:most_entrants]] = True
+        for first_of_pair, second_of_pair, _ in merges.groups(view):
+            enters[first_of_pair] = enters[second_of_pair] = (
+                enters[first_of_pair] or enters[second_of_pair]
+            ) and not profiling[[first_of_pair, second_of_pair]].any()
         return enters & able
 
 
@@ -132,11 +134,11 @@ def _between(view, merges, taken_over):
     guests = [job_row for job_row, (_, mode, first) in merges.partner.items() if mode == SPATIAL and not first]
     gpus[~owner & ~np.isin(view.index, guests or [-1])] = 0.0  # its pair was dissolved: it waits for the round
     free = view.capacity - np.bincount(gpu_type, gpus * owner, len(view.capacity))
-    for i, (kind, count) in taken_over.items():
-        if count <= free[kind] and not view.running[i]:
+    for i, (kind, gpu_count) in taken_over.items():
+        if gpu_count <= free[kind] and not view.running[i]:
             gpu_type[i] = kind
-            gpus[i] = count
-            free[kind] -= count
+            gpus[i] = gpu_count
+            free[kind] -= gpu_count
     return gpu_type, gpus, view.profiling
 
 
@@ -146,10 +148,10 @@ def _answer(view, merges, gpu_type, gpus, profiling, **proved) -> Allocation:
     partner = np.full(n, -1)
     source = np.full(n, -1)
     merged = np.zeros(n, bool)
-    for first, second, mode in merges.groups(view):
-        if mode == SPATIAL and gpus[first] > 0 and gpus[second] > 0:
-            partner[second] = first
-            merged[second] = True
+    for first_of_pair, second_of_pair, mode in merges.groups(view):
+        if mode == SPATIAL and gpus[first_of_pair] > 0 and gpus[second_of_pair] > 0:
+            partner[second_of_pair] = first_of_pair
+            merged[second_of_pair] = True
     for i, job_row in enumerate(view.index):
         source[i] = merges.source.get(int(job_row), -1)
     merges.given = {int(r): (int(t), float(g)) for r, t, g in zip(view.index, gpu_type, gpus, strict=True) if g > 0}
@@ -164,12 +166,12 @@ def _kinds(view, source) -> np.ndarray | None:
 
     None without such kinds.
     """
-    names = view.start_kinds
-    if not names:
+    start_kinds = view.start_kinds
+    if not start_kinds:
         return None
     again = view.executed > 0
     kinds = np.where(again, "hidden", "cold").astype(object)
     kinds[(source >= 0) & ~again] = "warm"
     kinds[view.texts("pipeline") == "yes"] = "pipelined"
-    kinds[~np.isin(kinds, names)] = ""
+    kinds[~np.isin(kinds, start_kinds)] = ""
     return kinds

@@ -53,8 +53,10 @@ class Merging:
         coefficients = np.concatenate([np.ones(n + len(p)), self.gpus[config].astype(float)])
         A = sp.csc_array((coefficients, (constraint_rows, cols)), shape=(C + T, n))
         limit = np.concatenate([self.count.astype(float), self.room])
-        most = self.count[class_of_column].astype(float)
-        return Program(saved, A, row_upper=limit, upper=most, integrality=True, maximize=True, name="task merger")
+        most_of_class = self.count[class_of_column].astype(float)
+        return Program(
+            saved, A, row_upper=limit, upper=most_of_class, integrality=True, maximize=True, name="task merger"
+        )
 
     def table(self, x) -> tuple[np.ndarray, np.ndarray]:
         """Return a tuple of arrays: how often each class (C, K) and pair (P, K) gets each configuration, from a solution (n,)."""

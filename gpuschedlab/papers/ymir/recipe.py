@@ -80,13 +80,13 @@ class MergingCluster(Recipe):
         speeds = self.speeds
         estimator = self.known(seed)
         gain_rows = []
-        names = [model.split("@")[1] for model in speeds.models]
+        task_names = [model.split("@")[1] for model in speeds.models]
         for mode, true in (("merged", speeds.merged), ("transfer", speeds.transfer)):
             if true is None:
                 continue
             expected_factors = estimator.factors(mode, true, speeds.models)
-            for i, task in enumerate(names):
-                for j, other_task in enumerate(names):
+            for i, task in enumerate(task_names):
+                for j, other_task in enumerate(task_names):
                     pair_cell = (i, j) if mode == "merged" else (j, i)
                     if true[pair_cell] == true[pair_cell]:
                         gain_rows.append(
@@ -107,9 +107,9 @@ def digits_estimator(
     of pairs: ``leep`` or ``feature``.
     """
     goals = pl.read_csv(path("zoo/goals.csv"))
-    name = pl.format(f"{DIGITS}@{{}}", "task").alias("task")
+    task_name = pl.format(f"{DIGITS}@{{}}", "task").alias("task")
     own_curves = task_curves(DIGITS, goals["task"]).filter(mode="own").rename({"model": "task"})
-    losses = own_curves.join(goals.with_columns(name), on="task", maintain_order="left").select(
+    losses = own_curves.join(goals.with_columns(task_name), on="task", maintain_order="left").select(
         "task", "samples", k="progress", loss=1 - pl.col("metric"), goal=1 - pl.col("goal")
     )
     pairs = digits_pairs(measured, seed, gain)
@@ -126,7 +126,7 @@ def digits_pairs(measured: float, seed: int, gain: str = "gain") -> pl.DataFrame
     Columns: `mode, source, target, gain` (null: to be predicted), `true` (all gains), and scores `leep` and `feature`.
     """
     pairs = pl.read_csv(path("zoo/pairs.csv"))
-    names = [pl.format(f"{DIGITS}@{{}}", c).alias(c) for c in ("source", "target")]
+    pair_names = [pl.format(f"{DIGITS}@{{}}", c).alias(c) for c in ("source", "target")]
     chances = np.random.default_rng(seed).random(pairs.height)
     drawn = pl.Series(chances < measured)
-    return pairs.with_columns(*names, true=gain, gain=pl.when(drawn).then(gain))
+    return pairs.with_columns(*pair_names, true=gain, gain=pl.when(drawn).then(gain))

@@ -72,12 +72,12 @@ def recorded_rounds(scenario, policy: Ymir) -> list[Round]:
 
 def _round(policy, view, units, merging, solution) -> Round:
     singles = units.members[: len(units.closed)]
-    names = []
+    unit_names = []
     modes = []
     for members in units.members:
         member_tasks = [_task(view, i) for i in members[0]]
-        count = f"{len(members)} x " if len(members) > 1 else ""
-        names.append(count + " + ".join(member_tasks))
+        members_words = f"{len(members)} x " if len(members) > 1 else ""
+        unit_names.append(members_words + " + ".join(member_tasks))
         if len(member_tasks) == 2:
             first_row = int(view.index[members[0][0]])
             mode = view.memory.partner[first_row][1]
@@ -88,12 +88,12 @@ def _round(policy, view, units, merging, solution) -> Round:
     for (a, b, mode), why, *numbers in units.table.candidates(singles, units.closed, policy):
         pair = f"{_task(view, singles[a][0][0])} + {_task(view, singles[b][0][0])}"
         candidate_pairs.append((pair, MODES[mode], why, *numbers))
-    names += [name for name, _, why, *_ in candidate_pairs if not why]
+    unit_names += [pair_name for pair_name, _, why, *_ in candidate_pairs if not why]
     modes += [mode for _, mode, why, *_ in candidate_pairs if not why]
-    closed = {name: why for name, why in zip(names, units.closed) if why}
+    closed = {unit_name: why for unit_name, why in zip(unit_names, units.closed) if why}
     pairs = (np.concatenate([units.seconds, units.pair_seconds]), np.concatenate([units.gain, units.pair_gain]))
     return Round(
-        view.now, names, modes, *pairs, candidate_pairs, closed, merging, solution, policy.threshold, policy.gap
+        view.now, unit_names, modes, *pairs, candidate_pairs, closed, merging, solution, policy.threshold, policy.gap
     )
 
 
@@ -129,19 +129,20 @@ def case_of(found: Round) -> Case:
     pruned = []
     tests = []
     pair_row = len(merging.count)  # rows of pairs follow those of classes
-    for name, mode, why, seconds, gain in found.candidates:
+    for pair_name, mode, why, seconds, gain in found.candidates:
         if why and gain is None:
-            pruned_rows = [(name, mode, "", "", "", "", f"left out: {why}")]
-            best = ""
+            pruned_rows = [(pair_name, mode, "", "", "", "", f"left out: {why}")]
+            best_gains = ""
         else:
             poor = [k for k in np.flatnonzero(~np.isnan(gain)) if not gain[k] >= found.threshold]
             left_out = f"left out: TranWt < {found.threshold:g}"
             pruned_rows = [
-                (name, mode, f"{merging.gpus[k]:g}", spell(seconds[k]), f"{gain[k]:.2f}", "", left_out) for k in poor
+                (pair_name, mode, f"{merging.gpus[k]:g}", spell(seconds[k]), f"{gain[k]:.2f}", "", left_out)
+                for k in poor
             ]
             known_gains = np.flatnonzero(~np.isnan(gain))
-            best = ", ".join(f"{gain[k]:.2f} on {merging.gpus[k]:g}" for k in known_gains)
-            best = f": TranWt {best} GPUs" if best else ": no GPUs for it"
+            best_gains = ", ".join(f"{gain[k]:.2f} on {merging.gpus[k]:g}" for k in known_gains)
+            best_gains = f": TranWt {best_gains} GPUs" if best_gains else ": no GPUs for it"
         chosen_columns = [] if why else np.flatnonzero(program_row == pair_row).tolist()
         pair_row += not why
         lit = (
@@ -151,7 +152,7 @@ def case_of(found: Round) -> Case:
         pair_verdict = (
             f"Left out: {why}." if why else f"{len(chosen_columns)} columns for it, {len(pruned_rows)} left out."
         )
-        tests.append((3 if why else 2, f"{name}, {mode}{best}.", pair_verdict, lit))
+        tests.append((3 if why else 2, f"{pair_name}, {mode}{best_gains}.", pair_verdict, lit))
         pruned += pruned_rows
     return _told(found, column_cells, pruned, tests)
 
@@ -168,7 +169,7 @@ def _told(recorded: Round, column_cells, pruned, tests) -> Case:
     all_cells = column_cells + pruned
     singles = [n for n, cells in enumerate(column_cells) if cells[1] == "alone"]
     waiting = int(recorded.made.count.sum())
-    closed = "; ".join(f"{name}: {why}" for name, why in recorded.closed.items())
+    closed = "; ".join(f"{task_name}: {why}" for task_name, why in recorded.closed.items())
     read = f"{waiting} jobs and pairs in {len(recorded.made.count)} rows; {recorded.made.room.sum():g} GPUs."
     steps = [Step(1, read, f"Not to be merged: {closed or 'none'}.", bare + _early(pruned, 0), tuple(singles))]
     for line, *step_words, lit in tests:
@@ -219,7 +220,7 @@ def _early(pruned, seen: int) -> list:
 
 def cases_of(rounds: list[Round], most: int = 8) -> tuple[list[Case], int]:
     """Return a tuple: a list of the `Case` of each round with the most pairs, in order of time, and the index of the one with most."""
-    count = [(len(recorded.made.first), len(recorded.candidates)) for recorded in rounds]
-    busiest = sorted(range(len(rounds)), key=lambda n: count[n], reverse=True)[:most]
+    pair_counts = [(len(recorded.made.first), len(recorded.candidates)) for recorded in rounds]
+    busiest = sorted(range(len(rounds)), key=lambda n: pair_counts[n], reverse=True)[:most]
     shown_rounds = sorted(busiest)
     return [case_of(rounds[n]) for n in shown_rounds], shown_rounds.index(busiest[0]) if shown_rounds else 0

@@ -65,8 +65,8 @@ class Units:
         for i in np.flatnonzero(enters):
             if i not in paired:
                 free = fresh[i] and view.elastic[i] and int(view.index[i]) not in kept.split and not alone[i]
-                key = (view.model[i], view.estimate[i], jobs.pipeline[i]) if free else (int(i),)
-                classes.setdefault(key, []).append((int(i),))
+                class_key = (view.model[i], view.estimate[i], jobs.pipeline[i]) if free else (int(i),)
+                classes.setdefault(class_key, []).append((int(i),))
         made_pairs = [[g[:2]] for g in groups]
         totals = [pair_table.total(*g) for g in groups]
         singles = list(classes.values())
@@ -80,21 +80,21 @@ class Units:
     def merging(self, room, policy) -> Merging:
         """Return the program of the round, a `Merging`."""
         gpus = self.jobs.gpus
-        size = np.array([len(c[0]) for c in self.members], float)
-        count = np.array([len(c) for c in self.members])
-        share = np.ceil(max(room.sum(), 1) / max((count * size).sum(), 1))
+        unit_size = np.array([len(c[0]) for c in self.members], float)
+        unit_count = np.array([len(c) for c in self.members])
+        share = np.ceil(max(room.sum(), 1) / max((unit_count * unit_size).sum(), 1))
         cost = np.empty_like(self.seconds)
         for jobs in (1, 2):
-            of_size = size == jobs
+            of_size = unit_size == jobs
             cost[of_size] = (
                 jobs * slowdown(self.seconds[of_size], gpus, jobs * share, policy.literal) / self.gain[of_size]
             )
         pair_cost = 2 * slowdown(self.pair_seconds, gpus, 2 * share, policy.literal) / self.pair_gain
         top = max((np.nanmax(c, initial=1.0) for c in (cost, pair_cost)), default=1.0)
-        shortest = np.argsort(np.argsort(np.nanmin(self.seconds, axis=1, initial=np.inf))) / max(len(count), 1)
-        idle = size * max(policy.idle, 2 * top) * (1 + 0.01 * (1 - shortest))
-        first, second = (np.array([p[k] for p in self.pairs], np.int64) for k in (0, 1))
-        return Merging(count, cost, first, second, pair_cost, gpus, self.jobs.kind, room, idle)
+        shortest = np.argsort(np.argsort(np.nanmin(self.seconds, axis=1, initial=np.inf))) / max(len(unit_count), 1)
+        idle = unit_size * max(policy.idle, 2 * top) * (1 + 0.01 * (1 - shortest))
+        first_class, second_class = (np.array([p[k] for p in self.pairs], np.int64) for k in (0, 1))
+        return Merging(unit_count, cost, first_class, second_class, pair_cost, gpus, self.jobs.kind, room, idle)
 
     def put(self, tables, kept, view, gpu_type, gpus):
         """Give the GPUs of a solution to the members of classes, in order of submission, and make the pairs."""
@@ -102,10 +102,10 @@ class Units:
         for p, k, times in _entries(tables[1]):
             a, b, mode = self.pairs[p]
             for _ in range(times):
-                first = next(waiting_units[a])[0]
-                second = next(waiting_units[b])[0]
-                kept.merge(int(view.index[first]), int(view.index[second]), mode)
-                self._give(view, (first, second), k, mode, gpu_type, gpus)
+                first_job = next(waiting_units[a])[0]
+                second_job = next(waiting_units[b])[0]
+                kept.merge(int(view.index[first_job]), int(view.index[second_job]), mode)
+                self._give(view, (first_job, second_job), k, mode, gpu_type, gpus)
         for c, k, times in _entries(tables[0]):
             for _ in range(times):
                 unit = next(waiting_units[c])
@@ -169,18 +169,18 @@ class _Table:
         view = self.view
         modes = [m for m, on in ((TEMPORAL, policy.temporal), (SPATIAL, policy.spatial)) if on]
         modes = [m for m in modes if (self.transfer if m == TEMPORAL else self.merged) is not None]
-        first = np.array([c[0][0] for c in singles], np.int64)
+        first_member = np.array([c[0][0] for c in singles], np.int64)
         open_ = np.array([not why for why in closed], bool)
-        fresh = open_ & (view.progress[first] == 0) & ~view.running[first]
-        model = view.model[first]
+        fresh = open_ & (view.progress[first_member] == 0) & ~view.running[first_member]
+        model = view.model[first_member]
         for b in np.flatnonzero(fresh):
             for a in np.flatnonzero(open_):
                 for mode in modes:
                     if mode == SPATIAL and not (fresh[a] and a < b):
                         continue
                     pair = (int(a), int(b), mode)
-                    i = first[a]
-                    j = first[b]
+                    i = first_member[a]
+                    j = first_member[b]
                     if model[a] == model[b]:
                         yield pair, "one task", None, None
                     elif not self.factor(mode, i, j) > 0 or (mode == SPATIAL and not self.factor(mode, j, i) > 0):

@@ -73,12 +73,14 @@ def trace_lines(traces: dict[str, list], residual: str) -> plots.Lines:
     residual : {"worst", "primal"}
         Which of the residuals.
     """
-    most = max(trace[-1].evaluations for trace in traces.values())
-    count = np.arange(1, int(most) + 1)
+    most_evaluations = max(trace[-1].evaluations for trace in traces.values())
+    evaluations = np.arange(1, int(most_evaluations) + 1)
     residual_lines = {}
     for solver_way, trace in traces.items():
-        steps = np.searchsorted([step.evaluations for step in trace], count, side="right")
+        steps = np.searchsorted([step.evaluations for step in trace], evaluations, side="right")
         sizes = [max(getattr(step, residual), 1e-12) for step in trace]
         log_residuals = np.log10([np.nan, *sizes])[steps]
-        residual_lines[solver_way] = np.where(count <= trace[-1].evaluations, log_residuals, np.nan)
-    return plots.Lines(TITLES[residual], "evaluations of the dual", "largest, power of ten", count, residual_lines)
+        residual_lines[solver_way] = np.where(evaluations <= trace[-1].evaluations, log_residuals, np.nan)
+    return plots.Lines(
+        TITLES[residual], "evaluations of the dual", "largest, power of ten", evaluations, residual_lines
+    )

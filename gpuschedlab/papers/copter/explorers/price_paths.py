@@ -35,15 +35,15 @@ def descent_prices(problem: MultipleChoice, moves: int = STEPS) -> np.ndarray:
     cells = possible_cells(problem)
     prices = np.zeros(len(problem.capacity))
     highest = float(np.nanmax(problem.utility / problem.gpus))
-    best = bound_at(problem, cells, prices)
+    least_bound = bound_at(problem, cells, prices)
     path: list[np.ndarray] = []
     while len(path) < moves and _moved(path, prices, 1e-5 * highest):
         path.append(prices.copy())
         coordinate = (len(path) - 1) % len(prices)
         answer = _best_along(problem, cells, prices, coordinate, highest)
-        if answer.fun < best:
+        if answer.fun < least_bound:
             prices = _with(prices, coordinate, answer.x)
-            best = answer.fun
+            least_bound = answer.fun
     return np.array([*path, prices])
 
 

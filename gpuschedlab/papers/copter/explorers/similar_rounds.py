@@ -66,10 +66,10 @@ def residuals(rounds: SimilarRounds, tol: float = 1e-5) -> dict[str, list]:
     dict of str to list of Residuals
         By way, "cold" and "warm", after each step.
     """
-    first, second = rounds.programs()
+    first_round, second_round = rounds.programs()
     warm = Copter(tol=tol)
-    warm.solve(first)
-    warm.solve(second)
+    warm.solve(first_round)
+    warm.solve(second_round)
     cold = Copter(tol=tol)
-    cold.solve(second)
+    cold.solve(second_round)
     return {"cold": cold.trace, "warm": warm.trace}

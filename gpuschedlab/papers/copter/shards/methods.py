@@ -49,10 +49,10 @@ def random_fleet(shards: int, servers: int, rng: int | np.random.Generator = 0) 
     [4, 4]
     """
     rng = np.random.default_rng(rng)
-    size = rng.integers(1, 4, shards).astype(float)
+    shard_size = rng.integers(1, 4, shards).astype(float)
     placed = np.zeros((servers, shards), bool)
     placed[rng.permutation(shards) % servers, np.arange(shards)] = True
-    return Fleet.of(size, np.full(servers, ROOM * size.sum() / servers), placed)
+    return Fleet.of(shard_size, np.full(servers, ROOM * shard_size.sum() / servers), placed)
 
 
 def zipf_loads(
@@ -93,11 +93,11 @@ def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.nd
     home = np.argmax(fleet.placed, axis=0)
     carried = np.bincount(home, load, N)
     room = fleet.memory - np.bincount(home, fleet.size, N)
-    most = (1 + slack) * load.sum() / N
+    most_load = (1 + slack) * load.sum() / N
     for i in np.argsort(-carried, kind="stable"):
         server_shards = np.flatnonzero(home == i)
         for j in server_shards[np.argsort(-load[server_shards], kind="stable")]:
-            if carried[i] <= most:
+            if carried[i] <= most_load:
                 break
             to = int(np.argmin(np.where(room >= fleet.size[j], carried, np.inf)))
             if room[to] < fleet.size[j] or carried[to] + load[j] >= carried[i]:
@@ -150,12 +150,12 @@ def balance(
     >>> max(r.uneven for r in rounds) < 0.11
     True
     """
-    kind, _, number = way.partition("-")
+    kind, _, pop_parts = way.partition("-")
     parts = [(slice(None), slice(None))]
     pieces = []
-    if kind == "pop" and number.isdigit():
+    if kind == "pop" and pop_parts.isdigit():
         way = "exact"
-        parts = shard_parts(fleet, int(number), rng)
+        parts = shard_parts(fleet, int(pop_parts), rng)
     for servers, shards in parts:
         part_fleet = Fleet(fleet.size[shards], fleet.memory[servers], fleet.placed[servers][:, shards])
         pieces.append(_run(part_fleet, loads[:, shards], decision(way, solver, **options), slack))

@@ -117,12 +117,12 @@ def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
 def whole_shares(share: np.ndarray) -> np.ndarray:
     """Return an array (N, D): shares of a solver, cleaned. None is below `TINY`, and those of a shard sum to 1."""
     share = np.where(share > TINY, share, 0.0)
-    total = share.sum(axis=0)
-    if not (total > 0).all():
+    share_of_shard = share.sum(axis=0)
+    if not (share_of_shard > 0).all():
         raise SolverError(
-            f"shards: found shard {np.argmin(total)} with no share anywhere; expected shares that sum to 1."
+            f"shards: found shard {np.argmin(share_of_shard)} with no share anywhere; expected shares that sum to 1."
         )
-    return share / total
+    return share / share_of_shard
 
 
 def fit_memory(fleet: Fleet, load: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -29,9 +29,9 @@ def proved_bound(program: Program, prices: np.ndarray) -> float:
     A = sp.csr_array(program.A)
     cost = max(np.abs(c).max(initial=0.0), 1e-30)
     free = np.isinf(low) | np.isinf(high)
-    first = signed(np.asarray(prices, float) * sign, *limits)
+    given_prices = signed(np.asarray(prices, float) * sign, *limits)
     for near in (0.0, 1e-5, 1e-3, 1e-1):  # reduced costs that the best prices may have at 0
-        y = first
+        y = given_prices
         for _ in range(3 if near else 1):
             reduced = c - A.T @ y
             reduced[np.abs(reduced) <= NOTHING * cost] = 0.0

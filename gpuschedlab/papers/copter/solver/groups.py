@@ -83,13 +83,13 @@ def grouped(program: Program) -> Grouped:
     owner, group_weight = _owners(by_rows.indptr, by_rows.indices, by_rows.data, fits, ru, low, high)
     groups = np.flatnonzero(group_weight > 0)
     coupling_rows = np.flatnonzero(group_weight == 0)
-    number = np.full(m + 1, len(groups))
-    number[groups] = np.arange(len(groups))
-    group_of_column = number[owner]
-    order = np.arange(n) if (np.diff(group_of_column) >= 0).all() else np.argsort(group_of_column, kind="stable")
-    edges = np.searchsorted(group_of_column[order], np.arange(len(groups) + 2))
+    group_number = np.full(m + 1, len(groups))
+    group_number[groups] = np.arange(len(groups))
+    group_of_column = group_number[owner]
+    column_order = np.arange(n) if (np.diff(group_of_column) >= 0).all() else np.argsort(group_of_column, kind="stable")
+    edges = np.searchsorted(group_of_column[column_order], np.arange(len(groups) + 2))
     couples = sp.csc_array(by_rows[coupling_rows] if len(groups) else by_rows)
-    couples = couples if np.array_equal(order, np.arange(n)) else couples[:, order]
+    couples = couples if np.array_equal(column_order, np.arange(n)) else couples[:, column_order]
     couples.eliminate_zeros()
     by_row, by_column = _equilibrate(couples, edges[-2])
     sign = -1.0 if program.maximize else 1.0
@@ -97,13 +97,13 @@ def grouped(program: Program) -> Grouped:
     rl = rl[coupling_rows] * by_row
     ru = ru[coupling_rows] * by_row
     sizes = np.where(np.isfinite(ru), np.abs(ru), np.where(np.isfinite(rl), np.abs(rl), 0.0))
-    low, high = ((side[order] / by_column)[edges[-2] :] for side in (low, high))
+    low, high = ((side[column_order] / by_column)[edges[-2] :] for side in (low, high))
     if not (usual := sizes[sizes > 0]).size:
         usual = typical(low, high, program.row_upper[groups] * by_group)
     return Grouped(
-        order, edges[:-1], program.row_upper[groups] * by_group, program.row_lower[groups] == program.row_upper[groups],
+        column_order, edges[:-1], program.row_upper[groups] * by_group, program.row_lower[groups] == program.row_upper[groups],
         couples.indptr.astype(np.uint32), couples.indices.astype(np.uint32), couples.data,
-        sign * program.c[order] * by_column, low, high, rl, ru, np.maximum(sizes, np.median(usual)),
+        sign * program.c[column_order] * by_column, low, high, rl, ru, np.maximum(sizes, np.median(usual)),
         coupling_rows, groups, by_row, by_column, by_group, sign,
     )  # fmt: skip
 

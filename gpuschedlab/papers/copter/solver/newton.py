@@ -155,13 +155,13 @@ class Newton:
     def _conjugate(self, free, b):
         """The same by conjugate gradients, to a tenth of the gradient, preconditioned by the diagonal without the groups."""
         point = self.now.point
-        count = point.count
-        k = count.sum()
+        group_counts = point.count
+        k = group_counts.sum()
         inside = point.inside[:k]
         B = self.A[:, inside].tocsr()[free]
-        share = np.where(point.tight, 1 / np.sqrt(np.maximum(count, 1)), 0.0)
-        group = np.repeat(np.arange(len(share)), count)
-        means = sp.csr_array((np.repeat(share, count), group, np.arange(k + 1)))
+        share = np.where(point.tight, 1 / np.sqrt(np.maximum(group_counts, 1)), 0.0)
+        group = np.repeat(np.arange(len(share)), group_counts)
+        means = sp.csr_array((np.repeat(share, group_counts), group, np.arange(k + 1)))
         C = (B @ means).tocsr()
         BT = B.T.tocsr()
         squares = B.multiply(B).sum(axis=1)

@@ -110,13 +110,13 @@ class Pop(Limits):
     def _dealt(self, problem: MultipleChoice, parts: int) -> np.ndarray:
         """Return an array (n,): part of each job, the one it was in, otherwise the one with the fewest jobs."""
         keys = range(len(problem.utility)) if problem.keys is None else problem.keys.tolist()
-        self._part = {key: self._part[key] for key in keys if self._part.get(key, parts) < parts}
+        self._part = {job_key: self._part[job_key] for job_key in keys if self._part.get(job_key, parts) < parts}
         jobs = np.bincount(list(self._part.values()), minlength=parts)
-        for key in keys:
-            if key not in self._part:
-                self._part[key] = int(jobs.argmin())
-                jobs[self._part[key]] += 1
-        return np.array([self._part[key] for key in keys], np.int64)
+        for job_key in keys:
+            if job_key not in self._part:
+                self._part[job_key] = int(jobs.argmin())
+                jobs[self._part[job_key]] += 1
+        return np.array([self._part[job_key] for job_key in keys], np.int64)
 
 
 def _parts_that_fit(problem: MultipleChoice, most: int, node: int) -> int:

@@ -148,13 +148,13 @@ class Copter(Limits):
 
     def _start(self, lp: Grouped, x0, y0) -> tuple[np.ndarray, np.ndarray, float]:
         """Return a tuple: point and prices to begin with, arrays, and the size of the first step."""
-        x, y, size = self._last if self.warm and self._last is not None else (np.empty(0), np.empty(0), 1.0)
+        x, y, step_size = self._last if self.warm and self._last is not None else (np.empty(0), np.empty(0), 1.0)
         x = x if x0 is None else np.asarray(x0, float)
         y = y if y0 is None else np.asarray(y0, float)
         x = x[lp.order] / lp.by_column if len(x) == len(lp.c) else np.zeros(len(lp.c))
         has_prices = len(y) == len(lp.rows) + len(lp.groups)
         y = y[lp.rows] / lp.by_row * lp.sign if has_prices else np.zeros(len(lp.rows))
-        return x, y, max(size / GROWTH, 1.0)
+        return x, y, max(step_size / GROWTH, 1.0)
 
 
 class _Steps:
@@ -221,8 +221,8 @@ class _Steps:
 
     def has_best(self) -> bool:
         """Whether no direction improves for good."""
-        most = np.abs(self.program.c).max(initial=0.0)
-        return abs(self._closely(directions(self.program)).objective) <= 1e-6 * most
+        largest_cost = np.abs(self.program.c).max(initial=0.0)
+        return abs(self._closely(directions(self.program)).objective) <= 1e-6 * largest_cost
 
     def _closely(self, program: Program) -> Solution:
         return replace(self.limits, warm=False, vertex=False, tol=1e-9).solve(program)

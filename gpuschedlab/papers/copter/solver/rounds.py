@@ -34,8 +34,8 @@ class CopterRounds(Relaxed):
 
 def _spread(keys, problem: MultipleChoice, cells: Cells, ties: float) -> np.ndarray:
     """Return an array of factors 1 +- ties, by job, GPU type and GPUs."""
-    names = keys * 2**30 + (problem.kinds * 2**20 + problem.gpus)[cells.config]
-    mixed = names.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
+    cell_keys = keys * 2**30 + (problem.kinds * 2**20 + problem.gpus)[cells.config]
+    mixed = cell_keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     bits = (mixed >> np.uint64(11)).astype(float)
@@ -46,6 +46,6 @@ def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float
     """Return a float, the bound of all choices by the prices (T,) of GPUs: sum of each job's best at them, plus the GPUs' price."""
     prices = np.maximum(prices, 0.0)
     worth = problem.utility[cells.job, cells.config] - (prices[problem.kinds] * problem.gpus)[cells.config]
-    best = np.where(problem.mandatory, -np.inf, 0.0)
-    np.maximum.at(best, cells.job, worth)
-    return float(best.sum() + prices @ problem.capacity)
+    best_worth = np.where(problem.mandatory, -np.inf, 0.0)
+    np.maximum.at(best_worth, cells.job, worth)
+    return float(best_worth.sum() + prices @ problem.capacity)

@@ -80,7 +80,7 @@ def allocate_flow(
     """
     capacity = np.asarray(capacity, float)
     demands = np.atleast_2d(np.asarray(demands, float))
-    kind, _, number = way.partition("-")
+    kind, _, pop_parts = way.partition("-")
     session = Session(solver, **options)
     rng = np.random.default_rng(rng)
     rounds = [_Traffic(routes, capacity, demand) for demand in demands]
@@ -88,8 +88,8 @@ def allocate_flow(
         return [_all(session, traffic, first=not k) for k, traffic in enumerate(rounds)]
     if way == "top":
         return [_top(session, traffic) for traffic in rounds]
-    if kind == "pop" and number.isdigit() and int(number) > 0:
-        return [_pop(traffic, int(number), solver, options, rng) for traffic in rounds]
+    if kind == "pop" and pop_parts.isdigit() and int(pop_parts) > 0:
+        return [_pop(traffic, int(pop_parts), solver, options, rng) for traffic in rounds]
     raise SolverError(f"traffic: found way {way!r}; expected all, top or pop-K.")
 
 
@@ -103,10 +103,12 @@ def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random
     largest = np.sort(demand)[::-1][: int(np.ceil(TOP * n))]
     clients = np.where(demand > largest.mean(), CLIENTS, 1) if n else np.zeros(0, int)
     owner = np.repeat(np.arange(n), clients)
-    order = rng.permutation(n)
-    client_place = np.concatenate([[0], np.cumsum(clients[order])[:-1]]) if n else np.zeros(0, int)
+    client_order = rng.permutation(n)
+    client_place = np.concatenate([[0], np.cumsum(clients[client_order])[:-1]]) if n else np.zeros(0, int)
     begin = np.empty(n, int)
-    begin[order] = client_place  # clients of one demand are next to each other, and so go to parts one after the other
+    begin[client_order] = (
+        client_place  # clients of one demand are next to each other, and so go to parts one after the other
+    )
     nth = np.arange(len(owner)) - np.repeat(np.cumsum(clients) - clients, clients)
     part_of_client = (begin[owner] + nth) % parts
     return [

@@ -52,16 +52,16 @@ class Network(NamedTuple):
             raise SolverError(f"network: found {len(links)} links; expected some, each between two routers from 0 up.")
         if not (capacity > 0).all():
             raise SolverError("network: found a capacity that is not above 0; expected numbers above 0.")
-        first = distinct_rows(np.sort(links, axis=1)).first
-        links = links[first]
-        capacity = capacity[first]
+        first_links = distinct_rows(np.sort(links, axis=1)).first
+        links = links[first_links]
+        capacity = capacity[first_links]
         both = np.concatenate([links, links[:, ::-1]])
-        order = np.lexsort((both[:, 1], both[:, 0]))
+        link_order = np.lexsort((both[:, 1], both[:, 0]))
         nodes = int(links.max()) + 1
-        starts = np.searchsorted(both[order, 0], np.arange(nodes + 1))
+        starts = np.searchsorted(both[link_order, 0], np.arange(nodes + 1))
         turn = 2 * np.pi * np.arange(nodes) / nodes
         place = np.stack([np.cos(turn), np.sin(turn)], axis=1) if place is None else np.asarray(place, float)
-        return cls(starts, both[order, 1], np.tile(capacity, 2)[order], place)
+        return cls(starts, both[link_order, 1], np.tile(capacity, 2)[link_order], place)
 
 
 def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.random.Generator = 0) -> Network:
@@ -91,13 +91,16 @@ def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.ra
     first_router, second_router = np.triu_indices(nodes, 1)
     ends = (joined.sum(axis=1) == 1)[first_router] | (joined.sum(axis=1) == 1)[second_router]
     chosen = []
-    order = np.lexsort((apart[first_router, second_router], ~ends, ~far[first_router, second_router]))
+    ring_order = np.lexsort((apart[first_router, second_router], ~ends, ~far[first_router, second_router]))
     full = joined.sum(axis=1)
-    most = max(3, -(-2 * links // nodes) + 1)
-    for i in order[~joined[first_router[order], second_router[order]]]:
+    most_links = max(3, -(-2 * links // nodes) + 1)
+    for i in ring_order[~joined[first_router[ring_order], second_router[ring_order]]]:
         if len(chosen) == links - len(tree):
             break
-        if max(full[first_router[i]], full[second_router[i]]) < most or not far[first_router[i], second_router[i]]:
+        if (
+            max(full[first_router[i]], full[second_router[i]]) < most_links
+            or not far[first_router[i], second_router[i]]
+        ):
             chosen.append((first_router[i], second_router[i]))
             full[first_router[i]] += 1
             full[second_router[i]] += 1
@@ -124,8 +127,8 @@ def bimodal_demands(
     pairs = np.stack([drawn // (n - 1), drawn % (n - 1)], axis=1)
     pairs[:, 1] += pairs[:, 1] >= pairs[:, 0]
     demand = np.where(rng.random(len(pairs)) < 0.5, rng.uniform(*low, len(pairs)), rng.uniform(*high, len(pairs)))
-    order = np.argsort(-demand, kind="stable")
-    return pairs[order], demand[order]
+    demand_order = np.argsort(-demand, kind="stable")
+    return pairs[demand_order], demand[demand_order]
 
 
 def changed_demands(demand: np.ndarray, rng: np.random.Generator, most: float = 0.1) -> np.ndarray:

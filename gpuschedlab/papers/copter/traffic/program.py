@@ -74,12 +74,12 @@ def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
     The pair of the largest demand comes first.
     """
     flow = np.array(flow, float)
-    first = routes.first()
+    first_paths = routes.first()
     unmet_demand = np.asarray(demand, float) - np.bincount(routes.pair, flow, len(demand))
     room = np.asarray(capacity, float) - routes.uses @ flow
     begin = routes.uses.indptr
     link = routes.uses.indices
-    for p in first[np.argsort(-np.asarray(demand)[routes.pair[first]], kind="stable")]:
+    for p in first_paths[np.argsort(-np.asarray(demand)[routes.pair[first_paths]], kind="stable")]:
         links = link[begin[p] : begin[p + 1]]
         more = max(min(unmet_demand[routes.pair[p]], room[links].min()), 0.0)
         if more > 0:
@@ -92,9 +92,9 @@ def top_routes(routes: Routes, demand: np.ndarray, share: float = 0.1) -> np.nda
     """Return an array (p,) of paths, rising, of the largest demands (n,): of a share of these, by number."""
     demand = np.asarray(demand)
     largest_first = np.argsort(-demand, kind="stable")
-    count = int(np.ceil(share * len(demand)))
+    top_count = int(np.ceil(share * len(demand)))
     chosen = np.zeros(len(demand), bool)
-    chosen[largest_first[:count]] = True
+    chosen[largest_first[:top_count]] = True
     return np.flatnonzero(chosen[routes.pair])
 
 

@@ -51,11 +51,11 @@ class Ensemble(NamedTuple):
     def mean(self, x) -> np.ndarray:
         """Return an array (k,): the expected metric at x."""
         x = np.asarray(x, float)
-        total = np.zeros(x.shape)
+        weighted_metric = np.zeros(x.shape)
         for member in self.members:
             f, _ = FAMILIES[member.name]
-            total = total + member.weight * f(x, *member.parameters)
-        return total
+            weighted_metric = weighted_metric + member.weight * f(x, *member.parameters)
+        return weighted_metric
 
     def above(self, target: float, x) -> np.ndarray:
         """Return an array (k,): the probability that the curve is at or above a target at x."""
@@ -95,9 +95,9 @@ def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
     weight = weight / weight.mean() if len(x) else weight
     far = np.linspace(x[-1], horizon or 10 * x[-1], 50) if len(x) else x
     fits = []
-    for name, (_, starts) in FAMILIES.items():
+    for family, (_, starts) in FAMILIES.items():
         if len(x) > len(starts[0]):
-            fits.append(_fit_one(name, x, y, weight, far))
+            fits.append(_fit_one(family, x, y, weight, far))
     fits = [fit for fit in fits if fit is not None]
     if not fits:
         return Ensemble(())
@@ -119,17 +119,17 @@ def _fit_one(name: str, x, y, weight, far):
         return root * (f(x, *parameters) - y)
 
     fits = [least_squares(errors, start, method=method) for start in starts]
-    best = min(fits, key=lambda fit: fit.cost)
-    ahead = f(far, *best.x)
+    best_fit = min(fits, key=lambda fit: fit.cost)
+    ahead = f(far, *best_fit.x)
     if not np.isfinite(ahead).all() or (np.diff(ahead) < -1e-6).any() or ahead.min() < 0 or ahead.max() > 1 + 1e-6:
         return None
     n = len(x)
-    k = len(best.x)
-    noise = max(2 * best.cost / n, 1e-10)
-    inner = best.jac.T @ best.jac
+    k = len(best_fit.x)
+    noise = max(2 * best_fit.cost / n, 1e-10)
+    inner = best_fit.jac.T @ best_fit.jac
     ridge = 1e-10 * np.trace(inner) * np.eye(k)
     covariance = noise * np.linalg.pinv(inner + ridge)
-    return n * np.log(noise) + k * np.log(n), Member(name, 0.0, best.x, covariance, noise)
+    return n * np.log(noise) + k * np.log(n), Member(name, 0.0, best_fit.x, covariance, noise)
 
 
 def _slope(f, x, parameters) -> np.ndarray:

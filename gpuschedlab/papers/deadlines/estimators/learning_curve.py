@@ -65,16 +65,16 @@ class LearningCurve(Around, Estimator):
         estimate = view.estimate.copy()
         goal = dict(self.targets)
         for m in np.unique(view.model[view.model >= 0]):
-            name = view.speeds.models[m]
-            if name not in goal:
+            model_name = view.speeds.models[m]
+            if model_name not in goal:
                 continue
-            curve = curves.frame().filter(mode="own", model=name).sort("progress")
+            curve = curves.frame().filter(mode="own", model=model_name).sort("progress")
             x = curve["progress"].to_numpy()
             y = curve["metric"].to_numpy()
             for i in np.flatnonzero((view.model == m) & (view.progress > 0)):
                 seen_epochs = int(np.searchsorted(x, view.progress[i], side="right"))
                 if seen_epochs >= self.points:
-                    estimate[i] = self._renew(view, i, x[:seen_epochs], y[:seen_epochs], goal[name])
+                    estimate[i] = self._renew(view, i, x[:seen_epochs], y[:seen_epochs], goal[model_name])
         return estimate
 
     def _renew(self, view, i: int, x: np.ndarray, y: np.ndarray, target: float) -> float:
@@ -82,8 +82,8 @@ class LearningCurve(Around, Estimator):
         running = max(view.executed[i] - view.profiled[i], 1.0)
         pace = view.progress[i] / running
         every = x[-1] / len(x)  # progress from one measurement to the next
-        most = max(len(x) + 1.0, view.estimate[i] * pace / every)
-        ends = measurements_to(tuple(y.tolist()), float(target), float(np.ceil(most)))
+        most_epochs = max(len(x) + 1.0, view.estimate[i] * pace / every)
+        ends = measurements_to(tuple(y.tolist()), float(target), float(np.ceil(most_epochs)))
         remaining = (ends * every - view.progress[i]) / pace
         return float(max(running + remaining, running + 1.0))
 

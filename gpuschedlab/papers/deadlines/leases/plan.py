@@ -52,8 +52,8 @@ class LeasePlan(NamedTuple):
         planned = np.take_along_axis(reward, np.maximum(self.step, 0)[:, None], axis=1)[:, 0]
         deadline_kept = (self.step >= 0) & (ran | ~self.first)
         only_now = jobs.due.max(axis=1, initial=0) <= 1
-        best = reward.max(axis=1, initial=0.0)
-        rewards = np.where(only_now, best * ran, planned * deadline_kept)
+        best_reward = reward.max(axis=1, initial=0.0)
+        rewards = np.where(only_now, best_reward * ran, planned * deadline_kept)
         return float(rewards.sum())
 
 
@@ -74,36 +74,36 @@ def backward(gpus, need, due, capacity):
     n = len(gpus)
     leases_left = need.copy()
     early = np.zeros(n, np.int64)
-    first = np.zeros(n, np.bool_)
+    first_lease = np.zeros(n, np.bool_)
     active = np.empty(n, np.int64)
     horizon = due.max() if n > 0 else 0
     for k in range(horizon - 1, -1, -1):
-        count = 0
-        total = 0.0
+        active_count = 0
+        gpus_in_lease = 0.0
         for i in range(n):
             if due[i] > k and leases_left[i] > 0:
-                active[count] = i
-                count += 1
-                total += gpus[i]
-        full = total > capacity
-        order = active[:count]
+                active[active_count] = i
+                active_count += 1
+                gpus_in_lease += gpus[i]
+        full = gpus_in_lease > capacity
+        active_jobs = active[:active_count]
         if full:
             # Longest first; of equals the larger, so that small ones fill the gaps; then in the given order.
-            rank = np.empty(count)
-            for j in range(count):
-                rank[j] = -(leases_left[order[j]] + gpus[order[j]] / (1e6 + gpus[order[j]]))
-            order = order[np.argsort(rank, kind="mergesort")]
+            rank = np.empty(active_count)
+            for j in range(active_count):
+                rank[j] = -(leases_left[active_jobs[j]] + gpus[active_jobs[j]] / (1e6 + gpus[active_jobs[j]]))
+            active_jobs = active_jobs[np.argsort(rank, kind="mergesort")]
         else:
             early[:] = 0
         room = capacity
-        for i in order:
+        for i in active_jobs:
             if gpus[i] <= room:
                 room -= gpus[i]
                 leases_left[i] -= 1
                 early[i] += 1
                 if k == 0:
-                    first[i] = True
-    return first, leases_left, early
+                    first_lease[i] = True
+    return first_lease, leases_left, early
 
 
 def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None) -> LeasePlan:
@@ -119,8 +119,8 @@ def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None)
     if aim is None and tried[0][2] < bound:
         # What pays at the prices of the dual, first; the others where they still fit.
         tried.append(_one_plan(jobs, reward, float(capacity), _best(np.where(reward > 0, reward - cost, 0.0))))
-    step, first, objective = max(tried, key=lambda t: t[2])
-    return LeasePlan(step, first, objective, max(bound, objective))
+    step, first_lease, objective = max(tried, key=lambda t: t[2])
+    return LeasePlan(step, first_lease, objective, max(bound, objective))
 
 
 def timetable(jobs: LeaseJobs, step: np.ndarray, capacity: float) -> np.ndarray:
@@ -145,20 +145,22 @@ def _best(value: np.ndarray) -> np.ndarray:
 def _one_plan(jobs: LeaseJobs, value: np.ndarray, capacity: float, aim: np.ndarray):
     """Deadlines met (n,), jobs of the first lease (n,), sum of rewards: from the aims of jobs, given up if needed."""
     top = value.max(axis=1, initial=0)
-    last = jobs.due.max(axis=1, initial=0)
-    fills = (last <= 1) & (top < top[last > 1].min(initial=np.inf))
-    step, first = _until_met(jobs.gpus, jobs.need[:, 0], jobs.due, value, np.where(fills, -1, aim), fills, capacity)
-    room = capacity - jobs.gpus[first].sum()
+    last_due = jobs.due.max(axis=1, initial=0)
+    fills = (last_due <= 1) & (top < top[last_due > 1].min(initial=np.inf))
+    step, first_lease = _until_met(
+        jobs.gpus, jobs.need[:, 0], jobs.due, value, np.where(fills, -1, aim), fills, capacity
+    )
+    room = capacity - jobs.gpus[first_lease].sum()
     filling_jobs = np.flatnonzero(fills & (top > 0))
-    best = _best(value)
+    best_deadline = _best(value)
     for i in filling_jobs[np.argsort(-top[filling_jobs] / np.maximum(jobs.gpus[filling_jobs], 1e-9), kind="stable")]:
         if jobs.gpus[i] <= room:
             room -= jobs.gpus[i]
-            step[i] = best[i]
-            first[i] = True
+            step[i] = best_deadline[i]
+            first_lease[i] = True
     met = np.flatnonzero(step >= 0)
     rewards = value[met, step[met]]
-    return step, first, float(rewards.sum())
+    return step, first_lease, float(rewards.sum())
 
 
 def _due(due, step):
@@ -169,25 +171,25 @@ def _until_met(gpus, need, due, value, step, fills, capacity):
     """Lower the aims (n,) until all are met; some that turn out to fit are taken up again."""
     step = step.copy()
     while True:
-        first, leases_left, early = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
+        first_lease, leases_left, early = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
         if not leases_left.any():
             break
         _lower(gpus, due, value, step, leases_left, early)
     reward_now = np.where(step >= 0, value[np.arange(len(step)), step], 0.0)
-    best = _best(value)
-    gain = np.where(best >= 0, value.max(axis=1, initial=0) - reward_now, 0.0)
+    best_deadline = _best(value)
+    gain = np.where(best_deadline >= 0, value.max(axis=1, initial=0) - reward_now, 0.0)
     gain[fills] = 0.0
     raised = np.flatnonzero(gain > 0)
     raised = raised[np.argsort(-gain[raised] / (gpus * need)[raised], kind="stable")]
     for i in raised[:RESTORED]:
         before = step[i]
-        step[i] = best[i]
+        step[i] = best_deadline[i]
         again, leases_left, _ = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
         if leases_left.any():
             step[i] = before
         else:
-            first = again
-    return step, first
+            first_lease = again
+    return step, first_lease
 
 
 def _lower(gpus, due, value, step, left, early):
@@ -240,6 +242,6 @@ def prove_leases(
     aim = np.full(len(jobs.gpus), -1)
     aim[job[chosen]] = step[chosen]
     second = plan_leases(jobs, capacity, aim)
-    best = max(plan, second, key=lambda p: p.objective)._replace(bound=min(plan.bound, lease_solution.bound))
+    best_plan = max(plan, second, key=lambda p: p.objective)._replace(bound=min(plan.bound, lease_solution.bound))
     short = "time limit" if lease_solution.status == "time limit" else "stopped"
-    return best._replace(status="optimal" if best.gap <= gap else short)
+    return best_plan._replace(status="optimal" if best_plan.gap <= gap else short)

@@ -91,15 +91,15 @@ def lease_program(
     m = len(job)
     need = jobs.need[job, placement]
     owner, f = np.nonzero(jobs.due > 0)
-    number = np.full(jobs.due.shape, -1)
-    number[owner, f] = np.arange(len(owner))
+    variable_number = np.full(jobs.due.shape, -1)
+    variable_number[owner, f] = np.arange(len(owner))
     within, block = np.nonzero(start[None, :] < jobs.due[owner, f][:, None])
     job_rows = sp.eye_array(n)
     every = np.ones((1, B))
     row_groups = [
         [_entries(1, job, np.arange(m), (n, m)), None],
         [
-            _entries(-need, number[job, step], np.arange(m), (len(owner), m)),
+            _entries(-need, variable_number[job, step], np.arange(m), (len(owner), m)),
             _entries(1, within, owner[within] * B + block, (len(owner), n * B)),
         ],
         [_entries(need, job, np.arange(m), (n, m)), sp.kron(job_rows, -every, "coo")],
@@ -107,9 +107,9 @@ def lease_program(
     ]
     low = np.concatenate([np.full(n, -np.inf), np.zeros(len(owner) + n), np.full(B, -np.inf)])
     high = np.concatenate([np.ones(n), np.full(len(owner) + n, np.inf), capacity * blocks])
-    most = np.clip(jobs.due.max(axis=1, initial=0)[:, None] - start, 0, blocks)
+    most_leases = np.clip(jobs.due.max(axis=1, initial=0)[:, None] - start, 0, blocks)
     c = np.append(jobs.value[job, step], np.zeros(n * B))
-    upper = np.concatenate([np.ones(m), most.ravel()])
+    upper = np.concatenate([np.ones(m), most_leases.ravel()])
     lease_constraints = _Rows(row_groups, low, high)
     if cells is not None:
         lease_constraints = _with_cells(lease_constraints, B, job * P + placement, np.asarray(cells), np.asarray(free))
@@ -148,11 +148,11 @@ def _with_cells(rows: _Rows, blocks: int, placed, cells, free) -> _Rows:
     `blocks` is the number of variables x of each job, `placed` (m,) the number of job and placement of each variable s.
     """
     n, P, levels = cells.shape
-    size = 2 ** np.arange(levels)
-    gpus_above = _from_the_end(cells * size)  # GPUs in cells of a level or more
-    free_above = _from_the_end(free * size)
-    first = np.arange(n)
-    in_first_lease = _entries(-1, first, first * blocks, (n, n * blocks))
+    cell_size = 2 ** np.arange(levels)
+    gpus_above = _from_the_end(cells * cell_size)  # GPUs in cells of a level or more
+    free_above = _from_the_end(free * cell_size)
+    first_variable = np.arange(n)
+    in_first_lease = _entries(-1, first_variable, first_variable * blocks, (n, n * blocks))
     one_placement = sp.kron(sp.eye_array(n), np.ones((1, P)))
     chosen = _entries(-1, placed, np.arange(len(placed)), (n * P, len(placed)))
     by_level = gpus_above.reshape(n * P, levels).T

@@ -156,13 +156,13 @@ class PromptBank(Parameters):
 
         `score`, from indices (m,) of prompts to their scores (m,), is called once per layer.
         """
-        first = np.asarray(score(self.medoids), float)
-        entered = np.argsort(first, kind="stable")[: self.visited]
+        medoid_scores = np.asarray(score(self.medoids), float)
+        entered = np.argsort(medoid_scores, kind="stable")[: self.visited]
         second = np.concatenate([self.members(k) for k in entered])
-        scores = np.concatenate([first, np.asarray(score(second), float) if len(second) else np.zeros(0)])
+        scores = np.concatenate([medoid_scores, np.asarray(score(second), float) if len(second) else np.zeros(0)])
         scored = np.concatenate([self.medoids, second])
-        best = int(scores.argmin())
-        return Found(int(scored[best]), float(scores[best]), len(scored), scored)
+        best_prompt = int(scores.argmin())
+        return Found(int(scored[best_prompt]), float(scores[best_prompt]), len(scored), scored)
 
     def insert(self, feature: np.ndarray) -> Inserted:
         """Add a prompt to the cluster of the nearest medoid, and return it as `Inserted`.

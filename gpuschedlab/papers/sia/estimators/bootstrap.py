@@ -74,18 +74,18 @@ class Bootstrap(Around, Estimator):
         types_there = [t for t, c in enumerate(possible_columns) if len(c)]
         if not types_there:
             return
-        most = max(types_there, key=lambda t: learnt[t])  # where it has run on the most, or nowhere
-        shape = possible_columns[most]
+        most_learnt = max(types_there, key=lambda t: learnt[t])  # where it has run on the most, or nowhere
+        shape = possible_columns[most_learnt]
         single = {t: true[possible_columns[t][0]] for t in types_there}
         if self.mode == "none":
-            learnt_rate = single[most] if learnt[most] else 1.0
+            learnt_rate = single[most_learnt] if learnt[most_learnt] else 1.0
             single = {t: single[t] if learnt[t] else learnt_rate for t in types_there}
         for t in types_there:
             if learnt[t] == 2:
                 continue
             units = gpus[possible_columns[t]] / gpus[possible_columns[t][0]]
             scaling = units.astype(float)
-            if learnt[most] == 2:
+            if learnt[most_learnt] == 2:
                 learnt_scale = gpus[shape] / gpus[shape[0]]
                 speedup = true[shape] / true[shape[0]]
                 scaling = np.where(

@@ -44,7 +44,7 @@ def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
         raise EstimatorError(f"fit_loss: found losses {loss.tolist()}; expected 2 or more, 0 or above, not all 0.")
     loss = loss / loss.max()
     columns = np.stack([np.ones_like(k), k, k**2][: 3 if square else 2], axis=1)
-    best = None
+    best_curve = None
     least = np.inf
     for b0 in np.linspace(0.0, 0.999 * loss.min(), 50):
         weight = (loss - b0 + 1e-9) ** 2  # dL = (L - b0)^2 d(1 / (L - b0))
@@ -54,9 +54,9 @@ def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
         predicted = 1 / (columns @ b) + b0
         error = float(((predicted - loss) ** 2).sum())
         if error < least:
-            best = LossCurve(float(b0), *map(float, b))
+            best_curve = LossCurve(float(b0), *map(float, b))
             least = error
-    return best if best is not None else LossCurve(0.0, 1.0, 0.0)
+    return best_curve if best_curve is not None else LossCurve(0.0, 1.0, 0.0)
 
 
 def converged(curve: LossCurve, gain: float = 0.0, *, flat: float = FLAT, most: int = MOST) -> int:

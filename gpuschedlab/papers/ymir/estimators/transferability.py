@@ -20,14 +20,16 @@ def embedding_distance(a, b) -> np.ndarray:
     """
     a = np.asarray(a, float)
     b = np.asarray(b, float)
-    for name, embedding in (("a", a), ("b", b)):
+    for embedding_name, embedding in (("a", a), ("b", b)):
         if not (np.isfinite(embedding) & (embedding >= 0)).all():
-            raise EstimatorError(f"embedding_distance: found {name} with entries below 0 or not finite; expected >= 0.")
+            raise EstimatorError(
+                f"embedding_distance: found {embedding_name} with entries below 0 or not finite; expected >= 0."
+            )
     if a.shape[-1:] != b.shape[-1:]:
         raise EstimatorError(f"embedding_distance: found {a.shape[-1:]} and {b.shape[-1:]} entries; expected as many.")
-    total = a + b + 2 * SMALLEST
-    x = (a + SMALLEST) / total
-    y = (b + SMALLEST) / total
+    embedding_sum = a + b + 2 * SMALLEST
+    x = (a + SMALLEST) / embedding_sum
+    y = (b + SMALLEST) / embedding_sum
     norms = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
     cosine = (x * y).sum(axis=-1) / norms
     return np.clip(np.round(1 - cosine, 12), 0.0, 1.0)

@@ -78,10 +78,10 @@ class Transfers(Around, Estimator):
     def __post_init__(self):
         super().__post_init__()
         factors_of_pairs = dict(self.factors_given)
-        for key, factor in factors_of_pairs.items():
-            if len(key) != 3 or key[0] not in MODES or key[1] == key[2] or not 0 <= factor < np.inf:
+        for pair_key, factor in factors_of_pairs.items():
+            if len(pair_key) != 3 or pair_key[0] not in MODES or pair_key[1] == pair_key[2] or not 0 <= factor < np.inf:
                 raise EstimatorError(
-                    f"Transfers.factors_given: found {key!r}: {factor!r}; expected (mode, source, task) with a mode of "
+                    f"Transfers.factors_given: found {pair_key!r}: {factor!r}; expected (mode, source, task) with a mode of "
                     f"{MODES}, two different models, and a factor >= 0 (0: never)."
                 )
         object.__setattr__(self, "factors_given", tuple(sorted(factors_of_pairs.items())))
@@ -158,17 +158,21 @@ def _others(by_task: np.ndarray) -> np.ndarray:
     """Return an array: the mean of each row without the entry itself; of all other entries if the row has no other."""
     runs_together = ~np.isnan(by_task)
     pair_factor = np.where(runs_together, by_task, 0.0)
-    total = pair_factor.sum(axis=1, keepdims=True) - pair_factor
-    count = runs_together.sum(axis=1, keepdims=True) - runs_together
+    sum_of_others = pair_factor.sum(axis=1, keepdims=True) - pair_factor
+    number_of_others = runs_together.sum(axis=1, keepdims=True) - runs_together
     all_ = pair_factor.sum() - pair_factor
     every = runs_together.sum() - runs_together
-    mean = np.where(count > 0, total / np.maximum(count, 1), np.where(every > 0, all_ / np.maximum(every, 1), 1.0))
+    mean = np.where(
+        number_of_others > 0,
+        sum_of_others / np.maximum(number_of_others, 1),
+        np.where(every > 0, all_ / np.maximum(every, 1), 1.0),
+    )
     return np.where(runs_together, mean, np.nan)
 
 
 def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
     """Return an array of the factors that were given, for pairs that can be run."""
-    if odd := sorted({name for _, *pair in given for name in pair} - {*models}):
+    if odd := sorted({model_name for _, *pair in given for model_name in pair} - {*models}):
         more = ""
         if len(odd) > 1:
             more = f" and {len(odd) - 1} more"
@@ -185,6 +189,6 @@ def _drawn(seed: int, mode: str, models) -> np.ndarray:
     errors = np.empty((len(models), len(models)))
     for i, task in enumerate(models):
         for j, source in enumerate(models):
-            key = zlib.crc32(f"{mode}|{source}|{task}".encode())
-            errors[i, j] = np.random.default_rng([seed, key]).uniform(-1, 1)
+            pair_key = zlib.crc32(f"{mode}|{source}|{task}".encode())
+            errors[i, j] = np.random.default_rng([seed, pair_key]).uniform(-1, 1)
     return errors

@@ -33,10 +33,10 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
         raise SpeedError(f"task_speeds: found foundation model {fm!r}; expected one of {', '.join(FOUNDATIONS)}.")
     rates = pl.read_csv(_file(fm, "tasks.csv")).filter(fm=fm)
     factors = pl.read_csv(_file(fm, "transfers.csv")).filter(fm=fm)
-    names = rates["task"].unique(maintain_order=True)
-    if not 1 <= tasks <= len(names):
-        raise SpeedError(f"task_speeds: found {tasks} tasks; expected 1 to {len(names)}.")
-    chosen = names[:tasks]
+    task_names = rates["task"].unique(maintain_order=True)
+    if not 1 <= tasks <= len(task_names):
+        raise SpeedError(f"task_speeds: found {tasks} tasks; expected 1 to {len(task_names)}.")
+    chosen = task_names[:tasks]
     task_rates = rates.filter(pl.col("task").is_in(chosen.implode()))
     frame = task_rates.select(
         pl.format("{}@{}", "fm", "task").alias("model"),
@@ -69,9 +69,9 @@ def task_curves(fm: str, tasks: Iterable[str]) -> pl.DataFrame:
         pl.col("task").is_in(tasks), pl.col("other").is_in(tasks) | pl.col("other").is_null(), fm=fm
     )
     prefix = pl.lit(f"{fm}@")
-    names = [(prefix + pl.col("task")).alias("model"), (prefix + pl.col("other")).alias("other")]
+    curve_names = [(prefix + pl.col("task")).alias("model"), (prefix + pl.col("other")).alias("other")]
     return curve_rows.explode("progress", "metric").select(
-        "mode", *names, pl.col("progress", "metric").cast(pl.Float64)
+        "mode", *curve_names, pl.col("progress", "metric").cast(pl.Float64)
     )
 
 
@@ -95,8 +95,8 @@ def finetuning_jobs(
     models = np.arange(len(speeds.models))
     rate = speeds.rates(models, 0.0 * models, gpu_counts * 0, gpu_counts * 0 + 1, gpu_counts)
     cost = total / rate[:, 0] / HOUR
-    size = np.searchsorted([most for most, _ in SIZES[:-1]], cost)
-    weight = np.array([SIZES[s][1] / (size == s).sum() for s in size])
+    size_class = np.searchsorted([most for most, _ in SIZES[:-1]], cost)
+    weight = np.array([SIZES[s][1] / (size_class == s).sum() for s in size_class])
     weight /= weight.sum()
     # Each draw of a job costs so much on average; draws are the same for all loads.
     mean_cost = weight @ cost
@@ -110,8 +110,8 @@ def finetuning_jobs(
     demand = np.cumsum(seconds * gpu_counts[requested_size])
     n = max(1, int(np.searchsorted(demand, load * gpus * hours * HOUR)))
     submit = np.sort(rng.uniform(0, hours * HOUR, most)[:n])
-    names = pl.Series(speeds.models).gather(model[:n])
-    name_parts = names.str.split("@").list
+    model_names = pl.Series(speeds.models).gather(model[:n])
+    name_parts = model_names.str.split("@").list
     requested = gpu_counts[requested_size[:n]].astype(float)
     return pl.DataFrame(
         {
@@ -119,7 +119,7 @@ def finetuning_jobs(
             "submit": submit,
             "gpus": requested,
             "duration": seconds[:n],
-            "model": names,
+            "model": model_names,
             "target": total[model[:n]],
             "fm": name_parts.get(0),
             "task": name_parts.get(1),

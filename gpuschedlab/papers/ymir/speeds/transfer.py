@@ -105,15 +105,15 @@ def transfer_speeds(
     _check_alone(goals, alone, samples)
     saved = {mode: _saved(points[mode], alone) for mode in ("merged", "transfer")}
     if samples is not None:  # progress is in epochs of the task alone, of which a joint epoch is several
-        size = {c: pl.col(c).replace_strict(samples, return_dtype=pl.Float64) for c in ("model", "other")}
-        share = size["model"] / (size["model"] + size["other"])
+        samples_of = {c: pl.col(c).replace_strict(samples, return_dtype=pl.Float64) for c in ("model", "other")}
+        share = samples_of["model"] / (samples_of["model"] + samples_of["other"])
         saved["merged"] = saved["merged"].with_columns(pl.col("factor") * share)
         points["merged"] = points["merged"].with_columns(pl.col("epoch") / share)
     merged, transfer = ({(f"{fm}@{a}", f"{fm}@{b}"): f for a, b, f in saved[m].iter_rows()} for m in saved)
     curves = pl.concat(frame.with_columns(mode=pl.lit(mode)) for mode, frame in points.items())
     prefix = pl.lit(f"{fm}@")
-    names = [(prefix + pl.col(column)).alias(column) for column in ("model", "other")]
-    curves = Curves.from_frame(curves.with_columns(names).rename({"epoch": "progress", "value": "metric"}))
+    model_names = [(prefix + pl.col(column)).alias(column) for column in ("model", "other")]
+    curves = Curves.from_frame(curves.with_columns(model_names).rename({"epoch": "progress", "value": "metric"}))
     return Transfer(merged, {(source, model): f for (model, source), f in transfer.items()}, curves)
 
 
