@@ -91,7 +91,8 @@ def demand_of(view: View, most: int) -> Demand:
         i = int(np.flatnonzero(warm_up < 0)[0])
         raise SpeedError(
             f"Delays.kinds: a {cold[i]!r} start of model {view.model_name(i)!r} takes {warm_seconds[i] + warm_up[i]:g} s, "
-            f"a {warm[i]!r} one {warm_seconds[i]:g} s; expected a cold start to take as long or longer: it loads what a warm one finds loaded."
+            f"a {warm[i]!r} one {warm_seconds[i]:g} s; expected a cold start to take as long or longer: "
+            "it loads what a warm one finds loaded."
         )
     return Demand(
         gpu_type, gpus, seconds + warm_seconds[:, None], seconds, view.deadline, warm_seconds, warm_up, warm, cold

@@ -60,11 +60,9 @@ def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.n
 def _find(cluster, free: FreeGpus, gpus: float, nodes: int, kind: int) -> np.ndarray:
     """Take nodes for a job, so many of a type, and return an array of rows (node, GPUs). Alike empty nodes come before any others."""
     if nodes > 1:
-        node_size = cluster.node_gpus
-        alike = np.flatnonzero((cluster.node_type == kind) & (free.free == node_size) & (node_size * nodes == gpus))[
-            :nodes
-        ]
-        node_rows = np.column_stack([alike, node_size[alike]]).astype(float)
+        sizes = cluster.node_gpus
+        alike = np.flatnonzero((cluster.node_type == kind) & (free.free == sizes) & (sizes * nodes == gpus))[:nodes]
+        node_rows = np.column_stack([alike, sizes[alike]]).astype(float)
         if len(alike) == nodes and free.hold(node_rows):
             return node_rows
         if nodes > cluster.fewest_nodes(kind, gpus):  # others would hold it on fewer nodes, which is another speed
