@@ -44,14 +44,14 @@ class Progress:
         """Show a phase; yields a function that takes how much of `total` is done (None: seconds); `each` is called once a second."""
         if announced:
             self.say(name)
-        done = 0.0
+        bar_steps = 0.0
         ended = threading.Event()
         phase_begin = time.monotonic()
         self.bar = _bar(name, total, unit)
 
         def advance(steps_done: float) -> None:
-            nonlocal done
-            done = steps_done
+            nonlocal bar_steps
+            bar_steps = steps_done
             if self.bar is not None:
                 self.bar.update(steps_done - self.bar.n)
 
@@ -63,7 +63,7 @@ class Progress:
                     self.bar.refresh()
                 elif time.monotonic() >= due:
                     due = next_line(phase_begin, time.monotonic())
-                    steps_text = "" if total is None else f"{done:.0f} of {total:.0f} {unit}, "
+                    steps_text = "" if total is None else f"{bar_steps:.0f} of {total:.0f} {unit}, "
                     self.say(f"{name}: {steps_text}{time.monotonic() - phase_begin:.0f} s so far")
 
         watcher = threading.Thread(target=watch, daemon=True)

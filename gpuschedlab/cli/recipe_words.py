@@ -109,9 +109,9 @@ def recipe_in(args) -> Recipe:
     if getattr(args, "history", None) is not None:
         given_options["before"] = args.history
     set_knobs = dict(set_option.partition("=")[::2] for set_option in args.set)
-    named = named_in(args)
-    if named:
-        recipe = with_words(recipe_of(named), set_knobs)
+    named_recipe = named_in(args)
+    if named_recipe:
+        recipe = with_words(recipe_of(named_recipe), set_knobs)
         if "minutes" in recipe.knobs and "days" in given_options:
             given_options["minutes"] = max(1, round(given_options.pop("days") * DAY / 60))
     elif args.trace in presets():
@@ -120,12 +120,12 @@ def recipe_in(args) -> Recipe:
         recipe = with_words(with_values(recipe_of(f"week:preset={args.trace},exact=true"), usual), set_knobs)
     else:
         recipe = replace(recipe_of("ownfile"), file=args.trace, settings=tuple(args.set))
-    if unknown := [
+    if unknown_options := [
         option_name
         for option_name in given_options
         if option_name not in {*recipe.knobs, *texts_of(recipe), "cluster", "estimator"}
     ]:
-        option = "history" if unknown[0] == "before" else unknown[0]
+        option = "history" if unknown_options[0] == "before" else unknown_options[0]
         raise TraceError(
             f"recipe {word_of(recipe)}: found --{option}; expected none, as its jobs and delays are its own. Its knobs are "
             f"{', '.join(recipe.knobs)}: --set KNOB=VALUE."

@@ -132,11 +132,11 @@ def named_policies(given, default) -> dict:
     else:
         policy_pairs = [(None, given)]
     policies = {}
-    for key, policy in policy_pairs:
+    for given_name, policy in policy_pairs:
         if isinstance(policy, type):
             policy = policy()
         knobs_of(policy)
-        policy_name = key
+        policy_name = given_name
         if not isinstance(given, dict):
             policy_name = getattr(policy, "name", type(policy).__name__)
         if policy_name in policies:

@@ -157,7 +157,9 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
 
 
 def do_query(network, interventions: dict, observed: dict | None = None) -> dict[str, dict]:
-    """Marginal probabilities of all variables after interventions: `P(v | do(interventions), observed)` (Pearl: Causality, 3.2.3).
+    """Return a dict by variable of its marginal probabilities after interventions: `P(v | do(interventions), observed)`.
+
+    The equation is that of Pearl: Causality, 3.2.3.
 
     The intervened variables (state, or dict of state to probability) are cut off from their causes; each piece that the graph falls
     into is queried by itself. `InferenceEngine.do_intervention` alone refuses leaves, strings and variables that an earlier

@@ -93,37 +93,47 @@ def compare(args) -> int:
     if not args.json:
         print(caption(scenario, recipe_facts) + "\n", flush=True)
     unstored = {}
-    done = _run(scenario, policies, progress, None if args.json else recipe, _store(args.runs, unstored))
+    comparison = _run(scenario, policies, progress, None if args.json else recipe, _store(args.runs, unstored))
     policy_names = {} if recipe_policies else _in_words(policies)
-    done = replace(done, place=place_of(recipe), headline=headline, words=policy_names)
+    comparison = replace(comparison, place=place_of(recipe), headline=headline, words=policy_names)
     # The table comes before the report and other weeks: whatever happens to these, the numbers are there.
     measure = "late" if "late" in recipe.metrics[:1] else "jct"  # what the recipe is about
-    compare_sentence = done.sentence(measure)
+    compare_sentence = comparison.sentence(measure)
     if not args.json:
-        answer = f"{textwrap.fill(compare_sentence, 100)}\n\n{_table(done, recipe)}"
+        answer = f"{textwrap.fill(compare_sentence, 100)}\n\n{_table(comparison, recipe)}"
         print(answer.lstrip() + intake_line(recipe_facts), flush=True)
-    done = replace(done, weeks=_weeks_like(recipe, scenario, policies, done, args) if measure == "jct" else None)
+    comparison = replace(
+        comparison,
+        weeks=_weeks_like(recipe, scenario, policies, comparison, args) if measure == "jct" else None,
+    )
     if args.json:
-        print(_json(done, scenario, recipe_facts | {"sentence": done.sentence(measure)}), flush=True)
-    elif done.weeks is not None and done.weeks.text:
-        of_weeks = done.weeks.called(policy_names).text
+        print(
+            _json(comparison, scenario, recipe_facts | {"sentence": comparison.sentence(measure)}),
+            flush=True,
+        )
+    elif comparison.weeks is not None and comparison.weeks.text:
+        of_weeks = comparison.weeks.called(policy_names).text
         print(f"\n{textwrap.fill(of_weeks, 100)}", flush=True)
     seeds = range(args.seed + 1, args.seed + args.seeds)
-    seeds_rows = _over_seeds(recipe, policies, seeds, done) if seeds and done.runs and not done.stopped else None
+    seeds_rows = (
+        _over_seeds(recipe, policies, seeds, comparison)
+        if seeds and comparison.runs and not comparison.stopped
+        else None
+    )
     if seeds_rows and not args.json:
         print(_seeds_table(seeds_rows), flush=True)
-    for policy_name, why in (done.failed | unstored).items():
+    for policy_name, why in (comparison.failed | unstored).items():
         print(f"gpuschedlab: {policy_name} failed: {why}", file=sys.stderr)
-    if done.runs and args.out:
-        _report(done, recipe_facts, args, seeds_rows)
-    if done.stopped:
-        unfinished_policies = len(policies) - len(done.runs) - len(done.failed)
+    if comparison.runs and args.out:
+        _report(comparison, recipe_facts, args, seeds_rows)
+    if comparison.stopped:
+        unfinished_policies = len(policies) - len(comparison.runs) - len(comparison.failed)
         print(
-            f"gpuschedlab: interrupted; {len(done.runs)} policies finished, {unfinished_policies} did not.",
+            f"gpuschedlab: interrupted; {len(comparison.runs)} policies finished, {unfinished_policies} did not.",
             file=sys.stderr,
         )
         return 130
-    return 1 if done.failed or unstored else 0
+    return 1 if comparison.failed or unstored else 0
 
 
 def _headline(args, policies: dict[str, tuple]) -> str:
@@ -166,9 +176,14 @@ def _run(scenario, policies: dict, progress: Progress, shown_recipe, store):
             advance(len(finished))
             store(policy_name, run)
 
-        done = run_all(scenario, dict(sorted(policies.items(), key=_needs_more_code)), each=each)
+        finished_comparison = run_all(scenario, dict(sorted(policies.items(), key=_needs_more_code)), each=each)
     return replace(
-        done, runs={policy_name: done.runs[policy_name] for policy_name in policies if policy_name in done.runs}
+        finished_comparison,
+        runs={
+            policy_name: finished_comparison.runs[policy_name]
+            for policy_name in policies
+            if policy_name in finished_comparison.runs
+        },
     )
 
 
@@ -178,18 +193,20 @@ def _needs_more_code(item: tuple[str, tuple]) -> bool:
     return getattr(policy, "preemptive", True) or getattr(policy, "backfill", None) not in ("none", "greedy")
 
 
-def _weeks_like(recipe, scenario, policies: dict, done, args):
+def _weeks_like(recipe, scenario, policies: dict, comparison, args):
     """Answer of weeks like this one on the two policies of the sentence; None if no seed makes another, or none is asked for."""
     from gpuschedlab.weeks import refine_comparison
 
-    policy_pair = done.pair()
+    policy_pair = comparison.pair()
     most_weeks = args.weeks or _usual_weeks([policies[policy_name] for policy_name in policy_pair], scenario)
-    if not recipe.drawn or len(policy_pair) < 2 or most_weeks < 2 or done.stopped:
+    if not recipe.drawn or len(policy_pair) < 2 or most_weeks < 2 or comparison.stopped:
         return None
     weeks = None
     with Progress(sys.stderr).phase("weeks like this one", most_weeks, "played", announced=False) as advance:
         try:
-            for weeks in refine_comparison(recipe, policies, done.runs, args.seed, most_weeks, done.headline):
+            for weeks in refine_comparison(
+                recipe, policies, comparison.runs, args.seed, most_weeks, comparison.headline
+            ):
                 advance(len(weeks.seeds))
         except KeyboardInterrupt:  # what has been played is said
             pass
@@ -274,31 +291,31 @@ def recorded_waits(trace) -> str:
     return f"\nIn the log jobs waited {average} on average, {median} in the median, {late} at p99."
 
 
-def _table(done, recipe) -> str:
+def _table(comparison, recipe) -> str:
     from gpuschedlab.sim.run import left_of
 
-    if not done.runs:
+    if not comparison.runs:
         return "no policy has run"
-    left_notes = "".join(f"\n{line}" for line in left_of(done.runs))
+    left_notes = "".join(f"\n{line}" for line in left_of(comparison.runs))
     if not recipe.metrics:
-        return metrics_table(done.table()) + left_notes
+        return metrics_table(comparison.table()) + left_notes
     price = {}
     dollars = ""
     if recipe.price is not None:
         price = {"prices": recipe.price}
         dollars = f"\ncost: dollars, at {recipe.price:g} per GPU-hour held by jobs, warming, or idle in warm pools"
-    return metrics_table(done.table(recipe.metrics, **price)) + dollars + left_notes
+    return metrics_table(comparison.table(recipe.metrics, **price)) + dollars + left_notes
 
 
-def _json(done, scenario, recipe_facts: dict[str, str]) -> str:
-    runs = {policy_name: {"info": run.info, "metrics": run.summary()} for policy_name, run in done.runs.items()}
+def _json(comparison, scenario, recipe_facts: dict[str, str]) -> str:
+    runs = {policy_name: {"info": run.info, "metrics": run.summary()} for policy_name, run in comparison.runs.items()}
     weeks = {"weeks": None}
-    if done.weeks is not None:
-        weeks = {"weeks": done.weeks.summary()}
+    if comparison.weeks is not None:
+        weeks = {"weeks": comparison.weeks.summary()}
     answer = (
         recipe_facts | weeks | {"jobs": scenario.trace.height, "cluster": str(scenario.cluster), "seed": scenario.seed}
     )
-    return as_json(answer | {"policies": runs, "failed": done.failed, "stopped": done.stopped})
+    return as_json(answer | {"policies": runs, "failed": comparison.failed, "stopped": comparison.stopped})
 
 
 def _over_seeds(recipe, policies: dict, seeds: range, first_comparison) -> list[dict]:
@@ -332,13 +349,13 @@ def _seeds_table(seeds_rows: list[dict]) -> str:
     return f"\n{seeds} seeds: means with 95 % intervals; paired: difference from {policy_names[0]} on the same seeds\n{grid(seed_columns)}"
 
 
-def _report(done, recipe_facts: dict[str, str], args, seeds: list[dict] | None):
+def _report(comparison, recipe_facts: dict[str, str], args, seeds: list[dict] | None):
     from gpuschedlab.report import screenshot, write_report
 
-    title = f"{len(done.runs)} policies on {recipe_facts['trace']}"
+    title = f"{len(comparison.runs)} policies on {recipe_facts['trace']}"
     command = shlex.join(["gpuschedlab", *sys.argv[1:]])
     with Progress(sys.stderr).phase("report", announced=False):
-        path = write_report(done, args.out, title=title, command=command, seeds=seeds)
+        path = write_report(comparison, args.out, title=title, command=command, seeds=seeds)
         megabytes = path.stat().st_size / 1e6
         pages = [f"{path} ({megabytes:.1f} MB)"]
         if args.png:

@@ -48,16 +48,19 @@ def run(args) -> int:
             simulation.advance(float("inf") if scenario.until is None else scenario.until)
         except KeyboardInterrupt:
             stopped = True
-    done = simulation.result()
+    printed_run = simulation.result()
     if args.json:
-        print(as_json({"info": done.info, "metrics": done.summary()} | intake_of(recipe_facts)), flush=True)
+        print(
+            as_json({"info": printed_run.info, "metrics": printed_run.summary()} | intake_of(recipe_facts)), flush=True
+        )
     else:
         print(
-            f"{caption(scenario, recipe_facts)}\n\n{_metrics(policy_name, done)}{intake_line(recipe_facts)}", flush=True
+            f"{caption(scenario, recipe_facts)}\n\n{_metrics(policy_name, printed_run)}{intake_line(recipe_facts)}",
+            flush=True,
         )
     stored_files = []
     if args.out:
-        stored_files.append(f"run: {done.to_parquet(args.out)}")
+        stored_files.append(f"run: {printed_run.to_parquet(args.out)}")
         path = Path(args.out) / INTAKE  # what came in, for `gpuschedlab explain`
         path.unlink(missing_ok=True)
         if "intake" in recipe_facts:
@@ -67,19 +70,19 @@ def run(args) -> int:
     if args.report:
         from gpuschedlab.report import write_report
 
-        stored_files.append(f"report: {write_report({policy_name: done}, args.report)}")
+        stored_files.append(f"report: {write_report({policy_name: printed_run}, args.report)}")
     print("\n".join(stored_files), file=sys.stderr if args.json else sys.stdout) if stored_files else None
     if stopped:
-        print(f"gpuschedlab: interrupted at t={done.info['now']:g} s; that much was kept.", file=sys.stderr)
+        print(f"gpuschedlab: interrupted at t={printed_run.info['now']:g} s; that much was kept.", file=sys.stderr)
         return 130
     return 0
 
 
-def _metrics(policy_name: str, done) -> str:
+def _metrics(policy_name: str, printed_run) -> str:
     """Text of the metrics that apply, one per line, times in their most readable unit."""
     from gpuschedlab.metrics.display import column
 
-    metric_columns = [column(metric, [value]) for metric, value in done.summary().items() if value is not None]
+    metric_columns = [column(metric, [value]) for metric, value in printed_run.summary().items() if value is not None]
     labels, units, cells = zip(*metric_columns)
     metric_cells = [cell for (cell,) in cells]
     metric_lines = grid([labels, metric_cells]).splitlines()
@@ -87,6 +90,6 @@ def _metrics(policy_name: str, done) -> str:
     for row, unit in zip(metric_lines, units):
         line = f"  {row} {unit}"
         run_lines.append(line.rstrip())
-    if done.left:
-        run_lines.append(done.left)
+    if printed_run.left:
+        run_lines.append(printed_run.left)
     return "\n".join(run_lines)

@@ -31,8 +31,8 @@ def suite(args) -> int:
     from gpuschedlab.suite.card import sentences
 
     known_tasks = {task.name: task for task in TASKS}
-    if unknown := [task_name for task_name in args.tasks or () if task_name not in known_tasks]:
-        raise RunError(f"suite: found the task {unknown[0]!r}; expected some of {', '.join(known_tasks)}.")
+    if unknown_tasks := [task_name for task_name in args.tasks or () if task_name not in known_tasks]:
+        raise RunError(f"suite: found the task {unknown_tasks[0]!r}; expected some of {', '.join(known_tasks)}.")
     tasks = tuple(known_tasks[task_name] for task_name in args.tasks or known_tasks)
     print_task = None if args.json else lambda task, task_standing: print(_lines(task, task_standing), flush=True)
     try:

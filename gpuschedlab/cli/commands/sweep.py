@@ -70,7 +70,7 @@ def sweep(args) -> int:
     }
     try:
         with _backend(args):
-            done = run_all(scenarios, policies, args.out, seeds=seeds, **run_options)
+            printed_sweep = run_all(scenarios, policies, args.out, seeds=seeds, **run_options)
     except KeyboardInterrupt:
         cell_counts = Sweep.read(args.out).summary() if (Path(args.out) / "sweep.json").exists() else {}
         print(
@@ -80,14 +80,14 @@ def sweep(args) -> int:
         )
         return 130
     intake_lines = "".join(intake_line({"intake": report}) for report in logs.values())
-    print(_json(done, logs) if args.json else _table(done) + intake_lines, flush=True)
+    print(_json(printed_sweep, logs) if args.json else _table(printed_sweep) + intake_lines, flush=True)
     for path, plot_axes in plots:
         from gpuschedlab.plots import plot_sweep
         from gpuschedlab.report import save_figure
 
-        picture = save_figure(plot_sweep(done, *plot_axes), path)
+        picture = save_figure(plot_sweep(printed_sweep, *plot_axes), path)
         print(f"figure: {picture}", file=sys.stderr if args.json else sys.stdout)
-    done.raise_if_failed()  # `main` prints what failed, and ends with 1
+    printed_sweep.raise_if_failed()  # `main` prints what failed, and ends with 1
     return 0
 
 
@@ -205,17 +205,17 @@ def _backend(args):
     return stack
 
 
-def _table(finished_sweep) -> str:
+def _table(printed_sweep) -> str:
     """Text of a table: means over seeds, a line for each choice."""
     import polars as pl
 
-    if finished_sweep.frame.is_empty():
+    if printed_sweep.frame.is_empty():
         return "no cell has finished"
-    means = finished_sweep.table(SHOWN)
+    means = printed_sweep.table(SHOWN)
     differ = [column_name for column_name in ("scenario", "cluster") if means[column_name].n_unique() > 1]
-    row_names = [_name(row, finished_sweep.knobs, differ) for row in means.iter_rows(named=True)]
-    seeds = finished_sweep.frame["seed"].n_unique()
-    note = f"{finished_sweep.frame.height} rows in {finished_sweep.folder}" + (
+    row_names = [_name(row, printed_sweep.knobs, differ) for row in means.iter_rows(named=True)]
+    seeds = printed_sweep.frame["seed"].n_unique()
+    note = f"{printed_sweep.frame.height} rows in {printed_sweep.folder}" + (
         f", means of {seeds} seeds" if seeds > 1 else ""
     )
     return f"{metrics_table(means.select(pl.Series('policy', row_names), *SHOWN))}\n\n{note}"
@@ -229,9 +229,9 @@ def _name(row: dict, knobs, differ: list[str]) -> str:
     return " ".join([row["policy"], *knob_words, *scenarios])
 
 
-def _json(finished_sweep, logs: dict) -> str:
-    sweep_rows = {"errors": finished_sweep.failed, "rows": finished_sweep.frame.to_dicts()}
-    answer = {"folder": str(finished_sweep.folder)} | finished_sweep.summary() | sweep_rows
+def _json(printed_sweep, logs: dict) -> str:
+    sweep_rows = {"errors": printed_sweep.failed, "rows": printed_sweep.frame.to_dicts()}
+    answer = {"folder": str(printed_sweep.folder)} | printed_sweep.summary() | sweep_rows
     if logs:
         answer["intake"] = logs
     return as_json(answer)

@@ -153,10 +153,10 @@ class Explorer(Runs, PairExplorer):
                 lambda job: self.scenario_of(side_setting).run(side_setting.policy, log=job),
             )
 
-        sides = tuple(map(side, side_names, short, (present_setting, pinned_setting)))
-        self.runs = {compared_side.name: compared_side.run for compared_side in sides}
-        self.seconds = float(sides[0].run.info["seconds"])
-        return self._compare(Pairing(sides, self._place_of_trace(), self._weeks_of_trace, self._with_guess))
+        screen_sides = tuple(map(side, side_names, short, (present_setting, pinned_setting)))
+        self.runs = {compared_side.name: compared_side.run for compared_side in screen_sides}
+        self.seconds = float(screen_sides[0].run.info["seconds"])
+        return self._compare(Pairing(screen_sides, self._place_of_trace(), self._weeks_of_trace, self._with_guess))
 
     def _name(self, setting: Setting, other_setting: Setting) -> str:
         """Name of a configuration in a sentence, with its cluster if the other's is not the same."""
@@ -176,12 +176,12 @@ class Explorer(Runs, PairExplorer):
             return None, False
         kept_seeds = self.other_seeds
         kept_seeds.noun = getattr(source, "noun", "traces")
-        sides = self.sides
-        setting_pair = {side.name: side.key for side in sides}
+        screen_sides = self.sides
+        setting_pair = {side.name: side.key for side in screen_sides}
         learns = "history" in self._parts  # which takes a second a week
 
         def play(most_weeks: int):
-            for side in sides:
+            for side in screen_sides:
                 kept_seeds.keep(side.key, present_setting.seed, side.run)
             return pieces(kept_seeds, setting_pair, present_setting.seed, most_weeks, thorough=most_weeks > MOST)
 
@@ -240,11 +240,11 @@ class Explorer(Runs, PairExplorer):
     def _gantt(self):
         """Jobs on some nodes in the time that is framed, or in the busiest hours."""
         run_names = list(self.runs)
-        total = self.cluster_of(self.setting).total_nodes
+        node_count = self.cluster_of(self.setting).total_nodes
         first_node = self.panel.first_node.value
         charted_run = run_names[min(self.panel.charted.index or 0, len(run_names) - 1)]
         time = [HOUR * framed_hour for framed_hour in self.view.time or ()] or plots.busy_window(self.runs, WINDOW)
-        return plots.gantt(self.runs[charted_run], *time, [*range(total)][first_node:][:ROWS], name=charted_run)
+        return plots.gantt(self.runs[charted_run], *time, [*range(node_count)][first_node:][:ROWS], name=charted_run)
 
     def pin(self):
         """Keep the present policy, knobs and cluster to compare with."""

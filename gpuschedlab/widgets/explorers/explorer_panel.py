@@ -26,8 +26,8 @@ class Panel:
         written = {"placeholder": "20x8:v100,10x4:t4", "tooltip": "NODESxGPUS[:TYPE],...", "continuous_update": False}
         self.own = control("Text", "own cluster", 200, 76, **written)
         self.nodes = control("IntSlider", "nodes", 180, 40, min=1, max=2)
-        kind, width = ("ToggleButtons", None) if sum(map(len, policy_names)) <= LETTERS else ("Dropdown", 172)
-        self.policy = control(kind, "policy", width, 46, options=policy_names, value=first).add_class(
+        kind, picker_width = ("ToggleButtons", None) if sum(map(len, policy_names)) <= LETTERS else ("Dropdown", 172)
+        self.policy = control(kind, "policy", picker_width, 46, options=policy_names, value=first).add_class(
             "gpuschedlab-policy"
         )
         control_tooltip = f"what is compared with, grey in all figures; '{PIN}' keeps the policy with its present knobs"

@@ -17,17 +17,17 @@ def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
     """Read a log that was sent into an `Intake`, as a TOML spec says; without one, as it is recognised."""
     # The spec has the keys of a file's (`gpuschedlab.intake`), but for `path`: only what was sent is read.
     try:
-        options = tomllib.loads(spec)
+        spec_options = tomllib.loads(spec)
     except tomllib.TOMLDecodeError as error:
         raise TraceError(
             f"spec of {name}: found no TOML ({error}); expected keys such as format, zone, [columns]."
         ) from error
-    paths = [key for key in ("path", "speeds") if isinstance(options.get(key), str)]
+    paths = [spec_key for spec_key in ("path", "speeds") if isinstance(spec_options.get(spec_key), str)]
     if paths:
         raise TraceError(
-            f"spec of {name}: found {paths[0]} = {options[paths[0]]!r}; expected none: the log is the file that was sent."
+            f"spec of {name}: found {paths[0]} = {spec_options[paths[0]]!r}; expected none: the log is the file that was sent."
         )
-    format = options.pop("format", None)
+    format = spec_options.pop("format", None)
     if format == "spec" or Path(name).suffix == ".toml":  # it would name a file of this machine
         raise TraceError(
             f"{name}: found a spec; expected a log. Send the log, and write the keys of its spec into the box."
@@ -36,7 +36,7 @@ def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
         # A name is what a browser says: any text. Of one that is no file's, its end stays: it shows the format.
         path = Path(folder) / re.sub(r"(?a)[^\w.,()+= -]|^\.+$|^$", "_", re.split(r"[/\\]", name)[-1])[-100:]
         path.write_bytes(content)
-        uploaded_log, _ = taken((format, path) if format else path, options)
+        uploaded_log, _ = taken((format, path) if format else path, spec_options)
     if uploaded_log.trace is None:
         raise TraceError(f"{name}: found a list of nodes, and no jobs; expected a log of jobs.")
     return uploaded_log

@@ -76,8 +76,8 @@ class OtherSeeds(Kept):
 
     def source(self, contender: Setting, seed: int) -> tuple:
         """Return a pair: trace, cluster, nodes and seed of a setting, and a function that makes its scenario in pieces."""
-        key = (contender.trace, contender.cluster, contender.nodes, seed)
-        return key, lambda seed: self.owner.scenario_in_pieces(contender._replace(seed=seed))
+        seed_key = (contender.trace, contender.cluster, contender.nodes, seed)
+        return seed_key, lambda seed: self.owner.scenario_in_pieces(contender._replace(seed=seed))
 
     def policy(self, contender: Setting) -> tuple:
         """Return the pair of a setting's policy and None, as its knowledge is the scenario's."""
@@ -148,10 +148,10 @@ class Runs:
 
     def scenario_of(self, setting: Setting) -> Scenario:
         """Return the `Scenario` of a configuration, kept."""
-        key = ("scenario", *setting[:4])
+        scenario_key = ("scenario", *setting[:4])
         scenario_parts = {"seed": setting.seed} | self._parts
         return self.cache.get(
-            key, lambda: Scenario(self.trace_of(setting), self.cluster_of(setting), **scenario_parts)
+            scenario_key, lambda: Scenario(self.trace_of(setting), self.cluster_of(setting), **scenario_parts)
         ).value
 
     def scenario_in_pieces(self, setting: Setting) -> Iterator[None]:
@@ -301,9 +301,10 @@ class Runs:
             if link_field in link_fields
         }
         self.view = View(link_fields.get("by", "run"), **spans)
-        if unknown := link_fields.keys() - {*PICKERS, "more", "by", "time", "size", "job"}:
+        if unknown_fields := link_fields.keys() - {*PICKERS, "more", "by", "time", "size", "job"}:
             raise RunError(
-                f"explorer: found {', '.join(sorted(unknown))}; expected a policy, its knobs, {', '.join(PICKERS)}, job, time or size."
+                f"explorer: found {', '.join(sorted(unknown_fields))}; expected a policy, its knobs, {', '.join(PICKERS)}, job, time "
+                "or size."
             )
         self.refresh()
         if job := link_fields.get("job"):

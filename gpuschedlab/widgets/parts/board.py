@@ -79,8 +79,9 @@ class Board:
         self.widget = self._made()
 
     def _made(self):
-        named = {trait: getattr(self, trait) for trait in ("identity", "number", "link")} | self._traits(self.drawings)
-        board_widget = _widget(len(self.places))(places=[place._asdict() for place in self.places], **named)
+        traits = {trait: getattr(self, trait) for trait in ("identity", "number", "link")}
+        traits |= self._traits(self.drawings)
+        board_widget = _widget(len(self.places))(places=[place._asdict() for place in self.places], **traits)
         board_widget.on_msg(self._heard)
         return board_widget
 
@@ -142,5 +143,7 @@ class Board:
 
     def pictures(self, note: str = "") -> str:
         """Figures as pictures, for where no script runs; `note` as in `html`."""
-        drawn = {figure_name: drawing for figure_name, drawing in self.drawings.items() if drawing is not HIDDEN}
-        return web.pictures_of(drawn, self.first, columns=2, note=note, board=self.identity)
+        shown_drawings = {
+            figure_name: drawing for figure_name, drawing in self.drawings.items() if drawing is not HIDDEN
+        }
+        return web.pictures_of(shown_drawings, self.first, columns=2, note=note, board=self.identity)

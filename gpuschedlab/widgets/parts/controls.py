@@ -62,14 +62,14 @@ def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
     return (value - low) / steps if steps else step
 
 
-def _part(kind: str, info: KnobInfo, label: str, **more):
+def _part(kind: str, info: KnobInfo, control_label: str, **more):
     """Control of a knob, or of a part of it, as wide as its place in the grid."""
     tooltip_end = "; at the end of the slider without a limit" * info.knob.unlimited
     tooltip_end += f" (knob {info.name})" if info.knob.words else ""
-    return control(kind, label, None, 84, tooltip=f"{label}: {info.knob.help}{tooltip_end}", **more)
+    return control(kind, control_label, None, 84, tooltip=f"{control_label}: {info.knob.help}{tooltip_end}", **more)
 
 
-def _slider(info: KnobInfo, value: float, label: str):
+def _slider(info: KnobInfo, value: float, slider_label: str):
     """Slider of one number: logarithmic, whole or plain, as the knob says."""
     k = info.knob
     value = min(value, k.high)
@@ -79,12 +79,12 @@ def _slider(info: KnobInfo, value: float, label: str):
         form = ".3s" if k.low >= 1 else ".3"
         # Bounds a hair wide, or the ends themselves would be refused for their last digit.
         bounds = {"min": low - 1e-12, "max": high + 1e-12, "step": step_to(math.log10(value), low, high)}
-        return _part("FloatLogSlider", info, label, value=value, base=10, readout_format=form, **bounds)
+        return _part("FloatLogSlider", info, slider_label, value=value, base=10, readout_format=form, **bounds)
     if info.kind == "int":
         step = int(k.step or max(1, nice_step(k.low, k.high, 200)))
-        return _part("IntSlider", info, label, value=int(value), min=int(k.low), max=int(k.high), step=step)
+        return _part("IntSlider", info, slider_label, value=int(value), min=int(k.low), max=int(k.high), step=step)
     step = k.step or nice_step(k.low, k.high)
-    return _part("FloatSlider", info, label, value=value, min=k.low, max=k.high, step=step, readout_format=",.6")
+    return _part("FloatSlider", info, slider_label, value=value, min=k.low, max=k.high, step=step, readout_format=",.6")
 
 
 @contextmanager
@@ -107,11 +107,15 @@ class Control:
         if info.kind == "bool":
             self.parts = [_part("Checkbox", info, info.label, value=value, indent=True)]
         elif info.kind == "choice":
-            options = [(str(knob_choice), knob_choice) for knob_choice in info.knob.choices]
-            self.parts = [_part("Dropdown", info, info.label, options=options, value=value)]
+            menu_options = [(str(knob_choice), knob_choice) for knob_choice in info.knob.choices]
+            self.parts = [_part("Dropdown", info, info.label, options=menu_options, value=value)]
         elif info.kind == "floats":
-            labels = [info.label.replace(info.words, info.words_at(knob_place)) for knob_place in range(info.knob.many)]
-            self.parts = [_slider(info, value[0] if value else info.knob.low, label) for label in labels]
+            slider_labels = [
+                info.label.replace(info.words, info.words_at(knob_place)) for knob_place in range(info.knob.many)
+            ]
+            self.parts = [
+                _slider(info, value[0] if value else info.knob.low, slider_label) for slider_label in slider_labels
+            ]
         else:
             self.parts = [_slider(info, info.knob.low if value is None else value, info.label)]
         if info.optional:  # a box beside it, ticked where there is a value
@@ -126,12 +130,12 @@ class Control:
     def _read(self, slider):
         """Value of a part: as it was given, or, once moved, without the digits that a slider's step leaves."""
         given_value = self._given.get(slider)
-        moved = float(f"{slider.value:.3g}")
+        slider_value = float(f"{slider.value:.3g}")
         if given_value is not None and math.isclose(slider.value, given_value, rel_tol=1e-9, abs_tol=1e-12):
             return given_value
         if self.info.knob.unlimited and slider.value >= self.info.knob.high * (1 - 1e-9):
             return math.inf
-        return moved if self.info.kind == "floats" else self.info.clip(moved)
+        return slider_value if self.info.kind == "floats" else self.info.clip(slider_value)
 
     @property
     def value(self):
@@ -225,16 +229,16 @@ class KnobControls:
 
     def _allowed(self) -> dict:
         """Return a dict of the nearest allowed values; controls that had to give way are moved there, and `note` says why."""
-        wanted = {knob_name: knob_control.value for knob_name, knob_control in self.controls.items()}
-        allowed = type(self._base).project(wanted)
-        moved = [knob_name for knob_name in wanted if allowed[knob_name] != wanted[knob_name]]
+        control_values = {knob_name: knob_control.value for knob_name, knob_control in self.controls.items()}
+        allowed = type(self._base).project(control_values)
+        moved_controls = [knob_name for knob_name in control_values if allowed[knob_name] != control_values[knob_name]]
         with quiet(self):
-            for knob_name in moved:
+            for knob_name in moved_controls:
                 self.controls[knob_name].value = allowed[knob_name]
-        if moved:
+        if moved_controls:
             constraints = type(self._base).constraints
             rules = "; ".join(constraint.text for constraint in constraints) or "its range"
-            self.note = f"{', '.join(moved)} followed, to keep: {rules}"
+            self.note = f"{', '.join(moved_controls)} followed, to keep: {rules}"
         return allowed
 
     def _moved(self, change):

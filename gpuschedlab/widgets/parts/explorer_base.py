@@ -155,9 +155,9 @@ class BaseExplorer:
         control_boxes = [self.status, *controls.above, strip, self.more, self.error, *controls.below]
         top = ipywidgets.VBox(control_boxes).add_class("gpuschedlab-controls")
         self.main = ipywidgets.VBox([self.board.widget, self.table]).add_class("gpuschedlab-main")
-        sides = ipywidgets.VBox([top, self.main]).add_class("gpuschedlab-sides")
+        explorer_sides = ipywidgets.VBox([top, self.main]).add_class("gpuschedlab-sides")
         explorer_layout = ipywidgets.Layout(width="100%", display="block", overflow="visible")
-        self.box = ipywidgets.Box([sides], layout=explorer_layout).add_class("gpuschedlab-explorer")
+        self.box = ipywidgets.Box([explorer_sides], layout=explorer_layout).add_class("gpuschedlab-explorer")
         self._pace()
 
     def _answer(self):
@@ -259,29 +259,31 @@ class BaseExplorer:
 
     def states(self) -> dict:
         """Return a dict of states of a page without a kernel: controls, notes and figures by combination, and the `first`."""
-        values_of = self.controls.kept()
+        values_of_controls = self.controls.kept()
         states = []
         figures = {}
         first_figures = [figure_place.name for figure_place in self.board.first if not figure_place.words]
-        if not values_of:
+        if not values_of_controls:
             return {}
-        axes = [control_values for control_values, _ in values_of.values()]
+        axes = [control_values for control_values, _ in values_of_controls.values()]
         grid = list(product(*axes))
-        present_values = tuple(present_value for _, present_value in values_of.values())
+        present_values = tuple(present_value for _, present_value in values_of_controls.values())
         for control_values in (*grid, present_values):  # at last as before
             self.keeping = len(states) < len(grid)
-            self.controls.put(dict(zip(values_of, control_values)))
+            self.controls.put(dict(zip(values_of_controls, control_values)))
             self._show(self._answer())
             if self.keeping:
-                drawn = {figure_name: short(plain(self.board.drawings[figure_name])) for figure_name in first_figures}
+                drawn_figures = {
+                    figure_name: short(plain(self.board.drawings[figure_name])) for figure_name in first_figures
+                }
                 figure_numbers = {
                     figure_name: figures.setdefault(json.dumps(drawn_figure), len(figures))
-                    for figure_name, drawn_figure in drawn.items()
+                    for figure_name, drawn_figure in drawn_figures.items()
                 }
                 states.append((self._note(), figure_numbers, self.table.value))
         controls = [
             {"name": control_label, "texts": [*map(knob_word, control_values)]}
-            for control_label, (control_values, _) in values_of.items()
+            for control_label, (control_values, _) in values_of_controls.items()
         ]
         return {
             "controls": controls,
@@ -318,8 +320,8 @@ class BaseExplorer:
             self.board.drawings[name] = plots.draw(self.page.rare[name]())
         shown_drawings = [(self.board.drawings[figure_place.name], figure_place.height) for figure_place in places]
         static_figures = [
-            plots.figure(drawing).update_layout(height=height)
-            for drawing, height in shown_drawings
+            plots.figure(drawing).update_layout(height=figure_height)
+            for drawing, figure_height in shown_drawings
             if drawing is not HIDDEN
         ]
         if name and not static_figures:

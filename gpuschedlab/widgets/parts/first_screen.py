@@ -78,13 +78,13 @@ class Screen:
         self.view = view
         jobs = jobs_of(runs[0])
         self.whole = self.difference = compared(*runs, names, Scope(place=place))
-        moved = np.zeros(len(jobs["submit"]), int)
+        job_moved = np.zeros(len(jobs["submit"]), int)
         weekday = _weekday(runs[0])
-        moved[self.whole.later.rows] = 1
-        moved[self.whole.sooner.rows] = -1
+        job_moved[self.whole.later.rows] = 1
+        job_moved[self.whole.sooner.rows] = -1
         job_columns = (jobs[column_name] for column_name in ("gpus", "submit", "duration"))
         self.compared = Compared(
-            tuple(short), *job_columns, *(measured_run.jct for measured_run in found), moved, weekday
+            tuple(short), *job_columns, *(measured_run.jct for measured_run in found), job_moved, weekday
         )
         spans = ((jobs["submit"] / HOUR, view.time), (jobs["gpus" if view.by == "gpus" else "duration"], view.size))
         self._framed = [(x >= span[0]) & (x <= span[1]) if span else x == x for x, span in spans]
@@ -97,8 +97,8 @@ class Screen:
         view = self.view
         clauses = []
         if view.time:
-            ends = [clock(hours, self.compared.weekday) for hours in view.time]
-            clauses.append("submitted " + " to ".join(ends))
+            framed_ends = [clock(hours, self.compared.weekday) for hours in view.time]
+            clauses.append("submitted " + " to ".join(framed_ends))
         if view.size:
             clauses.append(f"that {self._size_clause()}")
         return " ".join(clauses)
@@ -140,10 +140,10 @@ class Screen:
         difference = self.difference
         table_runs = self.measured[: 1 if self.whole.kind == "self" else 2]
         run_metrics = [list(measures.table(self.among).values()) for measures in table_runs]
-        ratio = [difference.value, difference.low, difference.high][
+        shown_ratio = [difference.value, difference.low, difference.high][
             : 3 if difference.low == difference.low and difference.kind not in ("same", "self") else 1
         ]
-        return {"values": run_metrics, "jobs": None if self.among is None else difference.jobs, "ratio": ratio}
+        return {"values": run_metrics, "jobs": None if self.among is None else difference.jobs, "ratio": shown_ratio}
 
 
 def _spans_of(run, row: int) -> list[tuple[float, float]]:

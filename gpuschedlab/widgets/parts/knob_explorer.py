@@ -79,19 +79,19 @@ class KnobExplorer(BaseExplorer):
         kept_values = {}
         for info in (infos[knob_name] for knob_name in self.kept if knob_name in infos):
             present = info.value_of(self._begin)
-            choices = self.kept[info.name] or info.knob.choices
-            kept_values[info.label] = (sorted({*choices, present}), present)
+            kept_choices = self.kept[info.name] or info.knob.choices
+            kept_values[info.label] = (sorted({*kept_choices, present}), present)
         return kept_values
 
     def _put_values(self, kept_values: dict):
         """Move the knobs to some of these values."""
         begin_thing = self._begin
-        wanted = {
+        wanted_knobs = {
             knob_name: kept_values.get(info.label, info.value_of(begin_thing))
             for knob_name, info in knobs_of(begin_thing).items()
         }
         with quiet(self):
-            self.knobs.show(begin_thing.with_knobs(**type(begin_thing).project(wanted)))
+            self.knobs.show(begin_thing.with_knobs(**type(begin_thing).project(wanted_knobs)))
 
 
 @dataclass
@@ -180,13 +180,13 @@ class RunExplorer(PairExplorer, KnobExplorer):
     def _compute(self, recipe):
         lineup = self._lineup(recipe)
         runs = {}
-        keys = {}
+        cache_keys = {}
         scenario = once(lambda: recipe(self.seed))
         policies = recipe.policies
         for policy_name in lineup.names:
-            keys[policy_name] = (type(recipe), lineup.matters(policy_name), self.seed, policies[policy_name])
+            cache_keys[policy_name] = (type(recipe), lineup.matters(policy_name), self.seed, policies[policy_name])
             runs[policy_name] = self.cache.get(
-                keys[policy_name], lambda policy_name=policy_name: scenario().run(policies[policy_name])
+                cache_keys[policy_name], lambda policy_name=policy_name: scenario().run(policies[policy_name])
             ).value
         self.runs = runs
         self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
@@ -195,13 +195,13 @@ class RunExplorer(PairExplorer, KnobExplorer):
             return Side(
                 policy_name,
                 policy_name,
-                keys[policy_name],
+                cache_keys[policy_name],
                 runs[policy_name],
                 lambda job: scenario().run(policies[policy_name], log=job),
             )
 
-        sides = tuple(map(side, lineup.pair(runs)))
-        self._compare(Pairing(sides, place_of(recipe), self._weeks_of_recipe, self._own_measures))
+        screen_sides = tuple(map(side, lineup.pair(runs)))
+        self._compare(Pairing(screen_sides, place_of(recipe), self._weeks_of_recipe, self._own_measures))
         return recipe
 
     def _page(self, recipe) -> Page:

@@ -98,19 +98,19 @@ class PairExplorer(BaseExplorer):
     def _compare(self, pairing: Pairing) -> Screen:
         """Return the `Screen` of both runs, measured and compared as they are looked at."""
         self.pairing = pairing
-        self.sides = sides = pairing.sides
-        runs = [side.run for side in sides]
+        self.sides = screen_sides = pairing.sides
+        runs = [side.run for side in screen_sides]
         measured_sides = [
             self.cache.get(("measured", compared_side.key), lambda run=compared_side.run: measured(run)).value
-            for compared_side in sides
+            for compared_side in screen_sides
         ]
         if self.view.job is not None and self.view.job >= runs[0].jobs.height:
             self.view = View(self.view.by)
         self.screen = Screen(
             runs,
             measured_sides,
-            [compared_side.name for compared_side in sides],
-            [compared_side.short for compared_side in sides],
+            [compared_side.name for compared_side in screen_sides],
+            [compared_side.short for compared_side in screen_sides],
             self.view,
             self._place(),
         )
@@ -118,11 +118,11 @@ class PairExplorer(BaseExplorer):
 
     def _pair(self) -> dict:
         """Dict of the numbers of the figures drawn from the record of both runs."""
-        drawn = self.screen.compared
+        compared_jobs = self.screen.compared
         record = self._record()
         alone = self.places[0].name != "jobs"  # then the dots bring the record
-        return {"change": drawn.changes(record if alone else None)} | (
-            {} if alone else {"jobs": drawn.jobs_there(record)}
+        return {"change": compared_jobs.changes(record if alone else None)} | (
+            {} if alone else {"jobs": compared_jobs.jobs_there(record)}
         )
 
     def _why(self, row: int | None) -> dict:
