@@ -27,8 +27,14 @@ SPOKEN = {"easy": "EASY backfill"}
 
 def split_word(text: str) -> tuple[str, dict[str, str], str]:
     """Split NAME[:KNOB=VALUE,...][@ESTIMATOR]; NAME may be FILE.py or FILE.py:CLASS."""
-    # A part without `=` goes on with the value before it, so that lists need no other sign.
     body, _, estimator = text.partition("@")
+    called, values = split_body(body)
+    return called, values, estimator
+
+
+def split_body(body: str) -> tuple[str, dict[str, str]]:
+    """Split NAME[:KNOB=VALUE,...], in which `@` is no sign: the word of a recipe, whose cluster may name partitions."""
+    # A part without `=` goes on with the value before it, so that lists need no other sign.
     called, *options = re.split(r":(?=\w+\s*=)", body, maxsplit=1)
     values: dict[str, str] = {}
     for part in options[0].split(",") if options else ():
@@ -38,7 +44,7 @@ def split_word(text: str) -> tuple[str, dict[str, str], str]:
             values[last] = value.strip()
         else:
             values[last] += f",{part.rstrip()}"
-    return called, values, estimator
+    return called, values
 
 
 def policy_of(text: str):
@@ -116,7 +122,10 @@ def knob_in_words(info: KnobInfo, value) -> str:
 
 def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
     """Instance of a class by its word (NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py), its knobs read as they are declared."""
-    name, values, _ = split_word(text)
+    if what == "policy":
+        name, values, _ = split_word(text)
+    else:
+        name, values = split_body(text)
     cls = class_of(name, known, base, what, base.raises)
     return with_words(cls(), values, name)
 
