@@ -4,38 +4,39 @@ A value beyond a knob's range, and one of a kind that the parameter has not, is 
 """
 
 import dataclasses
+import math
 import pickle
+from functools import cache
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from strategies.alike import alike, is_plain
-from strategies.of_knobs import constructor_defaults
-from strategies.registry import classes, made, with_knobs
+from strategies.of_knobs import constructor_defaults, own_knobs
+from strategies.registry import arguments_of, classes, made, with_knobs
+from wrong_values import WRONG
 
 from gpuschedlab import estimators, policies
 from gpuschedlab.errors import LabError
-from gpuschedlab.knobs import Knobbed, texts_of, word_of
+from gpuschedlab.knobs import Knobbed, KnobInfo, texts_of, word_of
 from gpuschedlab.parse import estimator_of, policy_of
 from gpuschedlab.scenarios import recipe_of, recipes
 
 CLASSES = {cls.__name__: cls for cls in classes()}
 KNOBBED = {cls.__name__: cls for cls in with_knobs()}
+FEW, MORE = 12, 100
+"""Draws of each class on which laws are tried, and draws at most in which each parameter must change."""
 
 
-def examples(count: int):
-    """Settings of a law: nothing is made smaller, since an example says all of its few arguments."""
-    return settings(max_examples=count, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-
-
-def drawn(strategy: st.SearchStrategy, count: int) -> list:
-    """Return some values of a strategy."""
+@cache
+def drawn(name: str, count: int = FEW) -> list[dict]:
+    """Return some arguments of a class's constructor; nothing is made smaller, since an example says all of its few arguments."""
     values = []
 
-    @examples(count)
-    @given(strategy)
-    def keep(value):
-        values.append(value)
+    @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)
+    @given(arguments_of(CLASSES[name]))
+    def keep(arguments):
+        values.append(arguments)
 
     keep()
     return values
@@ -43,10 +44,10 @@ def drawn(strategy: st.SearchStrategy, count: int) -> list:
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_same_arguments_make_the_same(name):
-    rule = made(CLASSES[name])
-    for arguments in drawn(rule.arguments, 8):
-        thing = rule.make(**arguments)
-        again = rule.make(**arguments)
+    make = made(CLASSES[name]).make
+    for arguments in drawn(name):
+        thing = make(**arguments)
+        again = make(**arguments)
         assert alike(thing, again), arguments
         assert alike(pickle.loads(pickle.dumps(thing)), thing), arguments
         if type(thing).__eq__ is not object.__eq__ and is_plain(arguments):
@@ -60,36 +61,48 @@ def has_dicts(arguments: dict) -> bool:
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_each_parameter_is_drawn_at_several_values(name):
-    """A parameter that always has its default would be no part of the laws."""
-    cls = CLASSES[name]
-    rule = made(cls)
-    defaults = constructor_defaults(rule.make)
-    seen = drawn(rule.arguments, 40)
-    for parameter in defaults.keys() - FIXED.get(name, set()):
-        values = [arguments[parameter] for arguments in seen if parameter in arguments]
-        assert any(not alike(value, values[0]) for value in values), parameter
+def test_the_text_of_a_thing_makes_it_again(name):
+    make = made(CLASSES[name]).make
+    for arguments in drawn(name):
+        if CLASSES[name].__dataclass_params__.repr if dataclasses.is_dataclass(CLASSES[name]) else False:
+            thing = make(**arguments)
+            if is_plain(thing):
+                assert eval(repr(thing), NAMES) == thing
+                TEXTS.add(name)
 
 
-FIXED = {
-    "Guess": {"answers", "choices"},
-    "Session": {"options"},
-    "CausalModel": {"options"},
-    "Layers": {"knobs"},
-    "MultipleChoice": {"type_of_config"},
-}
-"""Parameters of which one value is enough, or that stand for several."""
+NAMES = {"inf": math.inf} | CLASSES
+"""Names in the texts of things."""
+TEXTS: set[str] = set()
 
 
-WORDS = dict.fromkeys(policies.ALL.values(), policy_of) | dict.fromkeys(estimators.ALL.values(), estimator_of)
-WORDS |= dict.fromkeys(recipes().values(), recipe_of)
+ONE_VALUE = {"answers", "choices", "options", "type_of_config"}
+"""Parameters that stand for several, or of which one value is enough."""
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_parameter_changes_from_draw_to_draw(name):
+    """A parameter that always had one value would be no part of the laws."""
+    parameters = constructor_defaults(made(CLASSES[name]).make).keys() - ONE_VALUE
+    constant = [parameter for parameter in parameters if not changes(parameter, drawn(name))]
+    assert not [parameter for parameter in constant if not changes(parameter, drawn(name, MORE))]
+
+
+def changes(parameter: str, arguments: list[dict]) -> bool:
+    """Whether a parameter has several values in a list of arguments."""
+    values = [each[parameter] for each in arguments]
+    return any(not alike(value, values[0]) for value in values)
+
+
+WORDS = {cls: policy_of for cls in policies.ALL.values()} | {cls: estimator_of for cls in estimators.ALL.values()}
+WORDS |= {cls: recipe_of for cls in recipes().values()}
 """Functions that read the words of classes."""
 
 
 @pytest.mark.parametrize("cls", WORDS, ids=lambda cls: cls.__name__)
 def test_a_word_makes_it_again(cls):
     """Of knobs and texts: all else that a class holds is no part of its word."""
-    things = [with_defaults(thing) for thing in drawn(made(cls).objects, 8)]
+    things = [with_defaults(cls(**arguments)) for arguments in drawn(cls.__name__)]
     plain = [thing for thing in things if thing is not None]
     assert plain
     for thing in plain:
@@ -105,3 +118,91 @@ def with_defaults(thing: Knobbed) -> Knobbed | None:
         return dataclasses.replace(plain, **texts_of(thing)).with_knobs(**thing.knobs)
     except LabError:
         return None
+
+
+def beyond(info: KnobInfo) -> list:
+    """Values just beyond what a knob allows: below and above its range, between whole numbers, one value too many."""
+    knob = info.knob
+    if info.kind in ("bool", "choice"):
+        return ["no such choice", 2, -1]
+    step = 1 if info.kind == "int" else 0
+    below = knob.low - step if step else math.nextafter(knob.low, -math.inf)
+    above = knob.high + step if step else math.nextafter(knob.high, math.inf)
+    values = [below, above, -math.inf, math.nan] + ([] if knob.unlimited else [math.inf])
+    if info.kind == "int":
+        values.append(knob.low + 0.5)
+    if info.kind == "floats":
+        values = [(value,) for value in values] + [(knob.low,) * (knob.many + 1)]
+    return values
+
+
+@pytest.mark.parametrize("name", KNOBBED)
+def test_a_value_just_beyond_a_knob_is_refused_by_its_name(name):
+    cls = KNOBBED[name]
+    arguments = drawn(name)[-1]
+    for knob, info in own_knobs(cls).items():
+        for value in beyond(info):
+            with pytest.raises(cls.raises) as refusal:
+                cls(**arguments | {knob: value})
+            assert f"{name}.{knob}: found {value!r}; expected " in str(refusal.value)
+            assert names_the_range(str(refusal.value), info), str(refusal.value)
+
+
+def names_the_range(words: str, info: KnobInfo) -> bool:
+    """Whether a refusal says what is allowed: the choices, whole numbers, the number of values, or the ends of the range."""
+    knob = info.knob
+    allowed = [f"{knob.low:g} to {knob.high:g}"] if knob.low is not None else [repr(choice) for choice in knob.choices]
+    return any(part in words for part in [*allowed, "a whole number", f"at most {knob.many} values", "number"])
+
+
+@pytest.mark.parametrize("name", KNOBBED)
+def test_any_values_are_projected_on_allowed_ones(name):
+    cls = KNOBBED[name]
+    anything = {knob: st.sampled_from(beyond(info)[:3]) | values_beside(info) for knob, info in own_knobs(cls).items()}
+    arguments = drawn(name)[0]
+
+    @settings(max_examples=FEW, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)
+    @given(st.fixed_dictionaries(anything))
+    def law(values):
+        projected = cls.project(values)
+        assert cls.project(projected) == projected
+        own = {knob: projected[knob] for knob in own_knobs(cls)}
+        cls(**arguments | own)
+
+    law()
+
+
+def values_beside(info: KnobInfo) -> st.SearchStrategy:
+    """Numbers in and about a knob's range."""
+    if info.kind in ("bool", "choice"):
+        return st.sampled_from(list(info.knob.choices))
+    span = info.knob.high - info.knob.low
+    numbers = st.floats(info.knob.low - 0.1 * span, info.knob.high + 0.1 * span)
+    return st.lists(numbers, max_size=info.knob.many + 1).map(tuple) if info.kind == "floats" else numbers
+
+
+KINDS = (*WRONG, 10**30, -(10**30))
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_value_of_another_kind_is_taken_or_refused_with_words(name):
+    make = made(CLASSES[name]).make
+    for arguments in drawn(name)[-2:]:
+        for parameter in arguments:
+            for value in KINDS:
+                problem = refusal_of(make, arguments, parameter, value)
+                assert problem is None, f"{name}({parameter}={value!r}): {problem}"
+
+
+def refusal_of(make, arguments: dict, parameter: str, value: object) -> str | None:
+    """Return what is wrong with the refusal of a value; None if it is taken, or refused by its name and what was expected."""
+    try:
+        make(**arguments | {parameter: value})
+    except LabError as error:
+        words = str(error)
+        if "expected" in words and (parameter in words or repr(value) in words):
+            return None
+        return f"refused without its name and what was expected: {words}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None

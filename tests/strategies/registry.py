@@ -138,9 +138,3 @@ def with_knobs() -> tuple[type[Knobbed], ...]:
 def classes() -> tuple[type, ...]:
     """Every class with a strategy: those with knobs, then those by hand."""
     return tuple(dict.fromkeys([*with_knobs(), *by_hand.strategies_of_arguments()]))
-
-
-@cache
-def classes() -> tuple[type, ...]:
-    """Every class with a strategy: those with knobs, then those by hand."""
-    return tuple(dict.fromkeys([*with_knobs(), *by_hand.strategies_of_arguments()]))
