@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from gpuschedlab._knob import check_number
+from gpuschedlab._knob import check_kind, check_number, random_generator, tuple_of
 from gpuschedlab.errors import MOST_GPUS, ClusterError
 
 PER_NODE = "a whole number, 1 to 64"
@@ -46,11 +46,15 @@ class Nodes:
         return self.gpu_type + "@" * bool(self.partitions) + "+".join(self.partitions)
 
     def __post_init__(self):
-        names = {self.partitions} if isinstance(self.partitions, str) else set(self.partitions)
-        object.__setattr__(self, "partitions", tuple(sorted(names)))
+        check_kind(self.gpu_type, str, ClusterError, "Nodes.gpu_type", "a name, such as 'v100'")
+        names = self.partitions
+        if isinstance(names, str):
+            names = (names,)
+        names = tuple_of(names, str, ClusterError, f"Nodes {self.gpu_type!r}.partitions", "names of partitions")
+        object.__setattr__(self, "partitions", tuple(sorted(set(names))))
         if wrong := [name for name in self.partitions if not name or set(name) & set("@+,:")]:
             raise ClusterError(
-                f"Nodes {self.gpu_type!r}: found partition {wrong[0]!r}; expected a name without any of @ + , :"
+                f"Nodes {self.gpu_type!r}.partitions: found partition {wrong[0]!r}; expected a name without any of @ + , :"
             )
         who = f"Nodes {self.gpu_type!r}"
         check_number(self.nodes, ClusterError, f"{who}.nodes", "a whole number, at least 1", low=1, whole=True)
@@ -116,10 +120,15 @@ class Cluster:
     events: tuple[Outage, ...] = ()
 
     def __post_init__(self):
-        object.__setattr__(self, "groups", tuple(self.groups))
-        object.__setattr__(self, "events", tuple(self.events))
+        parts = {"groups": (Nodes, "groups of nodes"), "events": (Outage, "outages of nodes")}
+        for name, (kind, noun) in parts.items():
+            expected = f"a tuple of {noun} ({kind.__name__})"
+            own = tuple_of(getattr(self, name), kind, ClusterError, f"Cluster.{name}", expected)
+            object.__setattr__(self, name, own)
         if not self.groups:
-            raise ClusterError("Cluster: found no nodes; expected at least one group, such as Nodes('v100', 70, 8).")
+            raise ClusterError(
+                "Cluster.groups: found no nodes; expected at least one group, such as Nodes('v100', 70, 8)."
+            )
         if self.total_gpus > MOST_GPUS:
             raise ClusterError(f"Cluster: found {self.total_gpus:,} GPUs; expected at most {MOST_GPUS:,}.")
         for e in self.events:
@@ -222,7 +231,7 @@ class Cluster:
         """
         if not (mtbf > 0 and mttr > 0):
             raise ClusterError(f"with_failures: found mtbf={mtbf}, mttr={mttr}; expected both > 0 s.")
-        rng = np.random.default_rng(rng)
+        rng = random_generator(rng, ClusterError, "with_failures: rng")
         outages = []
         for node in range(self.total_nodes):
             start = rng.exponential(mtbf)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuschedlab._faces import names_of_papers
+from gpuschedlab._knob import check_kind, check_number
 from gpuschedlab.errors import SolverError, interrupts
 from gpuschedlab.optim.programs.program import Change, Program, Solution
 
@@ -152,6 +153,10 @@ def solvers() -> dict[str, tuple[str, str]]:
 
 def _make(solver: str, options: dict):
     """The solver of that name, with these options: an object with `solve(program)`."""
+    check_kind(solver, str, SolverError, "solve: solver", f"one of {', '.join(solvers())}")
+    for limit in ("gap", "work", "time_limit"):
+        if options.get(limit) is not None:
+            check_number(options[limit], SolverError, f"{solver}: {limit}", "a number, 0 or more", finite=False)
     word = solver.partition("-")[0] if solver.startswith("pop-") else solver
     if word not in solvers():
         raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(solvers())}.")

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind, tuple_of
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.checks import check_rows, index_of, need_columns, typed
 from gpuschedlab.speeds.codes import ANY, code_shapes, config_codes
@@ -24,7 +25,10 @@ def arrays_from_frame(
     """Turn a long frame into the fields of `Speeds`; see `Speeds.from_frame`."""
     frame = _checked(frame)
     found = frame["gpu_type"].unique(maintain_order=True).to_list()
-    types = tuple(gpu_types) if gpu_types is not None else tuple(found)
+    types = tuple(found)
+    if gpu_types is not None:
+        types = tuple_of(gpu_types, str, SpeedError, "Speeds.gpu_types", "names of GPU types")
+    check_kind(relative, bool | np.bool_, SpeedError, "Speeds.relative", "True or False")
     if missing := [t for t in found if t not in types]:
         raise SpeedError(f"Speeds: found GPU type {missing[0]!r}; expected one of gpu_types={types}. Add it there.")
     models = tuple(frame["model"].unique().sort())
@@ -55,7 +59,7 @@ def arrays_from_frame(
         "seg_end": seg_end,
         "relative": np.full(len(models), relative),
         "shapes": shapes,
-        **{name: pair_matrix(models, factors) for name, factors in pairs.items()},
+        **{name: pair_matrix(models, name, factors) for name, factors in pairs.items()},
     }
 
 

@@ -5,12 +5,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind, check_number
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.pairs import check_pairs
 
 
 def need_columns(frame, who, columns, *optional):
     """Raise SpeedError unless the frame has the columns; others are optional."""
+    check_kind(frame, pl.DataFrame, SpeedError, f"{who}: frame", f"a polars.DataFrame of {', '.join(columns)}")
     if missing := [c for c in columns if c not in frame.columns]:
         more = f" [, {', '.join(optional)}]" if optional else ""
         raise SpeedError(
@@ -45,8 +47,7 @@ def index_of(names, known):
 
 def check_arrays(speeds) -> None:
     """Raise SpeedError unless the arrays of a `Speeds` fit together."""
-    if not 0 <= speeds.rounding < np.inf:
-        raise SpeedError(f"Speeds: found rounding={speeds.rounding!r}; expected seconds, 0 or more (0: none).")
+    check_number(speeds.rounding, SpeedError, "Speeds.rounding", "seconds, 0 or more (0: none)")
     _check_shapes(speeds)
     n = len(speeds.models)
     owner = np.repeat(np.arange(n), np.diff(speeds.first))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import tuple_of
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.checks import check_rows, index_of, need_columns, typed
 
@@ -74,9 +75,11 @@ class Curves:
         frame = _checked(frame)
         every_name = pl.concat([frame["model"], frame["other"].drop_nulls()])
         in_curves = every_name.unique().sort().to_list()
-        names = tuple(in_curves if models is None else models)
+        names = tuple(in_curves)
+        if models is not None:
+            names = tuple_of(models, str, SpeedError, "Curves: models", "names of models")
         if strange := [name for name in in_curves if name not in names]:
-            raise SpeedError(f"Curves: found model {strange[0]!r}; expected one of {', '.join(names)}. Add it there.")
+            raise SpeedError(f"Curves: found model {strange[0]!r}; expected one of models={names}. Add it there.")
         words = {"mode": MODES, "model": names, "other": names}
         codes = [index_of(pl.col(column), known) for column, known in words.items()]
         frame = frame.with_columns(codes).sort(COLUMNS[:4])

@@ -6,7 +6,8 @@ A value beyond a knob's range, and one of a kind that the parameter has not, is 
 import dataclasses
 import math
 import pickle
-from functools import cache
+import re
+from functools import cache, partial
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -17,10 +18,13 @@ from strategies.registry import arguments_of, classes, made, with_knobs
 from wrong_values import WRONG
 
 from gpuschedlab import estimators, policies
+from gpuschedlab.check import small_trace
+from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError
 from gpuschedlab.knobs import Knobbed, KnobInfo, texts_of, word_of
 from gpuschedlab.parse import estimator_of, policy_of
 from gpuschedlab.scenarios import recipe_of, recipes
+from gpuschedlab.traces import generate
 
 CLASSES = {cls.__name__: cls for cls in classes()}
 KNOBBED = {cls.__name__: cls for cls in with_knobs()}
@@ -55,6 +59,11 @@ def test_the_same_arguments_make_the_same(name):
             assert has_dicts(arguments) or hash(thing) == hash(again)
 
 
+def made_with(name: str, parameter: str, value: object):
+    """Object of a class with one of its drawn arguments changed."""
+    return made(CLASSES[name]).make(**drawn(name)[-1] | {parameter: value})
+
+
 def has_dicts(arguments: dict) -> bool:
     """Whether a dict is among the arguments, which no dataclass of it can be hashed with."""
     return "{" in repr(list(arguments.values()))
@@ -64,16 +73,19 @@ def has_dicts(arguments: dict) -> bool:
 def test_the_text_of_a_thing_makes_it_again(name):
     make = made(CLASSES[name]).make
     for arguments in drawn(name):
-        if CLASSES[name].__dataclass_params__.repr if dataclasses.is_dataclass(CLASSES[name]) else False:
-            thing = make(**arguments)
-            if is_plain(thing):
-                assert eval(repr(thing), NAMES) == thing
-                TEXTS.add(name)
+        thing = make(**arguments)
+        if is_plain(thing) and type(thing).__eq__ is not object.__eq__:
+            names = {cls.__name__: cls for cls in classes_within(thing)}
+            assert eval(repr(thing), {"inf": math.inf} | names) == thing
 
 
-NAMES = {"inf": math.inf} | CLASSES
-"""Names in the texts of things."""
-TEXTS: set[str] = set()
+def classes_within(thing: object) -> set[type]:
+    """Dataclasses of a thing and of its parts."""
+    if isinstance(thing, tuple | list):
+        return set().union(*map(classes_within, thing))
+    if not dataclasses.is_dataclass(thing):
+        return set()
+    return {type(thing)} | classes_within([getattr(thing, field.name) for field in dataclasses.fields(thing)])
 
 
 ONE_VALUE = {"answers", "choices", "options", "type_of_config"}
@@ -94,8 +106,8 @@ def changes(parameter: str, arguments: list[dict]) -> bool:
     return any(not alike(value, values[0]) for value in values)
 
 
-WORDS = {cls: policy_of for cls in policies.ALL.values()} | {cls: estimator_of for cls in estimators.ALL.values()}
-WORDS |= {cls: recipe_of for cls in recipes().values()}
+WORDS = dict.fromkeys(policies.ALL.values(), policy_of) | dict.fromkeys(estimators.ALL.values(), estimator_of)
+WORDS |= dict.fromkeys(recipes().values(), recipe_of)
 """Functions that read the words of classes."""
 
 
@@ -129,7 +141,7 @@ def beyond(info: KnobInfo) -> list:
     below = knob.low - step if step else math.nextafter(knob.low, -math.inf)
     above = knob.high + step if step else math.nextafter(knob.high, math.inf)
     values = [below, above, -math.inf, math.nan] + ([] if knob.unlimited else [math.inf])
-    if info.kind == "int":
+    if info.kind == "int" and knob.high < 2**52:
         values.append(knob.low + 0.5)
     if info.kind == "floats":
         values = [(value,) for value in values] + [(knob.low,) * (knob.many + 1)]
@@ -206,3 +218,26 @@ def refusal_of(make, arguments: dict, parameter: str, value: object) -> str | No
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return None
+
+
+NO_SEEDS = (-1, 0.5, math.nan, "x", None, True)
+WITH_SEEDS = {
+    "generate": (lambda rng: generate("venus", days=1, jobs=3, rng=rng), "rng"),
+    "with_failures": (lambda rng: Cluster.homogeneous(1, 1).with_failures(9.0, 1.0, 99.0, rng), "rng"),
+    "small_trace": (lambda rng: small_trace(3, rng), "rng"),
+}
+WITH_SEEDS |= {
+    f"{name}({parameter})": (partial(made_with, name, parameter), parameter)
+    for name in CLASSES.keys() - {"Noisy"}  # declares that a seed may be negative
+    for parameter in {"seed", "rng"} & constructor_defaults(made(CLASSES[name]).make).keys()
+}
+WITH_SEEDS |= {f"{word} recipe": (cls(), "seed") for word, cls in recipes().items() if cls.drawn}
+
+
+@pytest.mark.parametrize("case", WITH_SEEDS)
+def test_no_seed_but_a_whole_number_from_0_on(case):
+    """What is made of it would else fail much later, with an error of numpy's."""
+    call, parameter = WITH_SEEDS[case]
+    for seed in NO_SEEDS:
+        with pytest.raises(LabError, match=rf"{parameter}: found {re.escape(repr(seed))}; expected "):
+            call(seed)

@@ -18,7 +18,7 @@ def strategies_of_autosched() -> dict:
     worlds = st.sampled_from([IntervalWorld(jobs=50), IntervalWorld(jobs=50, nodes=4, by_load=False)])
     asked = st.lists(st.floats(3.1, 4.6), min_size=2, max_size=3).map(np.array)
     layers = {
-        "knobs": st.just(("k", "l")),
+        "knobs": st.sampled_from([("k", "l"), ("k", "l", "n2")]),
         "metrics": st.lists(st.sampled_from(["m", "n"]), min_size=1, unique=True).map(tuple),
         "objectives": st.sampled_from([("r",), ("r", "s")]),
         "levels": st.sampled_from([{}, {"k": 2}]),

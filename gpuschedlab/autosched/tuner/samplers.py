@@ -5,6 +5,7 @@ import math
 import numpy as np
 from scipy.special import softmax
 
+from gpuschedlab._knob import check_number, check_seed, numbers_of, random_generator, tuple_of
 from gpuschedlab.errors import EstimatorError
 
 
@@ -21,15 +22,20 @@ class Sampler:
     """
 
     def __init__(self, levels, rng=0, start=None):
+        name = type(self).__name__
+        levels = tuple_of(levels, int | np.integer, EstimatorError, f"{name}.levels", "whole numbers, 0 for a number")
+        for count in levels:
+            check_seed(count, EstimatorError, f"{name}.levels")
         self.k = len(levels)
-        self.rng = np.random.default_rng(rng)
+        self.rng = random_generator(rng, EstimatorError, f"{name}.rng")
         self.values = {i: np.arange(n) / max(1, n - 1) for i, n in enumerate(levels) if n}
         if start is None:
             self.start = np.full(self.k, 0.5)
         else:
-            self.start = np.array(start, float)
+            expected = "a coordinate for each of `levels`"
+            self.start = np.array(numbers_of(start, EstimatorError, f"{name}.start", expected))
         if self.start.shape != (self.k,) or not self.k:
-            problem = f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions"
+            problem = f"{name}: found a start of shape {self.start.shape} in {self.k} dimensions of levels"
             raise EstimatorError(f"{problem}; expected one coordinate for each, and at least one.")
 
     def ask(self) -> np.ndarray:
@@ -52,6 +58,7 @@ class LatinHypercube(Sampler):
 
     def __init__(self, levels, rng=0, start=None, size: int = 16):
         super().__init__(levels, rng, start)
+        check_number(size, EstimatorError, "LatinHypercube.size", "a whole number, 1 or more", low=1, whole=True)
         self.size = size
         self.left = []
 
@@ -117,7 +124,9 @@ class BlueFin(Sampler):
 
     def __init__(self, levels, rng=0, start=None, *, feedback=2, eta=0.05, delta=0.15, optimizer="rmsprop", decay=0.25):
         super().__init__(levels, rng, start)
-        if feedback not in (1, 2) or optimizer not in ("rmsprop", "sgd") or not (eta > 0 and delta > 0 <= decay):
+        for option, value in {"eta": eta, "delta": delta, "decay": decay}.items():
+            check_number(value, EstimatorError, f"BlueFin.{option}", "a number above 0 (decay: or 0)")
+        if feedback not in (1, 2) or optimizer not in ("rmsprop", "sgd") or not (eta > 0 and delta > 0):
             raise EstimatorError(
                 f"BlueFin: found feedback={feedback}, optimizer={optimizer!r}, eta={eta}, delta={delta}, decay={decay}; "
                 "expected 1 or 2, 'rmsprop' or 'sgd', eta and delta above 0, decay from 0."

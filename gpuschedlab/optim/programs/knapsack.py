@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from gpuschedlab._knob import check_kind, check_number, numbers_of
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.programs.program import Program
 
@@ -62,12 +63,23 @@ class MultipleChoice(Program):
         mandatory=None,
         keys=None,
     ):
-        utility = np.ascontiguousarray(utility, float)
-        kinds, gpus, room = (np.asarray(a) for a in (type_of_config, gpus_of_config, capacity))
+        check_kind(name, str, SolverError, "MultipleChoice.name", "a text")
+        check_number(quantum, SolverError, f"{name}: quantum", "a number, 0 or more")
+        utility = np.ascontiguousarray(
+            numbers_of(utility, SolverError, f"{name}: utility", "an (n, C) array of numbers")
+        )
+        arrays = {"type_of_config": type_of_config, "gpus_of_config": gpus_of_config, "capacity": capacity}
+        kinds, gpus, room = (
+            numbers_of(values, SolverError, f"{name}: {word}", "an array of whole numbers")
+            for word, values in arrays.items()
+        )
         _check(name, utility, kinds, gpus, room)
         kinds, gpus, room = (np.ascontiguousarray(a, np.int64) for a in (kinds, gpus, room))
-        must = np.zeros(len(utility), bool) if mandatory is None else np.asarray(mandatory, bool)
-        keys = None if keys is None else np.asarray(keys, np.int64)
+        must = np.zeros(len(utility), bool)
+        if mandatory is not None:
+            must = numbers_of(mandatory, SolverError, f"{name}: mandatory", "true or false for each job") != 0
+        if keys is not None:
+            keys = _whole_keys(name, keys)
         for what, each in (("mandatory", must), ("keys", keys)):
             if each is not None and each.shape != (len(utility),):
                 raise SolverError(f"{name}: found {what} {each.shape}; expected ({len(utility)},), one for each job.")
@@ -135,6 +147,15 @@ class MultipleChoice(Program):
         return np.ones(self.utility.size, bool)
 
 
+def _whole_keys(name: str, keys) -> np.ndarray:
+    """Keys of the jobs, as whole numbers."""
+    expected = "a whole number for each job"
+    numbers = numbers_of(keys, SolverError, f"{name}: keys", expected)
+    if not (np.abs(numbers) < 2.0**63).all() or not (numbers == np.floor(numbers)).all():
+        raise SolverError(f"{name}: keys: found {keys!r}; expected {expected}.")
+    return np.asarray(keys).astype(np.int64)
+
+
 def cell_rows(job, kind, gpus, rows: int) -> sp.csc_array:
     """Coefficients (rows, k) of k cells, each of which counts once in the row of its job, and as its GPUs in that of their type."""
     at = np.empty((len(job), 2), np.int32)
@@ -149,14 +170,20 @@ def cell_rows(job, kind, gpus, rows: int) -> sp.csc_array:
 def _check(name, utility, kinds, gpus, room):
     if utility.ndim != 2 or kinds.shape != (utility.shape[1],) or gpus.shape != kinds.shape or room.ndim != 1:
         raise SolverError(
-            f"{name}: found utility {utility.shape}, types {kinds.shape}, GPUs {gpus.shape}, capacity {room.shape}; "
+            f"{name}: found utility {utility.shape}, type_of_config {kinds.shape}, gpus_of_config {gpus.shape}, capacity {room.shape}; "
             "expected (n, C), (C,), (C,), (T,)."
         )
-    if kinds.size and not 0 <= kinds.min() <= kinds.max() < room.size:
-        raise SolverError(f"{name}: found type {kinds.max()}; expected 0 to {room.size - 1}, as capacity says.")
+    is_type = (kinds >= 0) & (kinds < room.size) & (kinds == np.floor(kinds))
+    if not is_type.all():
+        raise SolverError(
+            f"{name}: type_of_config: found type {kinds[~is_type][0]:g}; expected 0 to {room.size - 1}, as capacity says."
+        )
     counts = np.concatenate([gpus - 1, room]).astype(float)
     if not (np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))).all():
-        raise SolverError(f"{name}: found GPUs that are not whole or below 1; count in a smaller unit.")
+        raise SolverError(
+            f"{name}: found GPUs of gpus_of_config or capacity that are not whole or below 1; expected whole numbers. "
+            "Count in a smaller unit."
+        )
     if np.isinf(utility).any():
         raise SolverError(f"{name}: found an infinite utility; expected numbers, or nan where impossible.")
 

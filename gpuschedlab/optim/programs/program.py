@@ -6,6 +6,7 @@ from html import escape
 import numpy as np
 import scipy.sparse as sp
 
+from gpuschedlab._knob import check_kind, numbers_of
 from gpuschedlab.errors import Infeasible, SolverError
 
 
@@ -59,9 +60,12 @@ class Program:
     name: str = "Program"
 
     def __post_init__(self):
-        A = sp.csc_array(self.A)
+        check_kind(self.name, str, SolverError, "Program.name", "a text")
+        check_kind(self.maximize, bool | np.bool_, SolverError, f"{self.name}.maximize", "True or False")
+        A = _matrix(self)
         A.sum_duplicates()
         m, n = A.shape
+        _check_layout(self, n)
         put = {"c": _vector(self, "c", n, float), "A": A}
         for key, size in (("row_lower", m), ("row_upper", m), ("lower", n), ("upper", n)):
             put[key] = _vector(self, key, size, float)
@@ -130,9 +134,36 @@ class Program:
         return f"{self.name}: {verb} {n} variables ({self.integrality.sum()} whole), {rows}, {self.A.nnz} nonzeros"
 
 
+def _matrix(program: Program) -> sp.csc_array:
+    """Coefficients by columns, as floats."""
+    try:
+        matrix = sp.csc_array(program.A).astype(float)
+    except (TypeError, ValueError):
+        matrix = None
+    if matrix is None or matrix.ndim != 2:
+        raise SolverError(
+            f"{program.name}.A: found {program.A!r}; expected an (m, n) array of numbers, dense or sparse."
+        )
+    return matrix
+
+
+def _check_layout(program: Program, variables: int):
+    """Raise SolverError unless the layout of the variables, if there is one, holds each of them."""
+    layout = program.shape
+    if layout is None:
+        return
+    is_shape = isinstance(layout, tuple) and all(isinstance(length, int | np.integer) for length in layout)
+    if not is_shape or np.prod(layout, dtype=float) != variables:
+        raise SolverError(
+            f"{program.name}.shape: found {layout!r}; expected the lengths of {variables} variables' layout, or None."
+        )
+
+
 def _vector(program: Program, key: str, size: int, dtype) -> np.ndarray:
     """Field as an array of its length; a scalar is repeated."""
-    value = np.asarray(getattr(program, key), dtype)
+    value = numbers_of(getattr(program, key), SolverError, f"{program.name}.{key}", f"a number, or ({size},) numbers")
+    if dtype is bool:
+        value = value != 0
     if value.ndim == 0:
         value = np.full(size, value)
     if value.shape != (size,):

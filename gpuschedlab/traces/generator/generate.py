@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import random_generator
 from gpuschedlab.errors import TraceError
 from gpuschedlab.knobs import Constraint, Knob, Knobbed
 from gpuschedlab.traces.generator import demand
@@ -168,7 +169,7 @@ def generate_in_pieces(
         factor = target / (number * mean_work(figures.marks))
         table = tuple(tuple(factor * value for value in row) for row in figures.marks.duration)
         figures = dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=table))
-    trace = yield from _frame(figures, days, number, target, zero, np.random.default_rng(rng))
+    trace = yield from _frame(figures, days, number, target, zero, random_generator(rng, TraceError, "generate: rng"))
     return levelled(trace, days, load * amount.cluster_gpus) if amount.level else trace
 
 
