@@ -77,9 +77,14 @@ class Curves:
         in_curves = every_name.unique().sort().to_list()
         names = tuple(in_curves)
         if models is not None:
-            names = tuple_of(models, str, SpeedError, "Curves: models", "names of models")
+            # Of a text each letter is a name.
+            names = tuple_of(
+                [*models] if isinstance(models, str) else models, str, SpeedError, "Curves: models", "names of models"
+            )
         if strange := [name for name in in_curves if name not in names]:
-            raise SpeedError(f"Curves: found model {strange[0]!r}; expected one of models={names}. Add it there.")
+            raise SpeedError(
+                f"Curves: found model {strange[0]!r}; expected one of {', '.join(names)}. Add it to models."
+            )
         words = {"mode": MODES, "model": names, "other": names}
         codes = [index_of(pl.col(column), known) for column, known in words.items()]
         frame = frame.with_columns(codes).sort(COLUMNS[:4])

@@ -181,7 +181,7 @@ def _check(name, utility, kinds, gpus, room):
     counts = np.concatenate([gpus - 1, room]).astype(float)
     if not (np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))).all():
         raise SolverError(
-            f"{name}: found GPUs of gpus_of_config or capacity that are not whole or below 1; expected whole numbers. "
+            f"{name}: found GPUs that are not whole or below 1; expected whole numbers in gpus_of_config and capacity. "
             "Count in a smaller unit."
         )
     if np.isinf(utility).any():
