@@ -71,7 +71,7 @@ def test_equal_delays_are_one_thing():
     [
         ({"restart": -1}, "Delays.restart: found -1; expected seconds, 0 or more"),
         ({"switch": np.inf}, "Delays.switch: found inf"),
-        ({"checkpoint": -1}, "Delays.checkpoint: found -1; expected seconds >= 0, or None"),
+        ({"checkpoint": -1}, "Delays.checkpoint: found -1; expected seconds, 0 or 1e-06 or more, or None"),
         ({"kinds": {"warm": -1}}, r"Delays.kinds: 'warm' of model '\*' is -1; expected finite seconds, 0 or more"),
         ({"kinds": {"warm": np.nan}}, "is nan; expected finite"),
         ({"kinds": {"warm": {"gpt2": np.inf}}}, "'warm' of model 'gpt2' is inf; expected finite"),

@@ -3,8 +3,6 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from strategies.fields_by_hand import NAMES
-
 given = st.fixed_dictionaries
 
 
@@ -69,6 +67,3 @@ def _sampler(draw, options: dict) -> dict:
     start = st.lists(st.floats(0, 1), min_size=len(levels), max_size=len(levels)).map(np.array)
     own = {name: draw(values) for name, values in options.items()}
     return {"levels": levels, "rng": draw(st.integers(0, 2**32)), "start": draw(st.none() | start)} | own
-
-
-__all__ = ["NAMES", "strategies_of_autosched"]

@@ -12,7 +12,8 @@ from gpuschedlab.cluster import Cluster, Nodes, Outage, Window
 from gpuschedlab.knobs import Constraint, Data, Holds, Knob
 from gpuschedlab.sim import Allocation, Delays, Scenario
 from gpuschedlab.speeds import Curves, Speeds
-from strategies.fields_by_hand import CLUSTERS, NAMES, TYPES, amounts, pairs
+from gpuschedlab.speeds.delays import LEAST_PERIOD
+from strategies.fields_by_hand import NAMES, TYPES, amounts
 
 MODELS = ["bert", "cnn"]
 Rows = dict[type, tuple[Callable, st.SearchStrategy]]
@@ -70,7 +71,7 @@ def _of_speeds() -> Rows:
     delays = {
         "restart": seconds,
         "switch": seconds,
-        "checkpoint": st.none() | seconds,
+        "checkpoint": st.sampled_from([None, 0.0, LEAST_PERIOD]) | st.floats(LEAST_PERIOD, 1e4),
         "kinds": st.dictionaries(st.sampled_from(["warm", "cold"]), seconds | of_models),
     }
     return {
@@ -242,8 +243,10 @@ def _of_runs() -> Rows:
 
 
 def objects_of_delays() -> st.SearchStrategy:
-    """Delays, none of them longer than a job."""
-    return st.builds(Delays, restart=amounts(20), switch=amounts(5), checkpoint=st.none() | amounts(100))
+    """Delays, none of them longer than a job, with every kind of start that a policy names."""
+    kinds = {"spared": 0.0, "hidden": 0.0, "pipelined": 0.0, "warm": 1.0, "cold": 5.0}
+    checkpoint = st.sampled_from([None, 0.0]) | st.floats(1, 100)
+    return st.builds(Delays, restart=amounts(20), switch=amounts(5), checkpoint=checkpoint, kinds=st.just(kinds))
 
 
 def _of_agents() -> Rows:
@@ -342,6 +345,3 @@ def _of_screens() -> Rows:
         Generated: (Generated, given({"preset": st.sampled_from(["venus", "pai"]), "options": options})),
         Guess: (Guess, given(guess)),
     }
-
-
-__all__ = ["CLUSTERS", "objects_of", "pairs", "small_clusters", "small_jobs", "strategies_of_arguments"]
