@@ -217,6 +217,39 @@ def test_a_value_of_another_kind_is_taken_or_refused_with_words(name):
                     assert value is not NO_FIELD_MEANS, case
 
 
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_part_of_another_kind_is_taken_or_refused_with_words(name):
+    """Of a tuple, a list or a dict: its first part, the first part of that, and so on."""
+    make = made(CLASSES[name]).make
+    for arguments in drawn(name)[-6:]:
+        for parameter, value in arguments.items():
+            for changed in with_wrong_parts(value):
+                words = words_of_refusal(make, arguments, parameter, changed)
+                assert not words or "expected" in words, f"{name}({parameter}={changed!r}): {words}"
+
+
+def with_wrong_parts(value: object) -> list:
+    """Copies of a container, each with a part that is of another kind."""
+    if isinstance(value, tuple | list) and value:
+        first, *others = value
+        return [type(value)([part, *others]) for part in (*KINDS, *with_wrong_parts(first))]
+    if isinstance(value, dict) and value:
+        key, part = next(iter(value.items()))
+        keys = [wrong for wrong in (*KINDS, *with_wrong_parts(key)) if is_hashable(wrong)]
+        parts = [value | {key: wrong} for wrong in (*KINDS, *with_wrong_parts(part))]
+        return parts + [{wrong: part} for wrong in keys]
+    return []
+
+
+def is_hashable(value: object) -> bool:
+    """Whether a value can be the key of a dict."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 def words_of_refusal(make, arguments: dict, parameter: str, value: object) -> str:
     """Return the words with which a value is refused, "" if it is taken; any error but the package's own goes on."""
     try:

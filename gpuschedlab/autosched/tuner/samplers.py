@@ -5,8 +5,11 @@ import math
 import numpy as np
 from scipy.special import softmax
 
-from gpuschedlab._knob import check_number, check_seed, numbers_of, random_generator, tuple_of
+from gpuschedlab._knob import check_number, numbers_of, random_generator, tuple_of
 from gpuschedlab.errors import EstimatorError
+
+MOST_LEVELS = 1_000_000
+"""Values of a category, at most."""
 
 
 class Sampler:
@@ -25,7 +28,10 @@ class Sampler:
         name = type(self).__name__
         levels = tuple_of(levels, int | np.integer, EstimatorError, f"{name}.levels", "whole numbers, 0 for a number")
         for count in levels:
-            check_seed(count, EstimatorError, f"{name}.levels")
+            if not 0 <= count <= MOST_LEVELS:
+                raise EstimatorError(
+                    f"{name}.levels: found {count}; expected 0 to {MOST_LEVELS:,} values of a coordinate."
+                )
         self.k = len(levels)
         self.rng = random_generator(rng, EstimatorError, f"{name}.rng")
         self.values = {i: np.arange(n) / max(1, n - 1) for i, n in enumerate(levels) if n}
