@@ -124,7 +124,11 @@ def _of_deadlines() -> dict:
 
 
 def _of_prompttuner() -> dict:
-    return {("PromptLab", "gpus"): st.integers(1, 128).map(lambda servers: 8 * servers)}
+    weights = st.lists(st.integers(1, 9), min_size=4, max_size=4)
+    return {
+        ("PromptLab", "gpus"): st.integers(1, 128).map(lambda servers: 8 * servers),
+        ("PromptJobs", "shares"): weights.map(lambda found: tuple(weight / sum(found) for weight in found)),
+    }
 
 
 def _of_sia() -> dict:

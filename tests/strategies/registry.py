@@ -126,12 +126,14 @@ def _holds(cls: type[Knobbed]) -> bool:
 
 @cache
 def with_knobs() -> tuple[type[Knobbed], ...]:
-    """Classes with knobs that a user makes: public ones, and those of the registries."""
+    """Classes with knobs that a user makes: public ones, those of the registries, and those that these hold."""
     from strategies.public_classes import public_classes
 
     registered = [*policies.ALL.values(), *estimators.ALL.values(), *recipes().values()]
-    public = [cls for cls in public_classes().values() if has_knobs(cls)]
-    return tuple(dict.fromkeys([*public, *registered]))
+    found = [cls for cls in public_classes().values() if has_knobs(cls)] + registered
+    for cls in found:  # grows by the classes that are held
+        found += [kind for kind in other_fields(cls).values() if has_knobs(kind) and kind not in found]
+    return tuple(dict.fromkeys(found))
 
 
 @cache
