@@ -64,7 +64,7 @@ class Search:
     def spread(self, iterations: int) -> list[np.ndarray]:
         """Coordinates (k,) all over the box: points of a Latin hypercube."""
         count = int(np.ceil(self.tuner.spread * iterations))
-        plan = LatinHypercube(self.levels, self.rng, size=count)
+        plan = LatinHypercube(self.levels, self.rng, size=max(1, count))
         return [plan.ask() for _ in range(count)]
 
     def take(self, t: int, asked, u, policy, predicted: float = np.nan) -> None:

@@ -137,7 +137,7 @@ class Program:
 def _matrix(program: Program) -> sp.csc_array:
     """Coefficients by columns, as floats."""
     try:
-        matrix = sp.csc_array(program.A).astype(float)
+        matrix = sp.csc_array(program.A).astype(float, copy=False)
     except (TypeError, ValueError):
         matrix = None
     if matrix is None or matrix.ndim != 2:
