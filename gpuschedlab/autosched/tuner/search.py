@@ -63,9 +63,9 @@ class Tuner(Knobbed):
             try:
                 SAMPLERS[self.sampler]([0], **self.options)
             except TypeError as error:
-                known = ", ".join(inspect.signature(SAMPLERS[self.sampler]).parameters)
+                parameters = ", ".join(inspect.signature(SAMPLERS[self.sampler]).parameters)
                 raise EstimatorError(
-                    f"Tuner: found options {self.options} of {self.sampler}: {error}; expected some of {known}."
+                    f"Tuner: found options {self.options} of {self.sampler}: {error}; expected some of {parameters}."
                 ) from None
 
     @classmethod
