@@ -114,6 +114,15 @@ def test_the_page_for_contributors_shows_the_house():
     assert not gone or not (PACKAGE / "papers").exists(), gone
 
 
+def test_the_page_names_the_words_of_each_folder():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = page[page.index("| words of its lines |") :].partition("\n\n")[0]
+    rows = re.findall(r"^\| (`[^|]+`) \| [^|]+ \| [^|]+ \|$", table, re.MULTILINE)
+    named = [folder for row in rows for folder in re.findall("`([^`]+)`", row)]
+    modules = [path for path in sources() if path.name != "__init__.py" and path.parent != PACKAGE]
+    assert sorted(named) == sorted({path.parent.relative_to(PACKAGE).as_posix() for path in modules})
+
+
 def test_the_engine_is_behind_a_wall():
     inside = {"engine": PACKAGE / "sim"}
     for folder, home in inside.items():
