@@ -18,10 +18,8 @@ FEW_TREES = {"trees": 5, "depth": 2}
 
 
 def brief(estimator):
-    """The estimator, which grows few trees and has not been fitted on tasks."""
-    if getattr(estimator, "fitted", None) is not None:
-        estimator = replace(estimator, fitted=None)  # it knows two tasks, which the jobs are not of
-    if getattr(estimator, "method", "") == "fitted":
+    """The estimator, which grows few trees, and asks for no fitted tasks without any."""
+    if getattr(estimator, "method", "") == "fitted" and estimator.fitted is None:
         estimator = estimator.with_knobs(method="target")
     if isinstance(estimator, Around):
         inside = brief(getattr(estimator, estimator.inner))

@@ -40,6 +40,6 @@ def is_plain(value: object) -> bool:
         return is_plain(tuple(value.items()))
     if isinstance(value, tuple | list):
         return all(map(is_plain, value))
-    if is_dataclass(value) and type(value).__eq__ is not object.__eq__:
+    if is_dataclass(value) and value.__dataclass_params__.frozen and type(value).__eq__ is not object.__eq__:
         return all(is_plain(getattr(value, field.name)) for field in fields(value) if field.repr)
     return value is None or type(value) in (bool, int, float, str)
