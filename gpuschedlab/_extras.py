@@ -29,26 +29,26 @@ NAMES = {"yaml": "pyyaml"}
 
 
 def commands(extra: str) -> tuple[str, ...]:
-    """Lines that install an extra; CausalNex needs a second one."""
+    """Return a tuple of the lines that install an extra; CausalNex needs a second one."""
     pins = " ".join(f"{name}=={version}" for name, version in UNBOUND.items())
     second = (f"pip install --no-deps --ignore-requires-python {pins}",) if extra == "causalnex" else ()
     return f'pip install "gpuschedlab[{extra}]"', *second
 
 
 def need(module: str, what: str = "") -> ModuleType:
-    """Import an optional package, or say in one line that it is missing and how to install it."""
+    """Import an optional package and return the module; raise MissingExtra, which says how to install it, if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         top = module.partition(".")[0]
-        brought = {package: name for name, (_, packages) in EXTRAS.items() for package in packages}
+        brought = {package: extra_name for extra_name, (_, packages) in EXTRAS.items() for package in packages}
         extra = "causalnex" if top in UNBOUND else brought.get(top)
-        part = what or (EXTRAS[extra][0] if extra else "some parts")
+        needing_part = what or (EXTRAS[extra][0] if extra else "some parts")
         lacking = getattr(error, "name", None)
         # A package that is there but lacks one of its own, or cannot load: the cause must not be hidden.
         why = "" if lacking and lacking.partition(".")[0] == top else f" ({error})"
         way_out = ", then ".join(commands(extra)) if extra else f"pip install {NAMES.get(top, top)}"
-        raise MissingExtra(f"{part} need {top}{why}: {way_out}", name=top) from error
+        raise MissingExtra(f"{needing_part} need {top}{why}: {way_out}", name=top) from error
 
 
 def has(module: str) -> bool:

@@ -47,56 +47,66 @@ OPEN = ("gpuschedlab.policies", "gpuschedlab.estimators", "gpuschedlab.plots")
 @cache
 def home_of(package: str) -> Path | None:
     """Folder of a package, which is not imported for it; None: there is none."""
-    top, *parts = package.split(".")
+    top, *folder_names = package.split(".")
     if top == ROOT.name:
-        return ROOT.joinpath(*parts)
-    found = None
+        return ROOT.joinpath(*folder_names)
+    package_spec = None
     # Whatever a package from outside does when a part of it is looked for.
     with contextlib.suppress(Exception), interrupts():
-        found = importlib.util.find_spec(package)
-    return Path(found.submodule_search_locations[0]) if found and found.submodule_search_locations else None
+        package_spec = importlib.util.find_spec(package)
+    return (
+        Path(package_spec.submodule_search_locations[0])
+        if package_spec and package_spec.submodule_search_locations
+        else None
+    )
 
 
 @cache
 def names_of(package: str) -> dict[str, str]:
-    """Public names of a package's stub, in its order, and the module of each; those of modules that are there."""
+    """Return a dict of the public names of a package's stub, in its order, and the module of each; of modules that are there."""
     stub = home_of(package) / "__init__.pyi"
-    found = {}
+    module_of_name = {}
     for node in ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else ():
         if not isinstance(node, ast.ImportFrom) or node.level != 1:
             continue
-        first = stub.parent / node.module.partition(".")[0]
+        stub_module = stub.parent / node.module.partition(".")[0]
         module = f"{package}.{node.module}"
-        if first.is_dir() or first.with_suffix(".py").exists():
-            names = [alias.name for alias in node.names]
-            found |= dict.fromkeys(names_of(module) if names == ["*"] else names, module)
-    return found | (_said(package, {*found.values()}) if package in OPEN else {})
+        if stub_module.is_dir() or stub_module.with_suffix(".py").exists():
+            public_names = [alias.name for alias in node.names]
+            module_of_name |= dict.fromkeys(names_of(module) if public_names == ["*"] else public_names, module)
+    return module_of_name | (_said(package, {*module_of_name.values()}) if package in OPEN else {})
 
 
 def _said(package: str, listed: set[str]) -> dict[str, str]:
-    """Names in `__all__` of the modules that a stub does not list, and the module of each; nothing is imported."""
+    """Return a dict of the names in `__all__` of modules that a stub does not list, and their modules; nothing is imported."""
     home = home_of(package)
-    found = {}
-    for path in sorted(home.rglob("[!_]*.py")):
-        if (module := ".".join((package, *path.relative_to(home).with_suffix("").parts))) not in listed:
-            said = re.search(r"^__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-            found |= dict.fromkeys(ast.literal_eval(said[1]), module) if said else {}
-    return found
+    module_of_name = {}
+    for module_file in sorted(home.rglob("[!_]*.py")):
+        if (module := ".".join((package, *module_file.relative_to(home).with_suffix("").parts))) not in listed:
+            all_list = re.search(
+                r"^__all__ = (\[.*?\])", module_file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+            )
+            module_of_name |= dict.fromkeys(ast.literal_eval(all_list[1]), module) if all_list else {}
+    return module_of_name
 
 
 @cache
 def papers() -> tuple[str, ...]:
-    """Packages of the papers: ours in the order of the stub of `papers/`, then those from outside."""
+    """Return a tuple of the packages of the papers: ours in the order of the stub of `papers/`, then those from outside."""
     wing = ROOT / "papers"
-    order = [module.rpartition(".")[2] for module in names_of(f"{ROOT.name}.papers").values()]
-    there = sorted(stub.parent.name for stub in wing.glob("*/__init__.pyi"))
-    ours = [f"{ROOT.name}.papers.{name}" for name in dict.fromkeys([*order, *there]) if name in there]
+    stub_order = [module.rpartition(".")[2] for module in names_of(f"{ROOT.name}.papers").values()]
+    paper_folders = sorted(stub.parent.name for stub in wing.glob("*/__init__.pyi"))
+    ours = [
+        f"{ROOT.name}.papers.{paper_name}"
+        for paper_name in dict.fromkeys([*stub_order, *paper_folders])
+        if paper_name in paper_folders
+    ]
     ours += [f"{ROOT.name}.{stub.parent.name}" for stub in ROOT.glob("autosched/__init__.pyi")]
     return (*ours, *_outside())
 
 
 def _outside() -> Iterator[str]:
-    """Packages that entry points name; those that cannot be read are left out, with a word."""
+    """Yield the packages that entry points name; those that cannot be read are left out, with a warning."""
     from importlib.metadata import entry_points
 
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
@@ -116,42 +126,55 @@ def _outside() -> Iterator[str]:
 
 @cache
 def names_of_papers(part: str) -> dict[str, str]:
-    """Names that the papers add to a part of the package, and the module of each."""
-    found = {}
+    """Return a dict of the names that the papers add to a part of the package, and the module of each."""
+    module_of_name = {}
     for paper in papers():
         rooms = [
             stem for stem, face in FACES.items() if face == part and (home_of(paper) / stem / "__init__.pyi").exists()
         ]
-        found |= {name: module for room in rooms for name, module in names_of(f"{paper}.{room}").items()}
-        for name, module in names_of(paper).items():
+        module_of_name |= {
+            public_name: module for room in rooms for public_name, module in names_of(f"{paper}.{room}").items()
+        }
+        for public_name, module in names_of(paper).items():
             stem = module.removeprefix(f"{paper}.").partition(".")[0]
             if part == FACES.get(stem, "policies" if paper != f"{ROOT.name}.autosched" else ""):
-                found[name] = module
-    return {name: found[name] for name in names_of(f"{ROOT.name}.papers") if name in found} | found
+                module_of_name[public_name] = module
+    return {
+        public_name: module_of_name[public_name]
+        for public_name in names_of(f"{ROOT.name}.papers")
+        if public_name in module_of_name
+    } | module_of_name
 
 
 def modules_of_papers(stem: str) -> list[str]:
-    """Modules of a name, such as ``recipe`` or ``command``, in the folders of the papers that have one."""
+    """Return a list of the modules of a name, such as ``recipe`` or ``command``, in the folders of the papers that have one."""
     return [f"{paper}.{stem}" for paper in papers() if (home_of(paper) / f"{stem}.py").exists()]
 
 
 def attach(package: str, *more: str) -> tuple[Callable, Callable]:
-    """`__getattr__`, which has `__all__` too, and `__dir__` of a package by its `__name__`: the names of its stub and of papers."""
-    top, _, part = package.partition(".")
-    part = part or "policies"  # the names that papers add to the package itself
-    from_papers = names_of_papers if top == ROOT.name and part in {"policies", *FACES.values()} else lambda part: {}
+    """Return `__getattr__`, which has `__all__` too, and `__dir__` of a package by its `__name__`, a pair of functions.
+
+    The names are those of its stub and of papers.
+    """
+    top, _, package_part = package.partition(".")
+    package_part = package_part or "policies"  # the names that papers add to the package itself
+    from_papers = (
+        names_of_papers
+        if top == ROOT.name and package_part in {"policies", *FACES.values()}
+        else lambda package_part: {}
+    )
 
     def load(name: str):
         if name == "__all__":
-            return [*(names_of(package) | from_papers(part)), *more]
+            return [*(names_of(package) | from_papers(package_part)), *more]
         module = names_of(package).get(name)
         if module is None and not name.startswith("_"):
-            module = from_papers(part).get(name)
+            module = from_papers(package_part).get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        thing = getattr(importlib.import_module(module), name)
-        setattr(sys.modules[package], name, thing)  # the next time it is found at once
-        return thing
+        public_object = getattr(importlib.import_module(module), name)
+        setattr(sys.modules[package], name, public_object)  # the next time it is found at once
+        return public_object
 
     return load, lambda: sorted(load("__all__"))
 
@@ -165,7 +188,7 @@ class Classes(Mapping):
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        return {name.lower(): name for name in self._listed()}
+        return {class_name.lower(): class_name for class_name in self._listed()}
 
     def __getitem__(self, word: str) -> type:
         return self._load(self._names[word])

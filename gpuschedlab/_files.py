@@ -27,80 +27,89 @@ UNREADABLE = (
 
 
 def reason(error: BaseException) -> str:
-    """The error, in one line."""
+    """Write the error in one line."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Give a path to write a file to, which takes the place of `path` when that is done; a write that fails leaves no trace."""
+    """Yield a path to write a file to, which takes the place of `path` when that is done; a write that fails leaves no trace."""
     # In the same folder, since a rename is atomic only within one file system.
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part_file = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        yield part
-        os.replace(part, path)
+        yield part_file
+        os.replace(part_file, path)
     finally:
-        part.unlink(missing_ok=True)
+        part_file.unlink(missing_ok=True)
 
 
 def sha256(path: Path) -> str:
-    """Checksum of a file, as 64 hexadecimal digits."""
+    """Return the checksum of a file, a text of 64 hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def sums(files: Mapping[str, Path]) -> str:
-    """Checksums of files by name, as `sha256sum -c` reads them."""
-    return "".join(f"{sha256(path)}  {name}\n" for name, path in files.items())
+    """Return the checksums of files by name as text, as `sha256sum -c` reads them."""
+    return "".join(f"{sha256(path)}  {file_name}\n" for file_name, path in files.items())
 
 
 def verify(path: Path, note: Path):
     """Check a file against its line in a file of `sums`, which must have one; without a note a file is as good as any."""
     if not note.exists():
         return
-    lines = note.read_text(errors="replace").splitlines()
-    known = {name: digits for digits, _, name in (line.partition("  ") for line in lines)}
-    if path.name not in known:
+    sum_lines = note.read_text(errors="replace").splitlines()
+    checksum_of_name = {
+        file_name: digits for digits, _, file_name in (sum_line.partition("  ") for sum_line in sum_lines)
+    }
+    if path.name not in checksum_of_name:
         raise OSError(f"no checksum of it in {note.name}, which was cut off or emptied")
-    if known[path.name] != sha256(path):
+    if checksum_of_name[path.name] != sha256(path):
         raise OSError(f"other bytes than were written: its checksum is not that in {note.name}")
 
 
 def parquet(frame: pl.DataFrame, metadata: Mapping[str, str] = {}, **options) -> bytes:
-    """Parquet file of a frame that carries its own checksum (`KEY`), for `frame_of`; options of `polars.DataFrame.write_parquet`."""
-    made = io.BytesIO()
-    frame.write_parquet(made, metadata={**metadata, KEY: "0" * 64}, **options)
-    raw = made.getvalue()
-    start, _ = _sum_in(raw)
-    made.seek(start)
-    made.write(hashlib.sha256(raw).hexdigest().encode())
-    return made.getvalue()
+    """Return the bytes of a parquet file of a frame, which carries its own checksum (`KEY`), for `frame_of`.
+
+    Options are those of `polars.DataFrame.write_parquet`.
+    """
+    parquet_bytes = io.BytesIO()
+    frame.write_parquet(parquet_bytes, metadata={**metadata, KEY: "0" * 64}, **options)
+    raw = parquet_bytes.getvalue()
+    checksum_start, _ = _sum_in(raw)
+    parquet_bytes.seek(checksum_start)
+    parquet_bytes.write(hashlib.sha256(raw).hexdigest().encode())
+    return parquet_bytes.getvalue()
 
 
 def _sum_in(raw: bytes) -> tuple[int, int] | None:
-    """Place of the checksum in the bytes of a parquet file: after the key, and two bytes of type and length.
+    """Return the place of the checksum in the bytes of a parquet file, a pair (start, end), or None if it has none.
 
-    None if there is none.
+    It comes after the key, and two bytes of type and length.
     """
-    start = raw.rfind(KEY.encode()) + len(KEY) + 2
-    return None if start < len(KEY) + 2 else (start, start + 64)
+    checksum_start = raw.rfind(KEY.encode()) + len(KEY) + 2
+    return None if checksum_start < len(KEY) + 2 else (checksum_start, checksum_start + 64)
 
 
 def frame_of(raw: bytes) -> pl.DataFrame:
-    """Frame of a parquet file that is unchanged since it was written; one without a checksum is taken as it is."""
-    if place := _sum_in(raw):  # before it is opened: polars may take the whole process down with a harmed file
-        start, stop = place
-        found = hashlib.sha256()
-        for part in (memoryview(raw)[:start], b"0" * 64, memoryview(raw)[stop:]):  # without a copy of a large file
-            found.update(part)
-        if found.hexdigest().encode() != raw[start:stop]:
+    """Read the frame of a parquet file that is unchanged since it was written; one without a checksum is taken as it is."""
+    if checksum_place := _sum_in(raw):  # before it is opened: polars may take the whole process down with a harmed file
+        checksum_start, checksum_stop = checksum_place
+        checksum = hashlib.sha256()
+        for hashed_part in (
+            memoryview(raw)[:checksum_start],
+            b"0" * 64,
+            memoryview(raw)[checksum_stop:],
+        ):  # without a copy of a large file
+            checksum.update(hashed_part)
+        if checksum.hexdigest().encode() != raw[checksum_start:checksum_stop]:
             raise OSError("other bytes than were written: its checksum is not that in its metadata")
     try:
-        rows = pl.scan_parquet(raw).select(pl.len()).collect().item()
-        columns = len(pl.read_parquet_schema(raw))
-        if rows > MOST_ROWS or rows * columns > MOST_CELLS:
+        row_count = pl.scan_parquet(raw).select(pl.len()).collect().item()
+        column_count = len(pl.read_parquet_schema(raw))
+        if row_count > MOST_ROWS or row_count * column_count > MOST_CELLS:
             raise OSError(
-                f"{rows:,} rows of {columns} columns; expected at most {MOST_ROWS:,}, and {MOST_CELLS:,} values"
+                f"{row_count:,} rows of {column_count} columns; expected at most {MOST_ROWS:,}, and {MOST_CELLS:,} values"
             )
         return pl.read_parquet(raw)
     except UNREADABLE as error:
@@ -108,25 +117,25 @@ def frame_of(raw: bytes) -> pl.DataFrame:
 
 
 def read_frame(path: Path, note: Path | None = None) -> pl.DataFrame:
-    """Read a parquet file that is unchanged since it was written, by its own checksum and by that in a file of `sums`."""
+    """Read the frame of a parquet file that is unchanged since it was written, by its own checksum and by that in `note`."""
     if note is not None:
         verify(path, note)
     return frame_of(path.read_bytes())
 
 
 def sealed(record: dict) -> bytes:
-    """JSON of a record behind the checksum of its bytes, for `unsealed`."""
-    text = json.dumps(record, separators=(",", ":")).encode()
-    return SEAL % hashlib.sha256(text).hexdigest().encode() + text + b"}\n"
+    """Return the bytes of a record in JSON behind the checksum of its bytes, for `unsealed`."""
+    record_json = json.dumps(record, separators=(",", ":")).encode()
+    return SEAL % hashlib.sha256(record_json).hexdigest().encode() + record_json + b"}\n"
 
 
 def unsealed(raw: bytes) -> dict:
-    """Record of a `sealed` file; an OSError if the bytes are not those that were written."""
-    start = len(SEAL % (b"0" * 64))
-    text = raw[start:-2]
-    if raw != SEAL % hashlib.sha256(text).hexdigest().encode() + text + b"}\n":
+    """Return the record of a `sealed` file, a dict; raise OSError if the bytes are not those that were written."""
+    json_start = len(SEAL % (b"0" * 64))
+    record_json = raw[json_start:-2]
+    if raw != SEAL % hashlib.sha256(record_json).hexdigest().encode() + record_json + b"}\n":
         raise OSError("other bytes than were written: its checksum is not that in its first field")
-    return json.loads(text)
+    return json.loads(record_json)
 
 
 def append_line(path: Path, record: dict, *, durable: bool = False):
@@ -144,8 +153,8 @@ def append_line(path: Path, record: dict, *, durable: bool = False):
 
 
 def json_lines(path: Path) -> Iterator[dict]:
-    """Records of a file with one in a line of JSON, but for lines that are none; nothing if there is no file."""
-    for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
+    """Yield the dicts of a file with one in a line of JSON, but for lines that are none; nothing if there is no file."""
+    for json_line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
         with contextlib.suppress(ValueError, RecursionError):  # a killed process leaves half a line
-            if isinstance(found := json.loads(line), dict):
-                yield found
+            if isinstance(json_record := json.loads(json_line), dict):
+                yield json_record

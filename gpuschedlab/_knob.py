@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from gpuschedlab.errors import LabError, PolicyError
@@ -13,6 +13,47 @@ def check_number(value: object, raises: type[LabError], who: str, expected: str,
     fits = _is_number(value) and value >= low and (value % 1 == 0 or not whole) and (value < math.inf or not finite)
     if not fits:
         raise raises(f"{who}: found {value!r}; expected {expected}.")
+
+
+def check_kind(value: object, kinds, raises: type[LabError], who: str, expected: str):
+    """Raise an error unless a value is of a class, or of one of several."""
+    if not isinstance(value, kinds):
+        raise raises(f"{who}: found {value!r}; expected {expected}.")
+
+
+def tuple_of(values: object, kinds, raises: type[LabError], who: str, expected: str) -> tuple:
+    """Return values as a tuple. Raise an error for text, for a value without parts, and for a part that is not of the classes."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise raises(f"{who}: found {values!r}; expected {expected}.")
+    parts = tuple(values)
+    for part in parts:
+        check_kind(part, kinds, raises, who, expected)
+    return parts
+
+
+def numbers_of(values: object, raises: type[LabError], who: str, expected: str):
+    """Return values as an array of floats. Raise an error if they are none."""
+    import numpy as np
+
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError, OverflowError):
+        raise raises(f"{who}: found {values!r}; expected {expected}.") from None
+
+
+def random_generator(rng: object, raises: type[LabError], who: str):
+    """Return the generator of a seed, or the generator that is given. Raise an error for a seed that is no whole number, or negative."""
+    import numpy as np
+
+    if isinstance(rng, np.random.Generator):
+        return rng
+    check_seed(rng, raises, who, ", or a numpy.random.Generator")
+    return np.random.default_rng(int(rng))
+
+
+def check_seed(seed: object, raises: type[LabError], who: str, more: str = ""):
+    """Raise an error unless a seed is a whole number, 0 or more."""
+    check_number(seed, raises, who, f"a whole number, 0 or more{more}", whole=True)
 
 
 @dataclass(frozen=True)
@@ -114,7 +155,7 @@ class KnobInfo:
     holder: str = ""
 
     def value_of(self, thing) -> object:
-        """Present value in something that has this knob."""
+        """Return the present value, any object, in something that has this knob."""
         return getattr(getattr(thing, self.holder) if self.holder else thing, self.name)
 
     @property
@@ -128,36 +169,42 @@ class KnobInfo:
         return self.knob.words or self.name.replace("_", " ")
 
     def words_at(self, place: int | None) -> str:
-        """Name of a place in a knob of several numbers, from 0 on, as its slider has it; None: of all of it."""
+        """Return the name of a place in a knob of several numbers, from 0 on, as its slider has it; None: of all of it."""
         return f"{self.words} {place + 1}" if place else self.words
 
     def describe(self) -> str:
         """Range or choices, unit and default in one line, as help shows them."""
-        k = self.knob
-        allowed = f"one of {', '.join(map(knob_word, k.choices))}" if k.choices else f"{k.low:g} to {k.high:g}"
-        scale = ", log scale" if k.log else ""
-        count = f", up to {k.many} values" if self.kind == "floats" else ", or none" if self.optional else ""
-        count += ", or inf" if k.unlimited else ""
-        return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {knob_word(self.default)})"
+        knob = self.knob
+        allowed = (
+            f"one of {', '.join(map(knob_word, knob.choices))}" if knob.choices else f"{knob.low:g} to {knob.high:g}"
+        )
+        scale = ", log scale" if knob.log else ""
+        count_in_words = (
+            f", up to {knob.many} values" if self.kind == "floats" else ", or none" if self.optional else ""
+        )
+        count_in_words += ", or inf" if knob.unlimited else ""
+        return f"{allowed}{' ' + knob.unit if knob.unit else ''}{scale}{count_in_words} (default {knob_word(self.default)})"
 
     def problem(self, value: object) -> str | None:
-        """Say how a value is wrong, or None when it is allowed."""
-        k = self.knob
+        """Say how a value is wrong in a text, or None if it is allowed."""
+        knob = self.knob
         if value is None and self.optional:
             return None
         if self.kind in ("choice", "bool"):
-            return None if value in tuple(k.choices) else f"expected one of {tuple(k.choices)}"
-        values = value if self.kind == "floats" else (value,)
-        if not isinstance(values, tuple | list) or not all(_is_number(v) for v in values):
+            return None if value in tuple(knob.choices) else f"expected one of {tuple(knob.choices)}"
+        knob_numbers = value if self.kind == "floats" else (value,)
+        if not isinstance(knob_numbers, tuple | list) or not all(_is_number(number) for number in knob_numbers):
             return f"expected {'a tuple of numbers' if self.kind == 'floats' else 'a number'}"
         if self.kind == "int" and not float(value).is_integer():  # nor is infinity
             return "expected a whole number"
-        if not all(k.low <= v <= k.high or (k.unlimited and v == math.inf) for v in values):
-            return f"expected {k.low:g} to {k.high:g}{' ' + k.unit if k.unit else ''}"
-        return f"expected at most {k.many} values" if len(values) > k.many else None
+        if not all(
+            knob.low <= number <= knob.high or (knob.unlimited and number == math.inf) for number in knob_numbers
+        ):
+            return f"expected {knob.low:g} to {knob.high:g}{' ' + knob.unit if knob.unit else ''}"
+        return f"expected at most {knob.many} values" if len(knob_numbers) > knob.many else None
 
     def clip(self, value):
-        """Nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""
+        """Return the nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""
         k = self.knob
         if value is None and self.optional:
             return None
@@ -167,6 +214,7 @@ class KnobInfo:
             return value
         if self.kind == "floats":
             return tuple(min(max(float(v), k.low), k.high) for v in value)[: k.many]
+        value = min(max(value, k.low), k.high)
         if k.step and not k.log:
             # To twelve digits: 3 steps of 0.1 are 0.3, as people write it.
             value = float(f"{k.low + round((value - k.low) / k.step) * k.step:.12g}")
@@ -187,23 +235,23 @@ def knob_word(value: object, digits: int | None = None) -> str:
     ('3250,57600', 'true', 'easy', '0.333', 'none')
     """
     if isinstance(value, tuple | list):
-        return ",".join(knob_word(each, digits) for each in value) or "none" * bool(digits)
+        return ",".join(knob_word(knob_number, digits) for knob_number in value) or "none" * bool(digits)
     if digits and isinstance(value, float):
         value = float(f"{value:.{digits}g}")
     return str(value).lower() if isinstance(value, bool | None) else str(value).removesuffix(".0")
 
 
 def parse_knob(info: KnobInfo, text: str):
-    """Read a knob's value from a word of a command line ("0.5", "true", "600,3600")."""
+    """Return a knob's value, of its kind, from a word of a command line ("0.5", "true", "600,3600")."""
     try:
         if info.optional and text.lower() == "none":
             return None
         if info.kind == "floats":
-            return tuple(float(v) for v in text.split(",") if v)
+            return tuple(float(number_text) for number_text in text.split(",") if number_text)
         if info.kind == "bool":
             return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
         if info.kind == "choice":
-            return next(c for c in info.knob.choices if str(c) == text)
+            return next(choice for choice in info.knob.choices if str(choice) == text)
         return int(text) if info.kind == "int" else float(text)
     except (ValueError, KeyError, StopIteration):
         raise info.raises(f"knob {info.name}: found {text!r}; expected {info.describe()}.") from None

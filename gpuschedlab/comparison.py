@@ -72,25 +72,25 @@ class Comparison:
         check_flag("Comparison", "stopped", self.stopped)
         check_text("Comparison", "headline", self.headline)
         if self.place not in PLACES:
-            known = ", ".join(map(repr, PLACES))
-            raise RunError(f"Comparison: found place={shown(self.place)}; expected one of {known} for place.")
+            known_places = ", ".join(map(repr, PLACES))
+            raise RunError(f"Comparison: found place={shown(self.place)}; expected one of {known_places} for place.")
         if self.weeks is not None and not isinstance(self.weeks, Weeks):
             raise RunError(f"Comparison: found weeks={shown(self.weeks)}; expected Weeks, or None.")
 
     def pair(self, measure: str = "jct", **options) -> tuple[str, ...]:
-        """Return the names of the two policies that the sentence compares; of one alone, and of none if no policy has run."""
+        """Return a tuple of the names of the two policies that the sentence compares; of one, or none, if no more have run."""
         from gpuschedlab.metrics.who_pays import pair_of
 
         return pair_of(self.runs, measure, self.headline, **options)
 
     def table(self, metrics: Iterable[str] = COLUMNS, **options) -> pl.DataFrame:
-        """One row per policy; options as in `gpuschedlab.metrics.compare`."""
+        """Return a frame with one row per policy; options as in `gpuschedlab.metrics.compare`."""
         from gpuschedlab.metrics import compare
 
         return compare(self.runs, metrics, **options)
 
     def show(self, metrics: Iterable[str] = COLUMNS, **options) -> "MetricTable":
-        """The table as a person reads it ("average JCT", "2.30 h"); parameters as of `table`."""
+        """Return the table as a person reads it, a `MetricTable` ("average JCT", "2.30 h"); parameters as of `table`."""
         from gpuschedlab.metrics import MetricTable
 
         return MetricTable(self.table(metrics, **options))
@@ -110,24 +110,24 @@ class Comparison:
         str
             Two sentences, and one of weeks like this one, or of the weeks of a log; "" if no policy has run.
         """
-        said = str(self._difference(measure, **options) or "")
-        more = self._of_weeks(options.get("censored", False)) if measure == "jct" else ""
-        return f"{said} {more}".strip()
+        main_sentence = str(self._difference(measure, **options) or "")
+        weeks_sentence = self._of_weeks(options.get("censored", False)) if measure == "jct" else ""
+        return f"{main_sentence} {weeks_sentence}".strip()
 
     def html(self, **options) -> str:
         """The sentences as HTML paragraphs; options as of `sentence`."""
         difference = self._difference(**options)
         if difference is None:
             return ""
-        more = escape(self._of_weeks(options.get("censored", False)))
+        weeks_html = escape(self._of_weeks(options.get("censored", False)))
         if self.weeks is not None:
             return difference.html + self.weeks.called(self.words).html
-        if more:
-            return f"{difference.html}<p>{more}</p>"
+        if weeks_html:
+            return f"{difference.html}<p>{weeks_html}</p>"
         return difference.html
 
     def _difference(self, measure: str = "jct", **options) -> "Difference | None":
-        """The numbers of the sentence; None if no policy has run."""
+        """Return the numbers of the sentence, a `Difference`; None if no policy has run."""
         from gpuschedlab.metrics.who_pays import Scope, best_of
 
         scope = Scope(place=self.place)
@@ -139,17 +139,17 @@ class Comparison:
 
         if self.weeks is not None:
             return self.weeks.called(self.words).text
-        names = self.pair(censored=censored) if self.place == OF_LOG else ()
-        if len(names) < 2:
+        compared_names = self.pair(censored=censored) if self.place == OF_LOG else ()
+        if len(compared_names) < 2:
             return ""
-        return log_in_words(weeks_of(self.runs[names[0]], self.runs[names[1]], censored))
+        return log_in_words(weeks_of(self.runs[compared_names[0]], self.runs[compared_names[1]], censored))
 
     def summary(self) -> dict[str, dict]:
-        """All metrics by policy."""
-        return {name: run.summary() for name, run in self.runs.items()}
+        """Return a dict of all metrics, a dict each, by policy."""
+        return {policy_name: run.summary() for policy_name, run in self.runs.items()}
 
     def raise_if_failed(self) -> "Comparison":
-        """Return itself when every policy has run.
+        """Return itself, the `Comparison`, if every policy has run.
 
         Raises
         ------
@@ -157,27 +157,29 @@ class Comparison:
             Some failed: the message holds the error of each.
         """
         if self.failed:
-            reasons = " ".join(f"{name}: {why}" for name, why in self.failed.items())
+            reasons = " ".join(f"{policy_name}: {why}" for policy_name, why in self.failed.items())
             raise RunError(f"{len(self.failed)} of {len(self.failed) + len(self.runs)} policies failed. {reasons}")
         return self
 
     def _repr_html_(self) -> str:
         from gpuschedlab.sim.run import left_of
 
-        lines = [f"{name} failed: {why}" for name, why in self.failed.items()] + left_of(self.runs)
-        failed = "".join(f"<p>{escape(line)}</p>" for line in lines)
-        said = escape(self.sentence())
-        return f"<p><b>{said}</b></p>{self.show()._repr_html_()}{failed}"
+        failure_lines = [f"{policy_name} failed: {why}" for policy_name, why in self.failed.items()] + left_of(
+            self.runs
+        )
+        failed = "".join(f"<p>{escape(failure_line)}</p>" for failure_line in failure_lines)
+        sentence_html = escape(self.sentence())
+        return f"<p><b>{sentence_html}</b></p>{self.show()._repr_html_()}{failed}"
 
     def __repr__(self) -> str:
-        failed = "".join(f"\n{name} failed: {why}" for name, why in self.failed.items())
+        failed = "".join(f"\n{policy_name} failed: {why}" for policy_name, why in self.failed.items())
         return f"{self.show()}{failed}"
 
 
 def compare(
     what: "Recipe | Scenario | pl.DataFrame | Mapping[str, Run]", *more, **options
 ) -> "Comparison | pl.DataFrame":
-    """Compare policies in a scenario, or runs that are there already.
+    """Compare policies in a scenario, a `Comparison`, or runs that are there already, a frame.
 
     Parameters
     ----------
@@ -231,7 +233,7 @@ def compare(
 
 
 def place_of(recipe: Recipe) -> str:
-    """Return whose facts a comparison in a scenario of a recipe says, one of `PLACES`."""
+    """Return whose facts a comparison in a scenario of a recipe says, one word of `PLACES`."""
     if not isinstance(recipe, Recipe):
         raise RunError(f"place_of: found {shown(recipe)} for recipe; expected a Recipe, such as SyntheticCluster().")
     if not recipe.drawn:
@@ -242,22 +244,27 @@ def place_of(recipe: Recipe) -> str:
 def _in_weeks(
     recipe: Recipe, policies=None, *, seed: int = 0, weeks: int = MOST, headline: str = "", **options
 ) -> "Comparison":
-    """Run several policies in the scenario of a seed, and the two that matter in others like it."""
+    """Return a `Comparison` of several policies in the scenario of a seed, and of the two that matter in others like it."""
     from gpuschedlab.weeks import of_comparison
 
     check_whole("comparison", "seed", seed, 0, MOST_SEED - 1)
     check_whole("comparison", "weeks", weeks, 1, MOST_WEEKS)
     contenders = recipe.policies if policies is None else policies
-    found = replace(_run_all(recipe(seed), None, contenders, headline=headline, **options), place=place_of(recipe))
-    if not recipe.drawn or found.stopped or weeks < 2:
-        return found
-    return replace(found, weeks=of_comparison(recipe, _named(contenders), found.runs, seed, weeks, headline))
+    compared_policies = replace(
+        _run_all(recipe(seed), None, contenders, headline=headline, **options), place=place_of(recipe)
+    )
+    if not recipe.drawn or compared_policies.stopped or weeks < 2:
+        return compared_policies
+    return replace(
+        compared_policies,
+        weeks=of_comparison(recipe, _named(contenders), compared_policies.runs, seed, weeks, headline),
+    )
 
 
 def _run_all(
     trace, cluster=None, policies=None, *, progress=False, each: Callable | None = None, headline: str = "", **parts
 ):
-    """Run several policies in one scenario."""
+    """Run several policies in one scenario, and return the `Comparison`."""
     from gpuschedlab.sim.entry import scenario_of
 
     check_flag("comparison", "progress", progress)
@@ -272,60 +279,62 @@ def _run_all(
         raise PolicyError(f"comparison: found headline {headline!r}; expected one of {', '.join(contenders)}.")
     runs = {}
     failed = {}
-    first = None
+    first_error = None
     bar = contenders.items()
     if progress:
         bar = need("tqdm.auto", "progress bars").tqdm(bar, unit="policy", leave=False, disable=None)
     try:
-        for name, (policy, own) in bar:
-            bar.set_description(name) if progress else None
+        for policy_name, (policy, own_scenario) in bar:
+            bar.set_description(policy_name) if progress else None
             try:
                 with interrupts():
-                    runs[name] = own.run(policy)
+                    runs[policy_name] = own_scenario.run(policy)
             except Exception as raised:  # a policy may be anybody's code, and must not take the others with it
-                failed[name] = blame(raised)
-                first = first or raised
+                failed[policy_name] = blame(raised)
+                first_error = first_error or raised
                 continue
             if each is not None:
-                each(name, runs[name])
+                each(policy_name, runs[policy_name])
     except KeyboardInterrupt:
         return Comparison(runs, failed, stopped=True, place=OF_TRACE, headline=headline)
-    if first is not None and not runs:
-        raise first
+    if first_error is not None and not runs:
+        raise first_error
     return Comparison(runs, failed, place=OF_TRACE, headline=headline)
 
 
 def _knowing(scenario, policies) -> dict[str, tuple]:
-    """Policies by name, each with its scenario: those that share an estimator share the knowledge that it has learnt."""
-    found: dict[str, tuple] = {}
+    """Return a dict by name of (policy, scenario): policies that share an estimator share the knowledge that it has learnt."""
+    contenders: dict[str, tuple] = {}
     knowing = {id(None): scenario}
-    for name, (policy, own) in _named(policies).items():
-        if id(own) not in knowing:
-            knowing[id(own)] = scenario.replace(estimator=own)
-        found[name] = (policy, knowing[id(own)])
-    return found
+    for policy_name, (policy, own_estimator) in _named(policies).items():
+        if id(own_estimator) not in knowing:
+            knowing[id(own_estimator)] = scenario.replace(estimator=own_estimator)
+        contenders[policy_name] = (policy, knowing[id(own_estimator)])
+    return contenders
 
 
 def _named(policies) -> dict[str, tuple]:
-    """Policies by name, each with its own estimator, or None."""
-    found: dict[str, tuple] = {}
+    """Return a dict by name of (policy, its own estimator or None)."""
+    contenders: dict[str, tuple] = {}
     if isinstance(policies, Mapping):
         pairs = list(policies.items())
     elif policies is None or (isinstance(policies, Iterable) and not isinstance(policies, str | bytes)):
         pairs = [(None, policy) for policy in policies or ()]
     else:
         raise PolicyError(f"comparison: found policies={shown(policies)}; expected policies such as [Fifo(), Srtf()].")
-    for name, given in pairs:
-        policy, own = given if isinstance(given, tuple) else (given, None)
-        if name is None and (isinstance(policy, type) or not is_dataclass(policy)):
+    for policy_name, contender in pairs:
+        policy, own_estimator = contender if isinstance(contender, tuple) else (contender, None)
+        if policy_name is None and (isinstance(policy, type) or not is_dataclass(policy)):
             raise PolicyError(f"comparison: found {shown(policy)} among policies; expected such as [Fifo(), Srtf()].")
-        name = word_of(policy) if name is None else name
-        if name in found:
-            raise PolicyError(f"comparison: found {name!r} twice; expected each policy once. Give them names: a dict.")
-        found[name] = (policy, own)
-    if not found:
+        policy_name = word_of(policy) if policy_name is None else policy_name
+        if policy_name in contenders:
+            raise PolicyError(
+                f"comparison: found {policy_name!r} twice; expected each policy once. Give them names: a dict."
+            )
+        contenders[policy_name] = (policy, own_estimator)
+    if not contenders:
         raise PolicyError("comparison: found no policies; expected at least one, such as [Fifo(), Srtf()].")
-    return found
+    return contenders
 
 
 __all__ = ["COLUMNS", "Comparison", "compare"]

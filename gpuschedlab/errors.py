@@ -92,7 +92,7 @@ def interrupts():
     numpy's treatment of floating point errors is put back: an interrupt that comes while `np.linalg` sets its own leaves
     that in force, and a later NaN of any computation would then be called a singular matrix.
     """
-    seen = [sys.exc_info()[1]]  # what is being handled already, such as an interrupt before
+    seen_errors = [sys.exc_info()[1]]  # what is being handled already, such as an interrupt before
     floats = _float_errors()
     try:
         yield
@@ -101,19 +101,23 @@ def interrupts():
         raise
     except Exception as error:
         floats()
-        left = [error]
-        while left:
-            one = left.pop()
-            if not any(one is other for other in seen):
-                if isinstance(one, KeyboardInterrupt):
-                    raise one from None
-                seen.append(one)
-                left += [other for other in (one.__cause__, one.__context__) if other is not None]
+        errors_to_follow = [error]
+        while errors_to_follow:
+            raised_error = errors_to_follow.pop()
+            if not any(raised_error is linked_error for linked_error in seen_errors):
+                if isinstance(raised_error, KeyboardInterrupt):
+                    raise raised_error from None
+                seen_errors.append(raised_error)
+                errors_to_follow += [
+                    linked_error
+                    for linked_error in (raised_error.__cause__, raised_error.__context__)
+                    if linked_error is not None
+                ]
         raise
 
 
 def _float_errors():
-    """Function that puts back how numpy treats floating point errors now; it does nothing while numpy is not loaded."""
+    """Return a function that puts back how numpy treats floating point errors now; it does nothing while numpy is not loaded."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return lambda: None

@@ -26,9 +26,18 @@ SPOKEN = {"easy": "EASY backfill"}
 
 
 def split_word(text: str) -> tuple[str, dict[str, str], str]:
-    """Split NAME[:KNOB=VALUE,...][@ESTIMATOR]; NAME may be FILE.py or FILE.py:CLASS."""
-    # A part without `=` goes on with the value before it, so that lists need no other sign.
+    """Return the three parts of NAME[:KNOB=VALUE,...][@ESTIMATOR], a tuple: a text, a dict of texts, a text.
+
+    NAME may be FILE.py or FILE.py:CLASS.
+    """
     body, _, estimator = text.partition("@")
+    called, values = split_body(body)
+    return called, values, estimator
+
+
+def split_body(body: str) -> tuple[str, dict[str, str]]:
+    """Split NAME[:KNOB=VALUE,...], in which `@` is no sign: the word of a recipe, whose cluster may name partitions."""
+    # A part without `=` goes on with the value before it, so that lists need no other sign.
     called, *options = re.split(r":(?=\w+\s*=)", body, maxsplit=1)
     values: dict[str, str] = {}
     for part in options[0].split(",") if options else ():
@@ -38,33 +47,43 @@ def split_word(text: str) -> tuple[str, dict[str, str], str]:
             values[last] = value.strip()
         else:
             values[last] += f",{part.rstrip()}"
-    return called, values, estimator
+    return called, values
 
 
 def policy_of(text: str):
-    """Make a policy from a word."""
+    """Make a `Policy` from a word."""
     from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Policy
 
-    name, values, _ = split_word(text)
-    return with_words(policy_of(SHORT[name]), values, name) if name in SHORT else made(text, ALL, Policy, "policy")
+    policy_word, knob_words, _ = split_word(text)
+    return (
+        with_words(policy_of(SHORT[policy_word]), knob_words, policy_word)
+        if policy_word in SHORT
+        else made(text, ALL, Policy, "policy")
+    )
 
 
 def estimator_of(text: str):
-    """Make an estimator, not yet fitted, from a word: a name of `gpuschedlab.estimators.ALL` or FILE.py:CLASS."""
+    """Make an `Estimator`, not yet fitted, from a word: a name of `gpuschedlab.estimators.ALL` or FILE.py:CLASS."""
     from gpuschedlab import estimators
 
     return made(text, estimators.ALL, estimators.Estimator, "estimator")
 
 
 def contenders_of(words: list[str]) -> dict[str, tuple]:
-    """Policies by their words, each with the estimator that stands after `@` (None without)."""
+    """Return a dict of policies by their words, each a pair with the estimator that stands after `@` (None without)."""
     # Policies with the same word of an estimator share one, and so what it learns.
-    if twice := [word for i, word in enumerate(words) if word in words[:i]]:
+    if twice := [contender_word for i, contender_word in enumerate(words) if contender_word in words[:i]]:
         raise PolicyError(f"found {twice[0]} twice; expected each policy once.")
-    knows = {word: split_word(word)[2] for word in words}
-    own = {text: estimator_of(text) if text else None for text in dict.fromkeys(knows.values())}
-    return {word: (policy_of(word), own[text]) for word, text in knows.items()}
+    knows = {contender_word: split_word(contender_word)[2] for contender_word in words}
+    estimator_of_text = {
+        estimator_text: estimator_of(estimator_text) if estimator_text else None
+        for estimator_text in dict.fromkeys(knows.values())
+    }
+    return {
+        contender_word: (policy_of(contender_word), estimator_of_text[estimator_text])
+        for contender_word, estimator_text in knows.items()
+    }
 
 
 def in_words(policy, estimator=None) -> str:
@@ -79,27 +98,29 @@ def in_words(policy, estimator=None) -> str:
     """
     from gpuschedlab.estimators import Oracle
 
-    name = policy.name
+    policy_name = policy.name
     usual = type(policy)()
-    for word, spoken in SPOKEN.items():
-        of_field = policy_of(SHORT[word])
+    for short_word, spoken in SPOKEN.items():
+        of_field = policy_of(SHORT[short_word])
         if type(of_field) is type(policy) and not _moved(of_field, usual).items() - _moved(policy, usual).items():
-            name = spoken
+            policy_name = spoken
             usual = of_field
     infos = knobs_of(policy)
-    moved = [knob_in_words(infos[knob], value) for knob, value in _moved(policy, usual).items()]
+    moved = [knob_in_words(infos[knob], knob_value) for knob, knob_value in _moved(policy, usual).items()]
     if moved:
-        name = f"{name} ({', '.join(moved)})"
+        policy_name = f"{policy_name} ({', '.join(moved)})"
     if estimator is None:
-        return name
+        return policy_name
     if isinstance(estimator, Oracle):
-        return f"{name} with true durations"
-    return f"{name} with durations by {word_of(estimator)}"
+        return f"{policy_name} with true durations"
+    return f"{policy_name} with durations by {word_of(estimator)}"
 
 
 def _moved(policy: Knobbed, usual: Knobbed) -> dict[str, object]:
-    """Return the knobs of a policy that differ from those of another of its class."""
-    return {name: value for name, value in policy.knobs.items() if value != usual.knobs[name]}
+    """Return a dict of the knobs of a policy that differ from those of another of its class."""
+    return {
+        knob_name: knob_value for knob_name, knob_value in policy.knobs.items() if knob_value != usual.knobs[knob_name]
+    }
 
 
 def knob_in_words(info: KnobInfo, value) -> str:
@@ -110,19 +131,22 @@ def knob_in_words(info: KnobInfo, value) -> str:
         return info.words if value else f"no {info.words}"
     scales = {"s": span, "GPU-s": lambda gpu_seconds: f"{gpu_seconds / 3600:.3g} GPU-h"}
     write = scales.get(info.knob.unit, lambda number: f"{knob_word(number, 3)} {info.knob.unit}".strip())
-    values = value if isinstance(value, tuple) else (value,)
-    return f"{info.words} {', '.join(map(write, values))}"
+    knob_values = value if isinstance(value, tuple) else (value,)
+    return f"{info.words} {', '.join(map(write, knob_values))}"
 
 
 def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
-    """Instance of a class by its word (NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py), its knobs read as they are declared."""
-    name, values, _ = split_word(text)
+    """Return an instance of a class by its word (NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py), with its knobs read."""
+    if what == "policy":
+        name, values, _ = split_word(text)
+    else:
+        name, values = split_body(text)
     cls = class_of(name, known, base, what, base.raises)
     return with_words(cls(), values, name)
 
 
 def with_words(thing: Knobbed, words: dict[str, str], name: str = "") -> Knobbed:
-    """Copy of a thing with knobs changed, and fields that are plain text, as words of a command line say."""
+    """Return a copy of a `Knobbed` thing with knobs and fields of plain text changed, as words of a command line say."""
     knobs = knobs_of(thing)
     name = name or type(thing).__name__
     texts = texts_of(thing)
@@ -133,22 +157,28 @@ def with_words(thing: Knobbed, words: dict[str, str], name: str = "") -> Knobbed
 
 
 def class_of(name: str, known: dict[str, type], base: type, what: str, error: type[LabError]) -> type:
-    """Class by its word: a known one, or that of a file."""
+    """Return a class by its word: a known one, or that of a file; raise `error` if there is none."""
     file, _, wanted = name.partition(":")
     if file.endswith(".py"):
-        path = Path(file).resolve()
-        if not path.is_file():
+        class_file = Path(file).resolve()
+        if not class_file.is_file():
             raise error(f"{file}: found no such file; expected FILE.py:CLASS.")
-        module = _load(path, error)
-        own = {k: v for k, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__}
-        found = {k: v for k, v in own.items() if issubclass(v, base)}
-        if wanted in found:
-            return found[wanted]
-        if not wanted and len(found) == 1:
-            return next(iter(found.values()))
-        asked = f"no {what} {wanted!r}" if wanted else f"{len(found)} classes that are a {what}"
-        names = ", ".join(found) or f"none derives from {base.__name__}"
-        raise error(f"{file}: found {asked}; expected FILE.py:CLASS, where it holds: {names}.")
+        module = _load(class_file, error)
+        classes_of_file = {
+            class_name: file_class
+            for class_name, file_class in vars(module).items()
+            if isinstance(file_class, type) and file_class.__module__ == module.__name__
+        }
+        fitting_classes = {
+            class_name: file_class for class_name, file_class in classes_of_file.items() if issubclass(file_class, base)
+        }
+        if wanted in fitting_classes:
+            return fitting_classes[wanted]
+        if not wanted and len(fitting_classes) == 1:
+            return next(iter(fitting_classes.values()))
+        wanted_in_words = f"no {what} {wanted!r}" if wanted else f"{len(fitting_classes)} classes that are a {what}"
+        names_of_classes = ", ".join(fitting_classes) or f"none derives from {base.__name__}"
+        raise error(f"{file}: found {wanted_in_words}; expected FILE.py:CLASS, where it holds: {names_of_classes}.")
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, 1)
@@ -157,22 +187,26 @@ def class_of(name: str, known: dict[str, type], base: type, what: str, error: ty
 
 
 @lru_cache(maxsize=32)
-def _load(path: Path, error: type[LabError]) -> ModuleType:
-    """Import a Python file by its path; the same file gives the same module."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+def _load(class_file: Path, error: type[LabError]) -> ModuleType:
+    """Import a Python file by its path and return the module; the same file gives the same module."""
+    spec = importlib.util.spec_from_file_location(class_file.stem, class_file)
     module = importlib.util.module_from_spec(spec)
     # Registered under its name so that its classes can be pickled.
-    before = {name: held for name, held in sys.modules.items() if name == path.stem}
-    sys.modules[path.stem] = module
+    modules_before = {
+        module_name: loaded_module
+        for module_name, loaded_module in sys.modules.items()
+        if module_name == class_file.stem
+    }
+    sys.modules[class_file.stem] = module
     try:
         with interrupts():
             spec.loader.exec_module(module)
     except BaseException as raised:  # a user's file: any exception is reported in one line
-        sys.modules.pop(path.stem)
-        sys.modules.update(before)
+        sys.modules.pop(class_file.stem)
+        sys.modules.update(modules_before)
         if not isinstance(raised, Exception):
             raise
-        raise error(f"{path.name} cannot be imported: {blame(raised, path.name)}.") from raised
+        raise error(f"{class_file.name} cannot be imported: {blame(raised, class_file.name)}.") from raised
     return module
 
 
@@ -186,23 +220,29 @@ def blame(raised: BaseException, file: str = "") -> str:
 
 
 def _where(raised: BaseException, file: str) -> str:
-    """Innermost line of user code that an exception came through, "" without."""
-    others = (str(Path(__file__).resolve().parent), *{sysconfig.get_path(n) for n in ("purelib", "platlib", "stdlib")})
-    frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(others)]
-    own = [f for f in frames if not file or Path(f.filename).name == file]
-    return f", {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
+    """Return the innermost line (text) of user code that an exception came through, "" without."""
+    installed_folders = (
+        str(Path(__file__).resolve().parent),
+        *{sysconfig.get_path(n) for n in ("purelib", "platlib", "stdlib")},
+    )
+    frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(installed_folders)]
+    user_frames = [f for f in frames if not file or Path(f.filename).name == file]
+    return f", {Path(user_frames[-1].filename).name} line {user_frames[-1].lineno}" if user_frames else ""
 
 
 @cache
 def loaded_of_papers(stem: str) -> tuple[ModuleType, ...]:
-    """Modules of a name in the folders of papers (`modules_of_papers`), imported; one from outside that fails is left out, with a word."""
-    found = []
+    """Return a tuple of the modules of a name in the folders of papers (`modules_of_papers`), imported.
+
+    One from outside that fails is left out, with a warning.
+    """
+    paper_modules = []
     for module in modules_of_papers(stem):
         try:
             with interrupts():
-                found.append(importlib.import_module(module))
+                paper_modules.append(importlib.import_module(module))
         except Exception as error:
             if module.startswith("gpuschedlab."):
                 raise
             warnings.warn(f"paper module {module} is left out: {type(error).__name__}: {error}", stacklevel=2)
-    return tuple(found)
+    return tuple(paper_modules)

@@ -33,7 +33,7 @@ STYLE = """.gpuschedlab-framed { overflow-x: auto; margin: 4px 0 10px; }
 
 def duration(seconds: float) -> str:
     """Format a time in the largest unit of which there is one, in three figures: the rule of all tables, reports and explorers."""
-    scale, unit = next((each for each in reversed(SCALES) if seconds >= each[0]), SCALES[0])
+    scale, unit = next((time_scale for time_scale in reversed(SCALES) if seconds >= time_scale[0]), SCALES[0])
     return f"{seconds / scale:.3g} {unit}"
 
 
@@ -60,7 +60,7 @@ def cell(value, unit: str = "") -> str:
     if isinstance(value, str):
         return value or NOTHING
     if isinstance(value, list | tuple | pl.Series):
-        return ", ".join(cell(one, unit) for one in value) or NOTHING
+        return ", ".join(cell(member, unit) for member in value) or NOTHING
     if unit == "s" and isinstance(value, int | float):
         if value < 0:
             return f"-{duration(-value)}"
@@ -76,41 +76,45 @@ def cell(value, unit: str = "") -> str:
 
 def aligned(heads: list[str], columns: list[list[str]]) -> str:
     """Return a table as text: the first column to the left, the others to the right."""
-    widths = [max(map(len, [head, *cells])) for head, cells in zip(heads, columns, strict=True)]
-    lines = []
-    for first, *others in [heads, *zip(*columns, strict=True)]:
-        row = [first.ljust(widths[0])]
-        row += [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join(row).rstrip())
-    return "\n".join(lines)
+    widths = [
+        max(map(len, [column_head, *column_cells])) for column_head, column_cells in zip(heads, columns, strict=True)
+    ]
+    table_lines = []
+    for first_cell, *other_cells in [heads, *zip(*columns, strict=True)]:
+        padded_cells = [first_cell.ljust(widths[0])]
+        padded_cells += [cell_text.rjust(width) for cell_text, width in zip(other_cells, widths[1:], strict=True)]
+        table_lines.append("  ".join(padded_cells).rstrip())
+    return "\n".join(table_lines)
 
 
 def page(heads: list[str], columns: list[list[str]], hints: Mapping[str, str] | None = None, caption: str = "") -> str:
     """Return a table as HTML, with its style; `hints` explain heads."""
     hints = hints or {}
-    head = ""
-    for name in heads:
+    head_html = ""
+    for head_text in heads:
         hint = ""
-        if name in hints:
-            hint = f' title="{escape(hints[name])}"'
-        head += f'<th scope="col"{hint}>{escape(name)}</th>'
+        if head_text in hints:
+            hint = f' title="{escape(hints[head_text])}"'
+        head_html += f'<th scope="col"{hint}>{escape(head_text)}</th>'
     looks = []
-    for cells in columns:
-        look = ""
-        if any(len(text) > LONG for text in cells):
-            look = ' class="gpuschedlab-long"'
-        looks.append(look)
-    body = ""
-    for first, *others in zip(*columns, strict=True):
-        body += f'<tr><th scope="row"{looks[0]}>{escape(first)}</th>'
-        for text, look in zip(others, looks[1:], strict=True):
-            body += f"<td{look}>{escape(text)}</td>"
-        body += "</tr>"
+    for column_cells in columns:
+        cell_look = ""
+        if any(len(cell_text) > LONG for cell_text in column_cells):
+            cell_look = ' class="gpuschedlab-long"'
+        looks.append(cell_look)
+    body_html = ""
+    for first_cell, *other_cells in zip(*columns, strict=True):
+        body_html += f'<tr><th scope="row"{looks[0]}>{escape(first_cell)}</th>'
+        for cell_text, cell_look in zip(other_cells, looks[1:], strict=True):
+            body_html += f"<td{cell_look}>{escape(cell_text)}</td>"
+        body_html += "</tr>"
     sentence = ""
     if caption:
         sentence = f"<p>{escape(caption)}</p>"
-    table = f'<table class="gpuschedlab-table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-    return f'<div class="gpuschedlab-framed"><style>{STYLE.replace(chr(10), "")}</style>{sentence}{table}</div>'
+    table_html = (
+        f'<table class="gpuschedlab-table"><thead><tr>{head_html}</tr></thead><tbody>{body_html}</tbody></table>'
+    )
+    return f'<div class="gpuschedlab-framed"><style>{STYLE.replace(chr(10), "")}</style>{sentence}{table_html}</div>'
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,33 +154,33 @@ class Table:
     rows: int = 20
 
     def heads(self) -> list[str]:
-        """Return the heads of the columns, in words."""
+        """Return a list of the heads of the columns, in words."""
         heads = []
-        for name in self.frame.columns:
-            head = self.names.get(name, name.replace("_", " "))
-            unit = self.units.get(name, "")
+        for column_name in self.frame.columns:
+            column_head = self.names.get(column_name, column_name.replace("_", " "))
+            unit = self.units.get(column_name, "")
             if unit not in ("", "s", "%"):
-                head = f"{head} ({unit})"
-            heads.append(head)
+                column_head = f"{column_head} ({unit})"
+            heads.append(column_head)
         return heads
 
     def columns(self) -> list[list[str]]:
-        """Return the cells of each column that are shown, as text."""
+        """Return a list with the cells of each column that are shown, a list of texts each."""
         columns = []
         for series in self.frame:
             unit = self.units.get(series.name, "")
-            cells = [cell(value, unit) for value in series]
-            if len(cells) > self.rows:
+            column_cells = [cell(frame_value, unit) for frame_value in series]
+            if len(column_cells) > self.rows:
                 half = self.rows // 2
-                cells = [*cells[:half], "…", *cells[-half:]]
-            columns.append(cells)
+                column_cells = [*column_cells[:half], "…", *column_cells[-half:]]
+            columns.append(column_cells)
         return columns
 
     def __repr__(self) -> str:
-        text = aligned(self.heads(), self.columns())
+        aligned_text = aligned(self.heads(), self.columns())
         if self.caption:
-            return f"{self.caption}\n{text}"
-        return text
+            return f"{self.caption}\n{aligned_text}"
+        return aligned_text
 
     def _repr_html_(self) -> str:
         return page(self.heads(), self.columns(), caption=self.caption)

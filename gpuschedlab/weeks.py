@@ -18,15 +18,15 @@ OTHERS = 10_000
 
 
 def seeds_of(seed: int, most: int = MOST) -> tuple[int, ...]:
-    """Return the seeds of weeks like that of a seed: itself, and those from 10,000 on.
+    """Return a tuple of the seeds of weeks like that of a seed: itself, and those from 10,000 on.
 
     Examples
     --------
     >>> seeds_of(0, 4), seeds_of(10_001, 3)
     ((0, 10000, 10001, 10002), (10001, 10000, 10002))
     """
-    others = [other for other in range(OTHERS, OTHERS + most) if other != seed]
-    return (seed, *others[: most - 1])
+    other_seeds = [other_seed for other_seed in range(OTHERS, OTHERS + most) if other_seed != seed]
+    return (seed, *other_seeds[: most - 1])
 
 
 PIECES = 14
@@ -54,7 +54,7 @@ class Kept:
 
     @property
     def noun(self) -> str:
-        """Noun of the plays ("weeks")."""
+        """Noun of the plays, a text ("weeks")."""
         return self.recipe.noun
 
     @property
@@ -63,41 +63,41 @@ class Kept:
         return not getattr(self.recipe, "warm", True)
 
     def source(self, contender, seed: int) -> tuple:
-        """Return the key of the scenario of a contender and seed, and the function of a seed that makes it in pieces."""
+        """Return a tuple: the key of the scenario of a contender and seed, and the function of a seed that makes it in pieces."""
         return (seed,), _at_once(self.recipe)
 
     def policy(self, contender) -> tuple:
-        """Return the policy of a contender, and its own estimator or None."""
+        """Return a tuple: the policy of a contender, and its own estimator or None."""
         return parted(contender)
 
     def play(self, contender, seed: int) -> Iterator[None]:
-        """Play the week of a seed in pieces, each followed by a pause, and return its figures and the queue."""
+        """Yield None at each pause while the week of a seed is played, and return its figures and the queue at the end."""
         policy, estimator = self.policy(contender)
-        key, make = self.source(contender, seed)
-        known = (policy, repr(estimator), *key)
-        if known not in self.figures:
-            if key not in self._scenarios:
-                self._scenarios[key] = yield from make(seed)
+        scenario_key, make = self.source(contender, seed)
+        figures_key = (policy, repr(estimator), *scenario_key)
+        if figures_key not in self.figures:
+            if scenario_key not in self._scenarios:
+                self._scenarios[scenario_key] = yield from make(seed)
             while len(self._scenarios) > self.scenarios:
                 del self._scenarios[next(iter(self._scenarios))]
-            scenario = self._scenarios[key]
+            scenario = self._scenarios[scenario_key]
             if estimator is not None:
                 scenario = scenario.replace(estimator=estimator)
             run = yield from run_in_pieces(scenario, policy)
-            self.figures[known] = figures_of(run)
-        return self.figures[known]
+            self.figures[figures_key] = figures_of(run)
+        return self.figures[figures_key]
 
     def keep(self, contender, seed: int, run: Run):
         """Keep the figures of a run that is there already."""
         policy, estimator = self.policy(contender)
-        key, _ = self.source(contender, seed)
-        known = (policy, repr(estimator), *key)
-        if known not in self.figures:
-            self.figures[known] = figures_of(run)
+        scenario_key, _ = self.source(contender, seed)
+        figures_key = (policy, repr(estimator), *scenario_key)
+        if figures_key not in self.figures:
+            self.figures[figures_key] = figures_of(run)
 
 
 def _at_once(recipe: Callable) -> Callable:
-    """Return a function of a seed that makes a scenario in one piece."""
+    """Return a function of a seed that makes a scenario in one piece, as an iterator."""
 
     def make(seed: int) -> Iterator[None]:
         scenario = recipe(seed)
@@ -108,14 +108,14 @@ def _at_once(recipe: Callable) -> Callable:
 
 
 def run_in_pieces(scenario, policy) -> Iterator[None]:
-    """Simulate a policy as `scenario.run` does, with pauses while jobs come, and return the run."""
+    """Yield None at each pause while jobs come, and return the `Run` of a policy at the end, as `scenario.run` does."""
     simulation = scenario.simulation(policy)
     yield
-    last = float(scenario.trace["submit"].max())
-    end = last if scenario.until is None else min(last, scenario.until)
-    count = max(PIECES, math.ceil(scenario.trace.height / PIECE))
-    for number in range(1, count):
-        simulation.advance(end * number / count)
+    last_submission = float(scenario.trace["submit"].max())
+    end_of_run = last_submission if scenario.until is None else min(last_submission, scenario.until)
+    piece_count = max(PIECES, math.ceil(scenario.trace.height / PIECE))
+    for piece_number in range(1, piece_count):
+        simulation.advance(end_of_run * piece_number / piece_count)
         yield
     run = simulation.run(scenario.until, last=True)
     yield
@@ -123,14 +123,14 @@ def run_in_pieces(scenario, policy) -> Iterator[None]:
 
 
 def parted(contender) -> tuple:
-    """Return a policy and its own estimator, or None."""
+    """Return a policy and its own estimator, or None, as a tuple."""
     if isinstance(contender, tuple):
         return contender
     return contender, None
 
 
 def figures_of(run: Run) -> tuple[dict[str, float], Queue]:
-    """Return mean and 99th percentile of the times to finish (s) of the jobs that count, and the queue of a run."""
+    """Return a tuple: a dict of mean and 99th percentile of times to finish (s) of jobs that count, and the `Queue` of a run."""
     jobs = run.columns("jobs")
     took = (jobs["end"] - jobs["submit"])[counted(jobs)]
     took = took[~np.isnan(took)]
@@ -140,7 +140,7 @@ def figures_of(run: Run) -> tuple[dict[str, float], Queue]:
 
 
 def refine(kept: Kept, pair: dict, seed: int = 0, most: int = MOST, measure: str = "jct") -> Iterator[Weeks]:
-    """Play two policies in weeks like that of a seed, one after another, and yield the result of all of them after each.
+    """Play two policies in weeks like that of a seed, one after another, and yield the `Weeks` so far after each.
 
     Parameters
     ----------
@@ -161,29 +161,29 @@ def refine(kept: Kept, pair: dict, seed: int = 0, most: int = MOST, measure: str
 def pieces(
     kept: Kept, pair: dict, seed: int = 0, most: int = MOST, measure: str = "jct", thorough: bool = False
 ) -> Iterator[Weeks | None]:
-    """Play as `refine` does, and yield after each hundredth of a second or so: None, or the result of all weeks.
+    """Play as `refine` does, and yield after each hundredth of a second or so: None, or the `Weeks` so far.
 
     Of each week the second policy, with which others are compared, is played first. With `thorough` all weeks are played.
     """
-    figures: dict[str, list] = {name: [] for name in pair}
+    figures: dict[str, list] = {policy_name: [] for policy_name in pair}
     queues = []
     seeds = seeds_of(seed, most)
-    names = tuple(pair)
-    for number, week in enumerate(seeds, 1):
+    policy_names = tuple(pair)
+    for week_number, week in enumerate(seeds, 1):
         pair_queues = {}
-        for name in reversed(names):
-            times, pair_queues[name] = yield from kept.play(pair[name], week)
-            figures[name].append(times[measure])
-        queues.append(tuple(pair_queues[name] for name in names))
-        means = [np.array(figures[name]) for name in names]
-        weeks = Weeks(names, seeds[:number], *means, tuple(queues), measure, kept.noun, kept.empty)
+        for policy_name in reversed(policy_names):
+            times_to_finish, pair_queues[policy_name] = yield from kept.play(pair[policy_name], week)
+            figures[policy_name].append(times_to_finish[measure])
+        queues.append(tuple(pair_queues[policy_name] for policy_name in policy_names))
+        means = [np.array(figures[policy_name]) for policy_name in policy_names]
+        weeks = Weeks(policy_names, seeds[:week_number], *means, tuple(queues), measure, kept.noun, kept.empty)
         yield weeks
-        if number >= FEWEST and weeks.enough and not thorough:
+        if week_number >= FEWEST and weeks.enough and not thorough:
             return
 
 
 def weeks_like(recipe: Recipe, pair: dict, seed: int = 0, most: int = MOST, measure: str = "jct") -> Weeks:
-    """Play two policies in weeks like that of a seed, and return the result of all of them.
+    """Play two policies in weeks like that of a seed, and return the result of all of them, `Weeks`.
 
     Parameters
     ----------
@@ -217,30 +217,30 @@ def weeks_like(recipe: Recipe, pair: dict, seed: int = 0, most: int = MOST, meas
             f"weeks: found {len(pair)} policies, {most} weeks and measure {measure!r}; expected two policies by name, 1 week or more, "
             f"and one of {', '.join(FIGURES)}."
         )
-    *_, last = refine(Kept(recipe), pair, seed, most, measure)
-    return last
+    *_, all_weeks = refine(Kept(recipe), pair, seed, most, measure)
+    return all_weeks
 
 
 def of_comparison(
     recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int, headline: str = ""
 ) -> Weeks | None:
-    """Return the result of weeks like this one on the two policies that a comparison's sentence names; None without two."""
-    *_, last = refine_comparison(recipe, contenders, runs, seed, most, headline)
-    return last
+    """Return the `Weeks` like this one of the two policies that a comparison's sentence names; None without two."""
+    *_, all_weeks = refine_comparison(recipe, contenders, runs, seed, most, headline)
+    return all_weeks
 
 
 def refine_comparison(
     recipe: Recipe, contenders: dict, runs: dict[str, Run], seed: int, most: int, headline: str = ""
 ) -> Iterator[Weeks | None]:
-    """Yield the result of weeks like this one after each week that is played; None once if there are not two policies."""
-    names = pair_of(runs, headline=headline)
-    if len(names) < 2:
+    """Yield the `Weeks` like this one after each week that is played; None once if there are not two policies."""
+    compared_names = pair_of(runs, headline=headline)
+    if len(compared_names) < 2:
         yield None
         return
-    kept = Kept(recipe)
-    for name in names:
-        kept.keep(contenders[name], seed, runs[name])
-    yield from refine(kept, {name: contenders[name] for name in names}, seed, most)
+    kept_weeks = Kept(recipe)
+    for policy_name in compared_names:
+        kept_weeks.keep(contenders[policy_name], seed, runs[policy_name])
+    yield from refine(kept_weeks, {policy_name: contenders[policy_name] for policy_name in compared_names}, seed, most)
 
 
 __all__ = ["Weeks", "weeks_like"]

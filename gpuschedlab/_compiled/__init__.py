@@ -26,12 +26,12 @@ class Row(np.void):
 
 
 def records(array):
-    """Array whose rows have their fields as attributes if nothing is compiled (NUMBA_DISABLE_JIT=1), for debuggers."""
+    """Return the array; its rows have their fields as attributes if nothing is compiled (NUMBA_DISABLE_JIT=1), for debuggers."""
     return array.view(np.dtype((Row, array.dtype))) if numba.config.DISABLE_JIT and array.dtype.names else array
 
 
 def njit(*args, **options):
-    """`numba.njit`, with IR and machine code kept in files; for functions of this package.
+    """Decorate as `numba.njit`, with IR and machine code kept in files, and return the dispatcher; for this package's functions.
 
     A signature is the only one that the function has; it is compiled at the first call, or by `compile_now`.
     """

@@ -28,12 +28,12 @@ def size_of(function) -> int:
 
 
 def functions_within(dispatcher) -> dict:
-    """Return a compiled function and all compiled ones that it calls, at any depth, by the functions of Python; values are dispatchers."""
+    """Return a dict of a compiled function and all that it calls, at any depth: dispatchers by the functions of Python."""
     reached = {dispatcher.py_func: dispatcher}
     waiting = [dispatcher.py_func]
     for function in waiting:
-        for name in function.__code__.co_names:
-            callee = function.__globals__.get(name)
+        for global_name in function.__code__.co_names:
+            callee = function.__globals__.get(global_name)
             python = getattr(callee, "py_func", None)
             if python is not None and python not in reached:
                 reached[python] = callee
@@ -71,9 +71,9 @@ class Progress:
         return max(1.0, expected - (now - self.begin))
 
     def words(self, now: float) -> str:
-        """Return how far compiling is."""
-        count = f"compiled {len(self.ready)} of {len(self.functions)} functions of the simulator"
-        return f"{count} in {now - self.begin:.0f} s; about {self.seconds_left(now):.0f} s left."
+        """Return a sentence on how far compiling is."""
+        compiled_count = f"compiled {len(self.ready)} of {len(self.functions)} functions of the simulator"
+        return f"{compiled_count} in {now - self.begin:.0f} s; about {self.seconds_left(now):.0f} s left."
 
 
 class Announcer(event.Listener):
@@ -118,10 +118,10 @@ class Announcer(event.Listener):
 
     def _follow(self, progress: Progress, ended: threading.Event):
         while not ended.wait(max(0.1, self.spoken + EVERY - time.monotonic())):
-            now = time.monotonic()
-            if now - self.spoken >= EVERY:
-                self.spoken = now
-                say(progress.words(now))
+            clock = time.monotonic()
+            if clock - self.spoken >= EVERY:
+                self.spoken = clock
+                say(progress.words(clock))
 
 
 def of_engine(function) -> bool:
@@ -131,7 +131,7 @@ def of_engine(function) -> bool:
 
 @cache
 def announce() -> Announcer:
-    """Follow the compilations of this process from now on; return the follower, the same at each call."""
+    """Follow the compilations of this process from now on; return the `Announcer`, the same at each call."""
     announcer = Announcer()
     event.register("numba:compile", announcer)
     return announcer

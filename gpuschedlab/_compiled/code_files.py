@@ -46,7 +46,7 @@ damaged: list[Path] = []
 
 
 def package_folder() -> Path:
-    """Return the folder of the package."""
+    """Return the path of the folder of the package."""
     return Path(__file__).parents[1]
 
 
@@ -61,26 +61,26 @@ def folder_name(part: str, root: Path) -> str:
     )
     digest = hashlib.sha256(repr(versions).encode())
     for pattern in (COMPILER, *sources_of(part)):
-        for path in sorted(root.glob(pattern)):
-            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    name = "engine" if part == "sim" else part.replace("/", ".")
-    return f"compiled-{name}-{digest.hexdigest()[:16]}"
+        for source_path in sorted(root.glob(pattern)):
+            digest.update(source_path.relative_to(root).as_posix().encode() + source_path.read_bytes())
+    part_word = "engine" if part == "sim" else part.replace("/", ".")
+    return f"compiled-{part_word}-{digest.hexdigest()[:16]}"
 
 
 @cache
 def cache_folder(part: str, root: Path | None = None) -> Path:
-    """Return the folder into which machine code of the sources as they are now goes; the oldest of too many are removed."""
+    """Return the path of the folder for machine code of the sources as they are now; the oldest of too many are removed."""
     root = root or package_folder()
-    name = folder_name(part, root)
-    part_name, _, _ = name.rpartition("-")
+    cache_name = folder_name(part, root)
+    part_name, _, _ = cache_name.rpartition("-")
     # A read-only installation has its machine code in the user's cache.
     for base in (root / "__pycache__", Path(AppDirs("gpuschedlab", appauthor=False).user_cache_dir)):
-        folder = base / name
+        folder = base / cache_name
         with contextlib.suppress(OSError):
             base.mkdir(parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
-            for old in sorted(base.glob(f"{part_name}-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
-                shutil.rmtree(old, ignore_errors=True)
+            for old_folder in sorted(base.glob(f"{part_name}-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
+                shutil.rmtree(old_folder, ignore_errors=True)
         if os.access(folder, os.W_OK):
             break
     return folder
@@ -88,7 +88,7 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
 
 @cache
 def shipped_folder(part: str) -> Path | None:
-    """Return the folder of a part's machine code that came with the package; None if it has none for these sources and versions."""
+    """Return the path of the folder of a part's machine code that came with the package; None if none suits these versions."""
     root = package_folder()
     folder = root / "_compiled" / SHIPPED / folder_name(part, root)
     return folder if folder.is_dir() else None
@@ -108,15 +108,15 @@ def writable_by_others(folder: Path) -> bool:
 
 
 def part_of(module: str) -> str:
-    """Return the folder whose sources the compiled functions of a module are made of: that of a paper, or a part of the package."""
-    parts = module.split(".")[1:]
-    return "/".join(parts[:2]) if parts[0] == "papers" and len(parts) > 2 else parts[0]
+    """Return the name of the folder whose sources a module's compiled functions are made of: a paper's, or another part."""
+    module_path = module.split(".")[1:]
+    return "/".join(module_path[:2]) if module_path[0] == "papers" and len(module_path) > 2 else module_path[0]
 
 
 def sources_of(part: str) -> tuple[str, ...]:
-    """Return patterns of the sources that the compiled functions of a folder (`part_of`) are made of."""
-    own = (*(POLICIES if "/" in part else ()), f"{part}/**/*.py")
-    return {"sim": ENGINE, "policies": POLICIES}.get(part, own)
+    """Return a tuple of patterns of the sources that the compiled functions of a folder (`part_of`) are made of."""
+    own_sources = (*(POLICIES if "/" in part else ()), f"{part}/**/*.py")
+    return {"sim": ENGINE, "policies": POLICIES}.get(part, own_sources)
 
 
 @cache
@@ -137,7 +137,7 @@ class CodeFiles:
         self.identity = (self.stem, function.__code__.co_firstlineno, hashlib.sha256(code).hexdigest())
 
     def read_part(self, arguments: tuple, return_type, entry: bool):
-        """Return the IR of a signature, as an entry or as a function that others call; None if it is not kept."""
+        """Return the IR of a signature as `Code`, as an entry or as a function that others call; None if it is not kept."""
         return self._read(self._name("ir", arguments, return_type, entry))
 
     def write_part(self, part, arguments: tuple, return_type, entry: bool):
@@ -146,7 +146,7 @@ class CodeFiles:
             self._write(self._name("ir", arguments, return_type, entry), part)
 
     def read_machine_code(self, arguments: tuple, return_type):
-        """Return the machine code of a signature for this processor, or shipped code that it can run; None if none is kept."""
+        """Return `MachineCode` of a signature for this processor, or shipped code that it can run; None if none is kept."""
         code = self._read(self._name("machine", arguments, return_type, *processor()))
         if code is None and runs_portable_code():
             code = self._read(self._name("machine", arguments, return_type, *portable_processor()))
@@ -158,8 +158,8 @@ class CodeFiles:
 
     def _name(self, kind: str, arguments: tuple, return_type, *details) -> str:
         types = [str(argument) for argument in arguments]
-        key = repr((self.identity, types, str(return_type), details))
-        return f"{self.stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.{kind}"
+        signature_key = repr((self.identity, types, str(return_type), details))
+        return f"{self.stem}-{hashlib.sha256(signature_key.encode()).hexdigest()[:16]}.{kind}"
 
     def _read(self, name: str):
         shipped = shipped_folder(self.part)
@@ -192,16 +192,16 @@ def write(path: Path, content):
 
 
 def intact(path: Path):
-    """Return the content of a file; None if it is missing, unreadable, or not as it was written."""
+    """Return the object that a file holds; None if it is missing, unreadable, or not as it was written."""
     try:
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
         raw = b""
-    size = hashlib.sha256().digest_size
-    if raw[:size] == hashlib.sha256(raw[size:]).digest():
-        return pickle.loads(raw[size:])
+    digest_size = hashlib.sha256().digest_size
+    if raw[:digest_size] == hashlib.sha256(raw[digest_size:]).digest():
+        return pickle.loads(raw[digest_size:])
     damaged.append(path)
     say(f"found damaged machine code in {path.parent}; compiling it again, which may take a minute.")
     return None
@@ -219,15 +219,15 @@ def trusted(folder: Path) -> bool:
 
 
 def processor() -> tuple[str, ...]:
-    """Return the platform, processor and features for which LLVM makes machine code here."""
+    """Return a tuple of the platform, processor and features (texts) for which LLVM makes machine code here."""
     from numba.core.registry import cpu_target
 
     return cpu_target.target_context.codegen().magic_tuple()
 
 
 def portable_processor() -> tuple[str, ...]:
-    """Return the value of `processor` on the machine that makes the shipped code."""
-    return processor()[0], PORTABLE_CPU, ",".join(f"+{name}" for name in PORTABLE_FEATURES)
+    """Return the value of `processor`, a tuple of texts, on the machine that makes the shipped code."""
+    return processor()[0], PORTABLE_CPU, ",".join(f"+{feature}" for feature in PORTABLE_FEATURES)
 
 
 @cache
@@ -236,4 +236,4 @@ def runs_portable_code() -> bool:
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
-    return all(features.get(name) for name in PORTABLE_FEATURES)
+    return all(features.get(feature) for feature in PORTABLE_FEATURES)

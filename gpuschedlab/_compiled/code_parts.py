@@ -12,7 +12,7 @@ from numba.core import types
 
 
 def same_width(kind: types.Type) -> types.Type:
-    """Return the type as which a value travels between compiled functions: int64 for literals and every signed whole number."""
+    """Return the numba type as which a value travels between compiled functions: int64 for literals and signed integers."""
     # Unsigned ones stay: int64 together with uint64 is float64 in numba.
     if isinstance(kind, types.IntegerLiteral | types.BooleanLiteral):
         kind = types.unliteral(kind)
@@ -25,8 +25,8 @@ def stable_number(function) -> int:
     """Return a number of a function's code that is the same in every process."""
     code = function.__code__
     constants = [constant for constant in code.co_consts if not hasattr(constant, "co_code")]
-    text = repr((function.__module__, function.__qualname__, code.co_code, constants, code.co_names))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
+    code_text = repr((function.__module__, function.__qualname__, code.co_code, constants, code.co_names))
+    return int.from_bytes(hashlib.sha256(code_text.encode()).digest()[:6])
 
 
 @dataclass
@@ -66,10 +66,15 @@ class Part:
         return self.__dict__ | {"callees": [], "calls": self.calls_by_name()}
 
     def calls_by_name(self) -> list[Call]:
-        """Return the functions that it calls, by their names."""
+        """Return a list of the functions that it calls, each a `Call` by its name."""
         return [
-            Call(part.descriptor.modname, part.descriptor.qualname, part.signature.args, part.symbol)
-            for part in self.callees
+            Call(
+                callee_part.descriptor.modname,
+                callee_part.descriptor.qualname,
+                callee_part.signature.args,
+                callee_part.symbol,
+            )
+            for callee_part in self.callees
         ]
 
     @property
@@ -79,11 +84,11 @@ class Part:
 
     @property
     def entry_symbols(self) -> set[str]:
-        """Names under which the outside knows an entry: itself, and its wrappers for Python and C."""
+        """Set of the names under which the outside knows an entry: itself, and its wrappers for Python and C."""
         return entry_symbols(self.descriptor)
 
     def module(self) -> llvm.ModuleRef:
-        """Return a new module of the IR."""
+        """Return the IR as a new LLVM `ModuleRef`."""
         return llvm.parse_bitcode(zlib.decompress(self.bitcode))
 
     def closure(self) -> Iterator["Part"]:
@@ -91,17 +96,17 @@ class Part:
         # LLVM drops a function that may be defined several times unless a module before it refers to it.
         waiting = [self]
         symbols = {self.symbol}
-        for part in waiting:
-            yield part
-            for callee in part.callees:
+        for code_part in waiting:
+            yield code_part
+            for callee in code_part.callees:
                 if callee.symbol not in symbols:
                     symbols.add(callee.symbol)
                     waiting.append(callee)
 
     def linked_module(self) -> llvm.ModuleRef:
-        """Return a new module of the IR with that of all functions that it calls."""
-        module, *others = [part.module() for part in self.closure()]
-        for callee in others:
+        """Return the IR as a new LLVM `ModuleRef` with that of all functions that it calls."""
+        module, *callee_modules = [code_part.module() for code_part in self.closure()]
+        for callee in callee_modules:
             module.link_in(callee)
         return module
 
@@ -119,10 +124,10 @@ class MachineCode:
 
     @property
     def entry_symbols(self) -> set[str]:
-        """Names under which the outside knows it: itself, and its wrappers for Python and C."""
+        """Set of the names under which the outside knows it: itself, and its wrappers for Python and C."""
         return entry_symbols(self.descriptor)
 
 
 def entry_symbols(descriptor) -> set[str]:
-    """Return the names of an entry in LLVM."""
+    """Return a set of the names of an entry in LLVM."""
     return {descriptor.llvm_func_name, descriptor.llvm_cpython_wrapper_name, descriptor.llvm_cfunc_wrapper_name}

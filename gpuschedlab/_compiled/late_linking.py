@@ -53,7 +53,7 @@ class Code(Part):
         """Do nothing: there is no machine code to be made."""
 
     def _get_module_for_linking(self) -> llvm.ModuleRef:
-        """Return the IR with all that it calls, for a function that `numba.njit` itself compiles."""
+        """Return the IR (`ModuleRef`) with all that it calls, for a function that `numba.njit` itself compiles."""
         return self.linked_module()
 
 
@@ -66,7 +66,7 @@ class _IrLibrary(codegen.JITCodeLibrary):
         self._linking_libraries.append(library)
 
     def sealed(self, result: compiler.CompileResult) -> Code:
-        """Return the IR, with helpers of numba's own, and the functions that it calls."""
+        """Return the IR, with helpers of numba's own, and the functions that it calls, as `Code`."""
         module = self._final_module
         callees = []
         for library in dict.fromkeys(self._linking_libraries):
@@ -106,12 +106,14 @@ class _LateCompiler(_FunctionCompiler):
         # Numba calls this for what is not in its cache.
         code = self.code_of(tuple(args), return_type, entry=True)
         self.files.write_part(code, tuple(args), return_type, entry=True)
-        result = linked(code)
-        result.target_context.insert_user_function(result.entry_point, result.fndesc, [result.library])
-        return result
+        linked_entry = linked(code)
+        linked_entry.target_context.insert_user_function(
+            linked_entry.entry_point, linked_entry.fndesc, [linked_entry.library]
+        )
+        return linked_entry
 
     def code_of(self, arguments: tuple, return_type, entry: bool) -> Code:
-        """Return the IR for a signature; an entry has wrappers for Python and C beside the function itself."""
+        """Return the IR for a signature as `Code`; an entry has wrappers for Python and C beside the function itself."""
         flags = compiler.Flags()
         self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
         flags = self._customize_flags(flags)
@@ -120,7 +122,7 @@ class _LateCompiler(_FunctionCompiler):
         flags.no_cfunc_wrapper = not entry
         context = self.targetdescr.target_context
         library = _IrLibrary(context.codegen(), self.py_func.__qualname__)
-        result = compiler.compile_extra(
+        compiled_ir = compiler.compile_extra(
             self.targetdescr.typing_context,
             context,
             self.py_func,
@@ -131,11 +133,11 @@ class _LateCompiler(_FunctionCompiler):
             library=library,
             pipeline_class=self.pipeline_class,
         )
-        return library.sealed(result)
+        return library.sealed(compiled_ir)
 
 
 def linked(code: Code) -> compiler.CompileResult:
-    """Return an entry as machine code for this processor, linked with all that it calls and optimised once."""
+    """Return an entry as machine code for this processor (`CompileResult`), linked with all that it calls and optimised once."""
     library = _new_library(code.descriptor)
     library._final_module.link_in(code.linked_module())
     library._final_module.link_in(rtsys.library._get_module_for_linking(), preserve=True)
@@ -149,7 +151,7 @@ def linked(code: Code) -> compiler.CompileResult:
 
 
 def loaded(code: MachineCode) -> compiler.CompileResult:
-    """Return an entry whose machine code was kept."""
+    """Return an entry whose machine code was kept, as a `CompileResult`."""
     library = _new_library(code.descriptor)
     library._set_compiled_object(code.object_code)
     library._finalize_final_module()  # of an empty module: numba's hook gives LLVM the object code in its place
@@ -159,7 +161,7 @@ def loaded(code: MachineCode) -> compiler.CompileResult:
 
 
 def kept(result: compiler.CompileResult) -> MachineCode:
-    """Return the parts to be kept of an entry that was linked here."""
+    """Return the parts to be kept of an entry that was linked here, as `MachineCode`."""
     object_code = result.library._get_compiled_object()
     return MachineCode(result.signature, result.fndesc, result.environment, result.referenced_envs, object_code)
 
@@ -199,7 +201,7 @@ class _KeptCode:
         self.cache_path = str(files.folder)
 
     def load_overload(self, signature, context) -> compiler.CompileResult | None:
-        """Return an entry without compiling a function of Python; None if neither its machine code nor its IR is kept."""
+        """Return an entry, a `CompileResult`, without compiling Python; None if neither its machine code nor its IR is kept."""
         context.refresh()  # as numba does: types and functions that were registered since
         arguments, return_type = normalize_signature(signature)
         code = self.files.read_machine_code(arguments, return_type)
@@ -211,9 +213,9 @@ class _KeptCode:
 
             announce()
             return None
-        result = linked(code)
-        self.save_overload(signature, result)
-        return result
+        linked_entry = linked(code)
+        self.save_overload(signature, linked_entry)
+        return linked_entry
 
     def save_overload(self, signature, result: compiler.CompileResult):
         """Keep the machine code of an entry."""
@@ -223,7 +225,7 @@ class _KeptCode:
 
 
 def _complete(code: Code) -> bool:
-    """Find the functions that code from a file calls, or make their IR; False if one is not as it was when the code was made."""
+    """Find the functions that code from a file calls, or make their IR; return False if one has changed since."""
     for call in code.calls:
         dispatcher = call.function
         callee = dispatcher.inner_code(call.arguments) if isinstance(dispatcher, LateDispatcher) else None
@@ -238,8 +240,10 @@ class LateDispatcher(CPUDispatcher):
 
     def __init__(self, py_func, locals=None, targetoptions=None, pipeline_class=_StableNames):
         super().__init__(py_func, locals, targetoptions, pipeline_class)
-        old = self._compiler
-        self._compiler = _LateCompiler(py_func, old.targetdescr, old.targetoptions, old.locals, pipeline_class)
+        numba_compiler = self._compiler
+        self._compiler = _LateCompiler(
+            py_func, numba_compiler.targetdescr, numba_compiler.targetoptions, numba_compiler.locals, pipeline_class
+        )
         self._compiler.files = CodeFiles(py_func)
         self._cache = _KeptCode(self._compiler.files)
         self.inner = {}
@@ -248,14 +252,16 @@ class LateDispatcher(CPUDispatcher):
         """The only signature, if there is one; compiled at the first call."""
 
     def get_call_template(self, args, kws):
-        """Return the description that numba needs of a call by a compiled function; numba would make machine code of this one here."""
+        """Return a tuple, the description that numba needs of a call by a compiled function, without machine code of this one."""
         pysig, arguments = self._compiler.fold_argument_types(args, kws)
         arguments = tuple(map(same_width, arguments))
         if self.declared is not None:
             arguments = tuple(self.declared.args)
         signature = self.inner_code(arguments).signature
-        name = self.py_func.__name__
-        template = typing.make_concrete_template(f"CallTemplate({name})", key=name, signatures=[signature])
+        function_name = self.py_func.__name__
+        template = typing.make_concrete_template(
+            f"CallTemplate({function_name})", key=function_name, signatures=[signature]
+        )
         return template, pysig, arguments, {}
 
     def get_overload(self, sig):
@@ -264,7 +270,7 @@ class LateDispatcher(CPUDispatcher):
         return self.inner.get(tuple(arguments)) or super().get_overload(sig)
 
     def inner_code(self, arguments: tuple) -> Code:
-        """Return the IR for these types of arguments: the one in memory, else from a file, else made now."""
+        """Return the IR for these types of arguments as `Code`: the one in memory, else from a file, else made now."""
         with global_compiler_lock:
             if arguments not in self.inner:
                 code = self._from_file(arguments) or self._from_source(arguments)
@@ -300,9 +306,9 @@ class LateDispatcher(CPUDispatcher):
 
     @property
     def address(self) -> int:
-        """Address of the C function of the declared signature, once it is prepared."""
-        result = self.overloads[tuple(self.declared.args)]
-        return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+        """Address (int) of the C function of the declared signature, once it is prepared."""
+        compiled_entry = self.overloads[tuple(self.declared.args)]
+        return compiled_entry.library.get_pointer_to_function(compiled_entry.fndesc.llvm_cfunc_wrapper_name)
 
     def _compile_for_args(self, *args, **kws):
         # Numba calls this where no signature takes the arguments, and then what it returns.
@@ -312,7 +318,7 @@ class LateDispatcher(CPUDispatcher):
         return self
 
     def __reduce__(self):
-        """Pickle by name, as Python's own functions are."""
+        """Return the qualified name, a string: pickle by name, as Python's own functions are."""
         function = self.py_func
         module = sys.modules.get(function.__module__)
         if getattr(module, function.__qualname__, None) is self:

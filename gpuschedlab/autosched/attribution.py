@@ -50,39 +50,39 @@ class Why(NamedTuple):
 
     @property
     def table(self) -> pl.DataFrame:
-        """One row per cause, the largest first: `cause, from, to`, `share` and its `error`, and the parts of it (s)."""
-        share = self.shares.sum(axis=1)
-        columns = {"cause": list(self.causes)}
-        columns["from"] = [old for old, _ in self.changes]
-        columns["to"] = [new for _, new in self.changes]
-        columns |= {"share": share, "error": self.error, **dict(zip(PARTS, self.shares.T, strict=True))}
-        largest_first = np.argsort(-np.abs(share), kind="stable")
-        return pl.DataFrame(columns)[largest_first]
+        """Frame of one row per cause, the largest first: `cause, from, to`, `share` and its `error`, and the parts of it (s)."""
+        cause_share = self.shares.sum(axis=1)
+        cause_columns = {"cause": list(self.causes)}
+        cause_columns["from"] = [value_before for value_before, _ in self.changes]
+        cause_columns["to"] = [value_after for _, value_after in self.changes]
+        cause_columns |= {"share": cause_share, "error": self.error, **dict(zip(PARTS, self.shares.T, strict=True))}
+        largest_first = np.argsort(-np.abs(cause_share), kind="stable")
+        return pl.DataFrame(cause_columns)[largest_first]
 
     @property
     def sentence(self) -> str:
-        """The change and the share of each cause, by the part that holds most of it, in hours."""
-        old = self.before.sum() / HOUR
-        new = self.after.sum() / HOUR
-        rows = [row for row in self.table.iter_rows(named=True) if row["share"]]
-        clauses = [self._clause(row) for row in rows[:NAMED]]
-        smaller = [row["share"] for row in rows[NAMED:]]
+        """Sentence on the change and the share of each cause, by the part that holds most of it, in hours."""
+        hours_before = self.before.sum() / HOUR
+        hours_after = self.after.sum() / HOUR
+        cause_rows = [cause_row for cause_row in self.table.iter_rows(named=True) if cause_row["share"]]
+        clauses = [self._clause(cause_row) for cause_row in cause_rows[:NAMED]]
+        smaller = [cause_row["share"] for cause_row in cause_rows[NAMED:]]
         if smaller:
             clauses.append(f"{len(smaller)} more {sum(smaller) / HOUR:+.3f} h")
         causes = ", ".join(clauses) or "nothing changed it"
-        return f"Average JCT {old:.3f} -> {new:.3f} h ({new - old:+.3f} h): {causes}."
+        return f"Average JCT {hours_before:.3f} -> {hours_after:.3f} h ({hours_after - hours_before:+.3f} h): {causes}."
 
     def _clause(self, row: dict) -> str:
         """A cause in words, with its share in hours, from a row of the table."""
         sign = math.copysign(1, row["share"])
-        part = max(PARTS, key=lambda name: row[name] * sign)
+        largest_part = max(PARTS, key=lambda jct_part: row[jct_part] * sign)
         clause = self.words.get(row["cause"], row["cause"])
         if row["from"]:
             clause += f" {row['from']} -> {row['to']}"
         clause += f" {row['share'] / HOUR:+.3f} h"
         if row["error"]:
             clause += f" ± {row['error'] / HOUR:.3f}"
-        return f"{clause} ({part} {row[part] / HOUR:+.3f} h)"
+        return f"{clause} ({largest_part} {row[largest_part] / HOUR:+.3f} h)"
 
     def __repr__(self):
         return f"{self.sentence}\n{self._in_words()}"
@@ -91,7 +91,7 @@ class Why(NamedTuple):
         return f"<p>{escape(self.sentence)}</p>{Table(self._in_words())._repr_html_()}"
 
     def _in_words(self) -> pl.DataFrame:
-        """The table, with causes in `words`."""
+        """Return the frame `table`, with causes in `words`."""
         return self.table.with_columns(pl.col("cause").replace(dict(self.words)))
 
 
@@ -132,8 +132,8 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
     else:
         orders = (rng.permutation(count) for _ in range(permutations))
     steps = []
-    for order in orders:
-        rank = np.array(order, int)
+    for cause_order in orders:
+        rank = np.array(cause_order, int)
         path = [value(tuple((rank < k).tolist())) for k in range(count + 1)]
         steps.append(np.diff(np.array(path), axis=0)[rank])
     error = np.zeros(count)
@@ -143,16 +143,19 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
 
 
 def jct_parts(probe: Probe, policy) -> np.ndarray:
-    """Average JCT (4,) of a policy on a probe's forecast, in `PARTS` (s); their sum is `Probe`'s value of the objective "jct"."""
-    after = probe.after(policy)
-    metrics = probe.metrics(after)
+    """Return an array (4,) of a policy's average JCT on a probe's forecast, in `PARTS` (s).
+
+    Their sum is `Probe`'s value of the objective "jct".
+    """
+    played_probe = probe.after(policy)
+    metrics = probe.metrics(played_probe)
     weight = probe.weight / max(probe.weight.sum(), 1e-9)
     duration = probe.base.trace["duration"].to_numpy()
     share_left = 1 - probe.before["progress"] / probe.before["work"]
     work = weight @ (duration * share_left)
     queued = metrics["queueing"] + (weight * probe.shift).sum()
     overhead = metrics["overhead"]
-    slowdown = probe.value("jct", after.jobs, metrics) - queued - overhead - work
+    slowdown = probe.value("jct", played_probe.jobs, metrics) - queued - overhead - work
     return np.array([queued, overhead, slowdown, work])
 
 
@@ -181,15 +184,15 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
     they allow.
     """
     cases = [(*case, None)[:3] for case in (before, after)]
-    wrong = []
+    wrong_arguments = []
     for scenario, policy, _ in cases:
         if not isinstance(scenario, Scenario):
-            wrong.append(type(scenario).__name__)
+            wrong_arguments.append(type(scenario).__name__)
         if not isinstance(policy, Policy):
-            wrong.append(type(policy).__name__)
-    if wrong:
+            wrong_arguments.append(type(policy).__name__)
+    if wrong_arguments:
         raise EstimatorError(
-            f"why: found {', '.join(wrong)}; expected (scenario, policy), and a forecast or none, on each side."
+            f"why: found {', '.join(wrong_arguments)}; expected (scenario, policy), and a forecast or none, on each side."
         )
     clocks = []
     for *_, forecast in cases:
@@ -198,23 +201,25 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
         else:
             clocks.append(forecast.now)
     clock = max(clocks)
-    sides = [_side(*case, clock) for case in cases]
+    cause_sides = [_side(*case, clock) for case in cases]
     policies = [scenario.fitted(policy) for scenario, policy, _ in cases]
-    first, second = sides
-    parts = [name for name in first if _differ(first[name], second[name])]
+    first_parts, second_parts = cause_sides
+    parts = [cause_name for cause_name in first_parts if _differ(first_parts[cause_name], second_parts[cause_name])]
 
     @cache
     def probe(on):
-        world = first | {name: second[name] for name in on}
+        world = first_parts | {cause_name: second_parts[cause_name] for cause_name in on}
         return _probe(world, policies[0], clock)
 
     return explain(probe, *policies, parts, permutations=permutations, rng=rng)
 
 
 def explain(probe: Callable, before, after, parts=(), *, permutations: int = PERMUTATIONS, rng=0) -> Why:
-    """Shares as of `why`, of two policies and of other causes."""
-    values = [values_of(policy, type(before) is type(after)) for policy in (before, after)]
-    knobs = [name for name in values[0] if values[0][name] != values[1][name]]
+    """Return shares as of `why`, of two policies and of other causes, as `Why`."""
+    causes_by_side = [values_of(policy, type(before) is type(after)) for policy in (before, after)]
+    knobs = [
+        cause_name for cause_name in causes_by_side[0] if causes_by_side[0][cause_name] != causes_by_side[1][cause_name]
+    ]
     causes = (*parts, *knobs)
 
     @cache
@@ -222,7 +227,7 @@ def explain(probe: Callable, before, after, parts=(), *, permutations: int = PER
         probes = probe
         if not isinstance(probe, tuple):
             probes = (probe,)
-        return np.mean([jct_parts(p, policy) for p in probes], axis=0)
+        return np.mean([jct_parts(future_probe, policy) for future_probe in probes], axis=0)
 
     def value_of(on):
         changed = {*itertools.compress(causes, on)}
@@ -231,36 +236,51 @@ def explain(probe: Callable, before, after, parts=(), *, permutations: int = PER
         if changed.issuperset(knobs):
             policy = after
         elif changed_knobs:
-            policy = mixed(before, values[0] | {name: values[1][name] for name in changed_knobs})
+            policy = mixed(
+                before, causes_by_side[0] | {cause_name: causes_by_side[1][cause_name] for cause_name in changed_knobs}
+            )
         return value(probe(frozenset(changed.intersection(parts))), policy)
 
-    ends = [value_of((on,) * len(causes)) for on in (False, True)]
-    shares, error = shapley(value_of, len(causes), permutations=permutations, rng=rng)
-    texts = [("", "")] * len(parts)
-    texts += [(_word(values[0][name]), _word(values[1][name])) for name in knobs]
+    jct_at_ends = [value_of((on,) * len(causes)) for on in (False, True)]
+    cause_shares, error = shapley(value_of, len(causes), permutations=permutations, rng=rng)
+    change_texts = [("", "")] * len(parts)
+    change_texts += [
+        (_word(causes_by_side[0][cause_name]), _word(causes_by_side[1][cause_name])) for cause_name in knobs
+    ]
     of_sliders = words_of(after)
-    words = {name: of_sliders[name] for name in knobs if name in of_sliders}
-    return Why(causes, tuple(texts), *ends, shares.reshape(-1, len(PARTS)), error, value.cache_info().misses, words)
+    slider_words = {cause_name: of_sliders[cause_name] for cause_name in knobs if cause_name in of_sliders}
+    return Why(
+        causes,
+        tuple(change_texts),
+        *jct_at_ends,
+        cause_shares.reshape(-1, len(PARTS)),
+        error,
+        value.cache_info().misses,
+        slider_words,
+    )
 
 
-def _differ(part, of_other) -> bool:
+def _differ(scenario_part, of_other) -> bool:
     """Whether two parts of scenarios differ."""
-    return part is not of_other and digest(part) != digest(of_other)
+    return scenario_part is not of_other and digest(scenario_part) != digest(of_other)
 
 
 def _word(value) -> str:
-    """Value of a knob in a few characters."""
+    """Value of a knob as a string of a few characters."""
     if isinstance(value, Policy):
-        text = value.name
+        knob_text = value.name
     else:
-        text = knob_word(value, 4)
-    if len(text) < 20:
-        return text
+        knob_text = knob_word(value, 4)
+    if len(knob_text) < 20:
+        return knob_text
     return "another"
 
 
 def _side(scenario, policy, forecast, clock: float) -> dict:
-    """Causes outside the policy by name, on a clock on which the forecast begins at `clock`; nothing is learnt from here on."""
+    """Return a dict of causes outside the policy by name, on a clock on which the forecast begins at `clock`.
+
+    Nothing is learnt from here on.
+    """
     forecast = forecast or Forecast(0.0, scenario.trace, pl.DataFrame(), 0)
     later = clock - forecast.now
     trace = validate(forecast.trace).with_columns(pl.col("submit") + later)
@@ -268,7 +288,9 @@ def _side(scenario, policy, forecast, clock: float) -> dict:
     initial = forecast.initial
     if initial.height:
         initial = initial.with_columns(moments + later)
-    events = tuple(replace(e, start=e.start + later, end=e.end + later) for e in scenario.cluster.events)
+    events = tuple(
+        replace(outage, start=outage.start + later, end=outage.end + later) for outage in scenario.cluster.events
+    )
     existing = trace[: forecast.existing]
     coming = trace[forecast.existing :]
     causes = {"arrivals": coming.select("submit"), "mix": coming.drop("submit"), "backlog": (existing, initial)}
@@ -277,7 +299,7 @@ def _side(scenario, policy, forecast, clock: float) -> dict:
 
 
 def _probe(world: dict, policy, clock: float) -> Probe:
-    """Probe of a combination of causes; the state that it begins in is reached under the policy."""
+    """`Probe` of a combination of causes; the state that it begins in is reached under the policy."""
     existing, initial = world["backlog"]
     submit = world["arrivals"]
     mix = world["mix"]
@@ -289,52 +311,65 @@ def _probe(world: dict, policy, clock: float) -> Probe:
     if mix.height != submit.height:
         submit = submit[:jobs]
         mix = mix[np.arange(jobs) * mix.height // max(jobs, 1)]
-    names = pl.concat([frame["job_id"] for frame in (existing, mix)])
-    if names.n_unique() < len(names):  # of both sides, or of jobs that are repeated
+    job_ids = pl.concat([frame["job_id"] for frame in (existing, mix)])
+    if job_ids.n_unique() < len(job_ids):  # of both sides, or of jobs that are repeated
         mix = mix.with_columns(job_id=pl.format("{}~{}", "job_id", pl.int_range(pl.len())))
     coming = pl.concat([submit, mix], how="horizontal")
     trace = pl.concat([existing, coming], how="diagonal_relaxed")
-    scenario = Scenario(trace, world["nodes"], **{name: world[name] for name in ("speeds", "estimator", "delays")})
+    scenario = Scenario(
+        trace, world["nodes"], **{cause_name: world[cause_name] for cause_name in ("speeds", "estimator", "delays")}
+    )
     return Probe(scenario, policy, forecast=Forecast(clock, trace, initial, existing.height))
 
 
 def values_of(policy, alike: bool = True) -> dict:
-    """Causes in a policy by name: knobs, place by place, and its learnt state; between two classes the policy itself."""
+    """Return a dict of causes in a policy by name: knobs, place by place, and its learnt state.
+
+    If not `alike`, it holds the policy itself.
+    """
     if not alike:
         return {"policy": policy}
     infos = knobs_of(policy)
-    values = {}
-    for name, info in infos.items():
+    knob_values = {}
+    for knob_name, info in infos.items():
         value = info.value_of(policy)
         if info.kind == "floats":
-            numbers = [*value, *[None] * info.knob.many]
-            values |= {f"{name}_{i + 1}": numbers[i] for i in range(info.knob.many)}
+            knob_numbers = [*value, *[None] * info.knob.many]
+            knob_values |= {f"{knob_name}_{i + 1}": knob_numbers[i] for i in range(info.knob.many)}
         else:
-            values[name] = value
+            knob_values[knob_name] = value
     holders = {*infos, *(info.holder for info in infos.values())}
-    learnt = {f.name: getattr(policy, f.name) for f in fields(policy) if f.name not in holders}
-    return values | learnt
+    learnt = {
+        policy_field.name: getattr(policy, policy_field.name)
+        for policy_field in fields(policy)
+        if policy_field.name not in holders
+    }
+    return knob_values | learnt
 
 
 def words_of(policy) -> dict[str, str]:
-    """Names of a policy's knobs, place by place, as their sliders have them."""
-    names = {}
-    for name, info in knobs_of(policy).items():
+    """Return a dict of the words of a policy's knobs, as their sliders have them, by knob, place by place."""
+    words_of_knobs = {}
+    for knob_name, info in knobs_of(policy).items():
         if info.kind == "floats":
-            names |= {f"{name}_{i + 1}": info.words_at(i) for i in range(info.knob.many)}
+            words_of_knobs |= {f"{knob_name}_{i + 1}": info.words_at(i) for i in range(info.knob.many)}
         else:
-            names[name] = info.words
-    return names
+            words_of_knobs[knob_name] = info.words
+    return words_of_knobs
 
 
 def mixed(policy, given: dict):
     """Policy of the same class with other values of causes, as near as its constraints allow."""
     knobs = {}
-    for name, info in knobs_of(policy).items():
+    for knob_name, info in knobs_of(policy).items():
         if info.kind == "floats":
-            numbers = [given[f"{name}_{i}"] for i in range(1, info.knob.many + 1)]
-            knobs[name] = tuple(number for number in numbers if number is not None)
+            knob_numbers = [given[f"{knob_name}_{i}"] for i in range(1, info.knob.many + 1)]
+            knobs[knob_name] = tuple(knob_number for knob_number in knob_numbers if knob_number is not None)
         else:
-            knobs[name] = given[name]
-    learnt = {f.name: given[f.name] for f in fields(policy) if f.name in given and f.name not in knobs}
+            knobs[knob_name] = given[knob_name]
+    learnt = {
+        policy_field.name: given[policy_field.name]
+        for policy_field in fields(policy)
+        if policy_field.name in given and policy_field.name not in knobs
+    }
     return replace(policy.with_knobs(**policy.project(knobs)), **learnt)

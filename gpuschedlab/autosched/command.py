@@ -60,7 +60,10 @@ def add(parser):
 
 
 def tune(args) -> int:
-    """Run the loops, print decisions as they are taken and the comparison; Ctrl-C keeps what was decided."""
+    """Run the loops, print decisions as they are taken and the comparison, and return the exit code: 0, or 130 after Ctrl-C.
+
+    Ctrl-C keeps the decisions that were taken.
+    """
     if args.site:
         return _tune_site(args)
     methods = list(dict.fromkeys(args.methods or (*COMPARED, BELIEVED)))
@@ -72,10 +75,10 @@ def tune(args) -> int:
     try:
         loops = _prepared(args, methods, progress)
         methods = loops.methods
-        rows = [loops.run(method) for method in methods]
+        method_rows = [loops.run(method) for method in methods]
         loops.play_promises()
-        for row in rows:
-            row |= loops.records_of(row["method"])
+        for method_row in method_rows:
+            method_row |= loops.records_of(method_row["method"])
     except KeyboardInterrupt:
         outcome = "no decision was taken."
         if _journals(args, methods):
@@ -92,32 +95,32 @@ def tune(args) -> int:
         if loops.twin:
             calibration = {"mechanisms": loops.twin.frame.to_dicts(), "choice": flips}
             calibration["misfits"] = [misfit._asdict() for misfit in loops.twin.misfits]
-        result = {"policy": policy.name, "objective": policy.goals[0], "methods": rows} | calibration
-        print(as_json(result | intake_of(loops.about)))
+        tuning_answer = {"policy": policy.name, "objective": policy.goals[0], "methods": method_rows} | calibration
+        print(as_json(tuning_answer | intake_of(loops.about)))
     else:
-        parts = [_table(rows, policy.goals[0], loops.base), *loops.outcome(), flips]
-        print("\n" + "\n".join(part for part in parts if part) + intake_line(loops.about))
+        tuning_lines = [_table(method_rows, policy.goals[0], loops.base), *loops.outcome(), flips]
+        print("\n" + "\n".join(tuning_line for tuning_line in tuning_lines if tuning_line) + intake_line(loops.about))
     return 0
 
 
 def _beginning(args) -> str:
-    """First line: the policy, the trace and the methods."""
-    text = f"tuning {args.policy} on {args.on or args.trace}"
+    """Text of the first line: the policy, the trace and the methods."""
+    first_line = f"tuning {args.policy} on {args.on or args.trace}"
     if args.days:
-        text += f", {args.days * 24:g} h"
+        first_line += f", {args.days * 24:g} h"
     if args.load:
-        text += f", load {args.load:g}"
-    text += ","
+        first_line += f", load {args.load:g}"
+    first_line += ","
     cluster = args.cluster
     if not cluster and not args.on and args.trace in presets():
         cluster = CLUSTER
     if cluster:
-        text += f" cluster {cluster},"
-    return f"{text} seed {args.seed}: {', '.join(args.methods or COMPARED)}"
+        first_line += f" cluster {cluster},"
+    return f"{first_line} seed {args.seed}: {', '.join(args.methods or COMPARED)}"
 
 
 def _tune_site(args) -> int:
-    """Print what a site's own knobs could gain, beside the realised gain, and the lines that put it in force."""
+    """Print what a site's own knobs could gain, the realised gain, and the lines that put it in force; return exit code 0."""
     from gpuschedlab.papers.clusters.command import laid_out, wrapped
     from gpuschedlab.papers.clusters.recipe import Site
     from gpuschedlab.papers.clusters.tuning.site_tuning import ROUNDS, tune_site
@@ -127,10 +130,10 @@ def _tune_site(args) -> int:
     with progress.phase("searching on the first half of the log", rounds, "settings") as advance:
         tuning = tune_site(Site(args.site), rounds, args.seed, advance, as_written=False)
     if args.json:
-        result = {"sentence": tuning.sentence, "rows": tuning.table.to_dicts()}
-        result |= {"interval": tuning.interval, "miss": tuning.miss}
-        result |= {"tried": tuning.tried, "changes": f"{tuning.back}"}
-        print(as_json(result))
+        site_answer = {"sentence": tuning.sentence, "rows": tuning.table.to_dicts()}
+        site_answer |= {"interval": tuning.interval, "miss": tuning.miss}
+        site_answer |= {"tried": tuning.tried, "changes": f"{tuning.back}"}
+        print(as_json(site_answer))
         return 0
     print(f"{wrapped(tuning.sentence)}\n\nmean wait (s)\n{laid_out(tuning.table)}")
     if tuning.changed:
@@ -144,18 +147,18 @@ def _check_methods(methods: list[str]) -> None:
         return
     from gpuschedlab.autosched import METHODS
 
-    choices = ("default", "fixed", *METHODS, BELIEVED)
-    wrong = [method for method in methods if method not in choices]
-    if wrong:
-        near = difflib.get_close_matches(wrong[0], choices, 1)
+    method_names = ("default", "fixed", *METHODS, BELIEVED)
+    unknown_methods = [method for method in methods if method not in method_names]
+    if unknown_methods:
+        near = difflib.get_close_matches(unknown_methods[0], method_names, 1)
         hint = ""
         if near:
             hint = f" Did you mean {near[0]}?"
-        raise EstimatorError(f"--methods {wrong[0]}: expected some of {', '.join(choices)}.{hint}")
+        raise EstimatorError(f"--methods {unknown_methods[0]}: expected some of {', '.join(method_names)}.{hint}")
 
 
 def _journals(args, methods: list[str]) -> list[Path]:
-    """Journals of these methods that there are."""
+    """Return a list of the paths of these methods' journals that exist."""
     paths = [Path(args.out) / f"{method}.jsonl" for method in methods]
     return [path for path in paths if path.exists()]
 
@@ -163,12 +166,12 @@ def _journals(args, methods: list[str]) -> list[Path]:
 def _check_kept(args, methods: list[str]) -> None:
     """Raise EstimatorError if there is nothing to resume."""
     if args.resume and not _journals(args, methods):
-        tuned = " or ".join(f"{m}.jsonl" for m in methods if m not in ("default", "fixed"))
-        expected = "nothing is kept of methods that do not tune on the way"
+        tuned = " or ".join(f"{method}.jsonl" for method in methods if method not in ("default", "fixed"))
+        expected_journal = "nothing is kept of methods that do not tune on the way"
         if tuned:
-            expected = f"expected {tuned}"
+            expected_journal = f"expected {tuned}"
         raise EstimatorError(
-            f"--resume: found no decisions in {args.out}; {expected}. Leave --resume out to begin anew, or give the folder "
+            f"--resume: found no decisions in {args.out}; {expected_journal}. Leave --resume out to begin anew, or give the folder "
             "of the stopped run: --out FOLDER."
         )
 
@@ -177,13 +180,13 @@ def _settle(args) -> None:
     """Fill in the length in days, and the case if none is given."""
     if args.hours:
         args.days = args.hours * HOUR / DAY
-    if args.on is None and args.trace == "venus" and all(getattr(args, name) is None for name in CASE):
-        for name, value in CASE.items():
-            setattr(args, name, value)
+    if args.on is None and args.trace == "venus" and all(getattr(args, option_name) is None for option_name in CASE):
+        for option_name, value in CASE.items():
+            setattr(args, option_name, value)
 
 
 def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
-    """The trace is read, and checked to hold what the methods learn from."""
+    """Read the trace, check that it holds what the methods learn from, and return the `Loops` of the methods."""
     with progress.phase("loading the simulator"):
         from gpuschedlab.autosched import METHODS
 
@@ -205,7 +208,7 @@ def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
     methods = _offered(args.methods, twin)
     if not args.methods and twin:
         progress.say(f"of a log with attempts: {', '.join(methods)}")
-    causal = [m for m in methods if m in METHODS and METHODS[m].tuner.causal]
+    causal = [method for method in methods if method in METHODS and METHODS[method].tuner.causal]
     if causal and (scenario.history is None or not scenario.history.height):
         raise EstimatorError(
             f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
@@ -217,24 +220,24 @@ def _prepared(args, methods: list[str], progress: Progress) -> "Loops":
     return loops
 
 
-def _offered(asked: list[str] | None, twin) -> list[str]:
-    """Methods that are played: those asked for, or those of a trace such as this one.
+def _offered(asked_methods: list[str] | None, twin) -> list[str]:
+    """Return a list of the methods that are played: those asked for, or those of a trace such as this one.
 
     Raises
     ------
     EstimatorError
         A search on believed mechanisms is asked for, and the trace shows none to differ from.
     """
-    if asked is None:
+    if asked_methods is None:
         if twin is None:
             return list(COMPARED)
         return list(ON_A_LOG)
-    if BELIEVED in asked and twin is None:
+    if BELIEVED in asked_methods and twin is None:
         raise EstimatorError(
             f"--methods {BELIEVED}: found a trace that shows no mechanisms; expected a log with attempts, such as slurm:FILE of sacct -D. "
             "Here every method simulates the mechanisms as the options say: leave it out."
         )
-    return list(dict.fromkeys(asked))
+    return list(dict.fromkeys(asked_methods))
 
 
 def _twin(args, scenario, progress: Progress):
@@ -255,31 +258,31 @@ def _twin(args, scenario, progress: Progress):
     except EstimatorError as error:
         progress.say(f"mechanisms as believed: {error}")
         return None
-    lines = [f"mechanism {m.words}" for m in calibrated.mechanisms.values()]
-    lines += [f"not explained: {misfit.words}" for misfit in calibrated.misfits]
-    progress.say("\n".join(lines))
+    mechanism_lines = [f"mechanism {mechanism.words}" for mechanism in calibrated.mechanisms.values()]
+    mechanism_lines += [f"not explained: {misfit.words}" for misfit in calibrated.misfits]
+    progress.say("\n".join(mechanism_lines))
     return calibrated
 
 
-def _table(rows: list[dict], objective: str, against: str) -> str:
-    """The comparison with one of the methods: objectives, decisions, and their cost."""
-    base = next(row[objective] for row in rows if row["method"] == against)
+def _table(method_rows: list[dict], objective: str, against: str) -> str:
+    """Return the table of the comparison with one of the methods as text: objectives, decisions, and their cost."""
+    base_objective = next(method_row[objective] for method_row in method_rows if method_row["method"] == against)
     higher = objective in ("fair", "utilisation")
-    ratios = [_ratio(row[objective], base, higher) for row in rows]
-    columns = {"method": [row["method"] for row in rows]}
-    columns["average JCT (h)"] = [f"{row['jct'] / HOUR:.3f}" for row in rows]
-    columns["rho <= 1"] = [f"{row['fair']:.1%}" for row in rows]
-    columns[f"against {against}"] = [f"{ratio:.3f}x" for ratio in ratios]
-    for name in ("decisions", "switches", "measured"):
-        columns[name] = [str(row[name]) for row in rows]
-    columns["s taken"] = [f"{row['seconds']:.1f}" for row in rows]
-    return grid([[name, *cells] for name, cells in columns.items()])
+    gain_ratios = [_ratio(method_row[objective], base_objective, higher) for method_row in method_rows]
+    method_columns = {"method": [method_row["method"] for method_row in method_rows]}
+    method_columns["average JCT (h)"] = [f"{method_row['jct'] / HOUR:.3f}" for method_row in method_rows]
+    method_columns["rho <= 1"] = [f"{method_row['fair']:.1%}" for method_row in method_rows]
+    method_columns[f"against {against}"] = [f"{gain_ratio:.3f}x" for gain_ratio in gain_ratios]
+    for column_name in ("decisions", "switches", "measured"):
+        method_columns[column_name] = [str(method_row[column_name]) for method_row in method_rows]
+    method_columns["s taken"] = [f"{method_row['seconds']:.1f}" for method_row in method_rows]
+    return grid([[column_name, *cells] for column_name, cells in method_columns.items()])
 
 
-def _ratio(value: float, base: float, higher: bool) -> float:
+def _ratio(value: float, base_objective: float, higher: bool) -> float:
     """How many times as good as another a value of an objective is; 1 if that other is 0."""
-    if not base:
+    if not base_objective:
         return 1.0
     if higher:
-        return value / base
-    return base / value
+        return value / base_objective
+    return base_objective / value

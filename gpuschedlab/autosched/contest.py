@@ -65,21 +65,21 @@ class Contest:
         self.samples, past, fixed = known
         self.loops = {}
         self.simulations = {}
-        for name in (*others, "autosched"):
-            start = self.space.policy
-            if name == "fixed":
-                start = fixed
-            simulation = scenario.simulation(start)
-            self.simulations[name] = simulation
-            if name in METHODS:
+        for method in (*others, "autosched"):
+            first_policy = self.space.policy
+            if method == "fixed":
+                first_policy = fixed
+            simulation = scenario.simulation(first_policy)
+            self.simulations[method] = simulation
+            if method in METHODS:
                 tuners = {"autosched": tuner, "search": replace(tuner, causal=False)}
-                own_tuner = tuners.get(name, METHODS[name].tuner)
+                own_tuner = tuners.get(method, METHODS[method].tuner)
                 model = None
                 if own_tuner.causal:
                     model = train(self.samples, self.space, rng=seed)  # each learns on its own
                 history = scenario.history
-                loop = attach(name, simulation, tuner=own_tuner, model=model, history=history, hints=past, seed=seed)
-                self.loops[name] = loop
+                loop = attach(method, simulation, tuner=own_tuner, model=model, history=history, hints=past, seed=seed)
+                self.loops[method] = loop
         self.loop = self.loops["autosched"]
         self.model = self.loop.model
         self.decisions = self.loop.decisions
@@ -90,7 +90,7 @@ class Contest:
 
     @property
     def graph(self) -> CausalGraph:
-        """Causal graph of AutoSched's model."""
+        """`CausalGraph` of AutoSched's model."""
         return self.model.graph
 
     @property
@@ -125,14 +125,15 @@ class Contest:
             if loop.last < self.now:
                 yield from self._tuned(loop)
             yield self.tuning
-        if "once" in self.simulations and [d.now for d in self.decisions if d.switched] == [self.now]:
+        switch_times = [decision.now for decision in self.decisions if decision.switched]
+        if "once" in self.simulations and switch_times == [self.now]:
             self.simulations["once"].switch(self.policy)
         for simulation in self.simulations.values():
             simulation.advance(self.now + HOUR)
             yield self.tuning
         self.now += HOUR
         self.averages["time"].append(self.now)
-        for name, simulation in self.simulations.items():
+        for method, simulation in self.simulations.items():
             jobs = simulation.snapshot().jobs
             spent = (jobs["end"] - jobs["submit"])[jobs["done"]]
-            self.averages[name].append(mean_of(spent))
+            self.averages[method].append(mean_of(spent))

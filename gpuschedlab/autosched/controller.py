@@ -136,8 +136,8 @@ class Controller:
 
     def __repr__(self):
         switches = sum(decision.switched for decision in self.decisions)
-        counts = f"{len(self.decisions)} decisions, {switches} switches"
-        return f"Controller({self.simulation.policy.name} at {self.simulation.now / HOUR:g} h; {counts})"
+        decision_counts = f"{len(self.decisions)} decisions, {switches} switches"
+        return f"Controller({self.simulation.policy.name} at {self.simulation.now / HOUR:g} h; {decision_counts})"
 
     def steps(self, until: float) -> Iterator[Decision]:
         """Play on to an instant (s; inf: until nothing is left), yielding each decision as it is taken."""
@@ -153,13 +153,13 @@ class Controller:
             simulation.advance(until)
 
     def run(self, until: float) -> list[Decision]:
-        """Play on to an instant (s); all decisions so far."""
+        """Play on to an instant (s), and return the list of all decisions so far, each a `Decision`."""
         for _ in self.steps(until):
             pass
         return self.decisions
 
     def due(self) -> str:
-        """Why to tune now: "day", "burst", "hour", or "" for not at all."""
+        """Say as a string why to tune now: "day", "burst", "hour", or "" for not at all."""
         instant = self.simulation.now
         since_search = instant - self.searched
         if since_search >= self.wide - 1e-6:
@@ -174,21 +174,24 @@ class Controller:
         """Whether many more jobs came in the last `check` seconds than usual."""
         spans = np.arange(round(DAY / self.check) + 1)
         edges = instant - self.check * spans[::-1]
-        counts = np.diff(np.searchsorted(self.submit, edges, side="right"))
-        before = counts[:-1][edges[1:-1] > 0]
-        if len(before) < 12:
+        arrival_counts = np.diff(np.searchsorted(self.submit, edges, side="right"))
+        usual_counts = arrival_counts[:-1][edges[1:-1] > 0]
+        if len(usual_counts) < 12:
             return False
-        deviation = max(before.std(), 1.0)
-        return counts[-1] > before.mean() + self.burst * deviation
+        deviation = max(usual_counts.std(), 1.0)
+        return arrival_counts[-1] > usual_counts.mean() + self.burst * deviation
 
     def decide(self, cause: str = "") -> Decision:
-        """Forecast, tune, and switch if the gain is above the threshold; the cause is by default the one that is due."""
+        """Forecast, tune, switch if the gain is above the threshold, and return the `Decision`.
+
+        By default the cause is the one that is due.
+        """
         *_, decision = self.trying(cause)
         return decision
 
     def trying(self, cause: str = "") -> Iterator[Tuning | Decision]:
         """Yield the search as it grows, and last the decision, which is then in force."""
-        begin = time.perf_counter()
+        begin_seconds = time.perf_counter()
         simulation = self.simulation
         cause = cause or self.due() or "hour"
         self._renew()
@@ -210,9 +213,9 @@ class Controller:
             if wide:
                 hints = tuple(dict.fromkeys((*self.given, *tuning.leaders(KEPT))))
         nothing = (simulation.policy, 1.0, "no jobs in the forecast", 0, {}, [])
-        policy, gain, reason, more, again, probes = settled or nothing
+        policy, gain, reason, measured_again, gains_again, probes = settled or nothing
         switched = policy != simulation.policy
-        seconds = time.perf_counter() - begin
+        seconds = time.perf_counter() - begin_seconds
         decision = Decision(
             simulation.now,
             cause,
@@ -224,9 +227,9 @@ class Controller:
             jobs,
             forecast.trace.height,
             seconds,
-            tuning.measured + more,
+            tuning.measured + measured_again,
             hints,
-            again=again,
+            again=gains_again,
         )
         if switched:
             decision = replace(decision, before=simulation.policy, probes=tuple(probes), state=simulation.copy())
@@ -236,22 +239,25 @@ class Controller:
         yield decision
 
     def _affordable(self, wide: bool) -> tuple:
-        """Hints that leave a budget room for the rounds of a search and for measuring one finalist again; all without a budget."""
+        """Tuple of the hints that leave a budget room for a search's rounds and for measuring a finalist again.
+
+        Without a budget these are all hints.
+        """
         if self.budget is None:
             return self.hints
         rounds = self.tuner.check
         if wide:
             rounds = self.tuner.iterations
-        again = 2 * max(self.futures, 1)  # what is in force, and the finalist
-        room = max(self.budget - rounds - 2 - again, 0)
-        return self.hints[:room]
+        futures_again = 2 * max(self.futures, 1)  # what is in force, and the finalist
+        budget_left = max(self.budget - rounds - 2 - futures_again, 0)
+        return self.hints[:budget_left]
 
     def _settle(self, tuning: Tuning, probe: Probe, rng) -> tuple:
-        """The rule: policy to put in force, its gain, the reason, how many were measured again, with which gains, and on which futures."""
+        """Return a tuple by the rule: policy to put in force, its gain, the reason, number measured again, gains, futures."""
         policy = self.simulation.policy
         best = tuning.best
-        before = next(t.reward for t in tuning.trials if t.policy == policy)
-        gain = best.reward / before
+        reward_in_force = next(trial.reward for trial in tuning.trials if trial.policy == policy)
+        gain = best.reward / reward_in_force
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
         questions = tuning.asked
         if questions.rounds:
@@ -259,10 +265,10 @@ class Controller:
         if gain <= self.threshold:
             return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0, {}, []
         ranks = [rank for rank in range(1 + self.futures) if rank != self.turn] or [0]
-        finalists, measured = self._finalists(tuning, probe, before)
+        finalists, measured = self._finalists(tuning, probe, reward_in_force)
         if self.budget is not None:
-            room = (self.budget - tuning.measured - measured) // len(ranks)
-            finalists = finalists[: max(room - 1, 0)]  # what is in force is measured again, too
+            finalists_affordable = (self.budget - tuning.measured - measured) // len(ranks)
+            finalists = finalists[: max(finalists_affordable - 1, 0)]  # what is in force is measured again, too
         if not finalists:
             return policy, gain, f"{reason}, and what is as good changes nothing", measured, {}, []
         logs: dict = {finalist: [] for finalist in finalists}
@@ -294,11 +300,14 @@ class Controller:
             policy = best
         return policy, gains[best], reason, measured, logs, probes
 
-    def _finalists(self, tuning: Tuning, probe: Probe, before: float) -> tuple[list, int]:
-        """Configurations to measure again, each pruned, and the measurements that pruning took; `before`: reward of the one in force."""
+    def _finalists(self, tuning: Tuning, probe: Probe, reward_in_force: float) -> tuple[list, int]:
+        """Return a tuple: list of configurations to measure again, each pruned, and number of measurements that pruning took.
+
+        `reward_in_force` is that of the configuration in force.
+        """
         policy = self.simulation.policy
-        first = tuning.trials[0].measurement.value
-        ranked = [trial.policy for trial in tuning.ranking if trial.reward > before]
+        default_value = tuning.trials[0].measurement.value
+        ranked = [trial.policy for trial in tuning.ranking if trial.reward > reward_in_force]
         finalists = [finalist for i, finalist in enumerate(ranked) if i < FINALISTS or finalist in self.given]
         if self.prune is None:
             return finalists, 0
@@ -307,8 +316,8 @@ class Controller:
 
         def gain(candidate) -> float:
             if candidate not in rewards:
-                rewards[candidate] = reward(probe.objective, probe(candidate).value, first)
-            return float(np.log(rewards[candidate] / before))
+                rewards[candidate] = reward(probe.objective, probe(candidate).value, default_value)
+            return float(np.log(rewards[candidate] / reward_in_force))
 
         pruned = dict.fromkeys(smallest(policy, finalist, gain, np.log1p(self.prune)) for finalist in finalists)
         return [finalist for finalist in pruned if finalist != policy], probe.measured - measured
@@ -321,7 +330,7 @@ class Controller:
         return low > 1
 
     def _take(self, decision: Decision) -> Decision:
-        """Put a decision in force."""
+        """Put a decision in force, and return this `Decision`."""
         if decision.switched:
             self.simulation.switch(decision.policy)
         self.last = decision.now
@@ -361,7 +370,7 @@ class Controller:
 
     @property
     def turn(self) -> int:
-        """Rank of the future that is searched on now: they take turns."""
+        """Rank, an index, of the future that is searched on now: they take turns."""
         return len(self.decisions) % (1 + self.futures)
 
     def forecast(self, rng):
@@ -374,7 +383,7 @@ class Controller:
         return forecast, jobs
 
     def probe(self, forecast) -> Probe:
-        """Probe that measures configurations on a forecast, from the state of the running scheduler."""
+        """Return the `Probe` that measures configurations on a forecast, from the state of the running scheduler."""
         scenario = self.scenario
         if self.believed is not None:
             scenario = self.believed(scenario.replace(trace=forecast.trace))

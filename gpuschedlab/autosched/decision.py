@@ -63,19 +63,19 @@ class Decision:
 
     @property
     def asked(self) -> Asked:
-        """Rounds in which the causal model was asked, its rejections, and the measurements saved."""
+        """`Asked`: rounds in which the causal model was asked, its rejections, and the measurements saved."""
         if self.tuning is None:
             return Asked()
         return self.tuning.asked
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Ends of the gain's 90 % interval over the futures on which the policy was measured again; nan of fewer than two."""
+        """Both ends, a tuple, of the gain's 90 % interval over futures that measured the policy again; nan of fewer than two."""
         return gain_interval(self.again.get(self.policy, ()))
 
     @cached_property
     def realised(self) -> PairedRatio:
-        """Average JCT without this switch over that with it, as the true days went on; played when first asked for.
+        """`PairedRatio` of the average JCT without this switch to that with it, as true days went on; played when first used.
 
         EstimatorError if the scheduler was not switched, or the decision was read from a journal.
         """
@@ -88,7 +88,7 @@ class Decision:
 
     @cached_property
     def why(self) -> Why:
-        """Shares of the knobs that changed in the average JCT, mean of the futures that judged; simulated when first asked for.
+        """`Why` of the switch: shares of its knobs in the average JCT, mean of the futures that judged; simulated on first use.
 
         EstimatorError if the scheduler was not switched, or the decision was read from a journal.
         """
@@ -101,34 +101,45 @@ class Decision:
 
     @property
     def sentence(self) -> str:
-        """Changes and gain of a switch on the futures that judged it; "" if nothing was switched here."""
+        """Sentence on the changes and the gain of a switch, on the futures that judged it; "" if nothing was switched here."""
         if not self.probes:
             return ""
-        names = {axis.name: axis.words for axis in Space(self.before).axes}
-        rows = [row | {"cause": names.get(row["cause"], row["cause"])} for row in self.why.table.to_dicts()]
-        changes = [f"{row['cause']} {row['from']} -> {row['to']}" for row in rows]
-        old = self.why.before.sum() / HOUR
-        new = self.why.after.sum() / HOUR
+        words_of_knobs = {axis.name: axis.words for axis in Space(self.before).axes}
+        knob_rows = [
+            knob_row | {"cause": words_of_knobs.get(knob_row["cause"], knob_row["cause"])}
+            for knob_row in self.why.table.to_dicts()
+        ]
+        changes = [f"{knob_row['cause']} {knob_row['from']} -> {knob_row['to']}" for knob_row in knob_rows]
+        hours_before = self.why.before.sum() / HOUR
+        hours_after = self.why.after.sum() / HOUR
         gain = f"{self.gain:.2f} times"
         low, high = self.interval
         if low == low:
             gain += f"; 90 %: {low:.2f} to {high:.2f}"
         futures = _counted(len(self.probes), "future")
-        sentence = f"{_counted(len(rows), 'knob')}: {', '.join(changes)}; average JCT {old:.2f} -> {new:.2f} h on {futures} ({gain})"
-        if len(rows) < 2:
+        average = f"average JCT {hours_before:.2f} -> {hours_after:.2f} h on {futures} ({gain})"
+        sentence = f"{_counted(len(knob_rows), 'knob')}: {', '.join(changes)}; {average}"
+        if len(knob_rows) < 2:
             return f"{sentence}."
-        if max(abs(row["share"]) for row in rows) > 2 * HOUR * abs(new - old):
+        if max(abs(knob_row["share"]) for knob_row in knob_rows) > 2 * HOUR * abs(hours_after - hours_before):
             return f"{sentence}: these knobs act only together, so that no part of it is the share of one."
-        shares = [f"{row['cause']} {_verb(row['share'])} {abs(row['share']) / HOUR:.3f} h" for row in rows]
-        return f"{sentence}: {', '.join(shares)}."
+        knob_shares = [
+            f"{knob_row['cause']} {_verb(knob_row['share'])} {abs(knob_row['share']) / HOUR:.3f} h"
+            for knob_row in knob_rows
+        ]
+        return f"{sentence}: {', '.join(knob_shares)}."
 
     def record(self) -> dict:
-        """Entry of a journal: plain values, enough to replay the decision."""
+        """Return the entry of a journal as a dict of plain values, enough to replay the decision."""
         samples = []
         if self.tuning is not None and self.tuning.trials:
             samples = self.tuning.samples.to_dicts()
         left_out = ("policy", "tuning", "hints", "before", "again", "probes", "state")
-        record = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left_out}
+        record = {
+            decision_field.name: getattr(self, decision_field.name)
+            for decision_field in fields(self)
+            if decision_field.name not in left_out
+        }
         record["knobs"] = self.policy.knobs
         record["hints"] = [hint.knobs for hint in self.hints]
         record["samples"] = samples
@@ -136,22 +147,24 @@ class Decision:
 
     @classmethod
     def of(cls, record: dict, space: Space) -> Self:
-        """Decision from its record; without the trials."""
-        values = {name: value for name, value in record.items() if name not in ("knobs", "hints", "samples")}
+        """Return the `Decision` of a record; without the trials."""
+        decision_fields = {
+            field_name: value for field_name, value in record.items() if field_name not in ("knobs", "hints", "samples")
+        }
         policy = space.policy.with_knobs(**record["knobs"])
         hints = [space.policy.with_knobs(**knobs) for knobs in record["hints"]]
-        return cls(policy=policy, tuning=None, hints=tuple(hints), **values)
+        return cls(policy=policy, tuning=None, hints=tuple(hints), **decision_fields)
 
 
-def _counted(number: int, noun: str) -> str:
-    """A number of things: "1 knob", "2 knobs"."""
-    if number == 1:
+def _counted(noun_count: int, noun: str) -> str:
+    """A number of things as text: "1 knob", "2 knobs"."""
+    if noun_count == 1:
         return f"1 {noun}"
-    return f"{number} {noun}s"
+    return f"{noun_count} {noun}s"
 
 
 def _verb(seconds: float) -> str:
-    """Verb of a change of the average JCT by so many seconds."""
+    """Word for a change of the average JCT by so many seconds, as a string."""
     if seconds < 0:
         return "saves"
     if seconds > 0:
@@ -160,7 +173,7 @@ def _verb(seconds: float) -> str:
 
 
 def gain_interval(logs, level: float = LEVEL) -> tuple[float, float]:
-    """Ends of the interval of a mean gain, of its logarithms (n,) on futures; nan of fewer than two.
+    """Return both ends of the interval of a mean gain as a tuple, from its logarithms (n,) on futures; nan of fewer than two.
 
     Examples
     --------
@@ -170,5 +183,5 @@ def gain_interval(logs, level: float = LEVEL) -> tuple[float, float]:
     if len(logs) < 2:
         return np.nan, np.nan
     mean = np.mean(logs)
-    half = half_width(np.asarray(logs), level=level)
-    return float(np.exp(mean - half)), float(np.exp(mean + half))
+    log_half = half_width(np.asarray(logs), level=level)
+    return float(np.exp(mean - log_half)), float(np.exp(mean + log_half))

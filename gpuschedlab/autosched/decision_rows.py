@@ -13,7 +13,7 @@ LEGEND = (
 
 
 def header() -> str:
-    """Explanation of the columns, once, and their names."""
+    """Return the explanation of the columns, once, and the line of their names, as text."""
     return LEGEND + "\n\n" + _line(dict(zip(WIDTHS, WIDTHS)), "outcome")
 
 
@@ -26,7 +26,7 @@ class Rows:
         self.calm = []
 
     def add(self, decision) -> list[str]:
-        """Rows that a decision completes: its own where it switches, before it that of those without one."""
+        """Return a list of the lines that a decision completes, often empty: a switch's own, and before it that of calm ones."""
         if not decision.switched:
             self.calm.append(decision)
             if len(self.calm) < TOGETHER:
@@ -35,7 +35,7 @@ class Rows:
         return [*self.rest(), self._row([decision], self._outcome(decision))]
 
     def rest(self) -> list[str]:
-        """Row of the decisions that have none yet."""
+        """Return a list of one line for the decisions that have none yet; empty if there are none."""
         if not self.calm:
             return []
         calm = self.calm
@@ -49,7 +49,7 @@ class Rows:
         return [self._row(calm, f"kept: {reason}")]
 
     def _row(self, decisions: list, outcome: str) -> str:
-        """Row of decisions that follow one another."""
+        """Return the line of decisions that follow one another, as text."""
         hours = f"{decisions[0].now / HOUR:.1f}"
         if len(decisions) > 1:
             hours += f" to {decisions[-1].now / HOUR:.1f}"
@@ -57,25 +57,30 @@ class Rows:
             "method": self.method,
             "hours": hours,
             "decisions": len(decisions),
-            "measured": sum(d.measured for d in decisions),
-            "best gain": f"{max(d.gain for d in decisions):.2f}",
+            "measured": sum(decision.measured for decision in decisions),
+            "best gain": f"{max(decision.gain for decision in decisions):.2f}",
         }
         return _line(cells, outcome)
 
     def _outcome(self, decision) -> str:
         """The changes of a switch, in words."""
-        old = self.knobs
-        new = {name: value for name, value in decision.policy.knobs.items() if name in old}
-        changed = [name for name in new if new[name] != old[name]]
-        changes = [f"{name} {_value(old[name])} -> {_value(new[name])}" for name in changed]
-        self.knobs = new
+        knobs_before = self.knobs
+        knobs_after = {
+            knob_name: value for knob_name, value in decision.policy.knobs.items() if knob_name in knobs_before
+        }
+        changed = [knob_name for knob_name in knobs_after if knobs_after[knob_name] != knobs_before[knob_name]]
+        changes = [
+            f"{knob_name} {_value(knobs_before[knob_name])} -> {_value(knobs_after[knob_name])}"
+            for knob_name in changed
+        ]
+        self.knobs = knobs_after
         if decision.cause == "burst":
             return f"switched (burst of arrivals): {', '.join(changes)}"
         return f"switched: {', '.join(changes)}"
 
 
 def _value(value) -> str:
-    """Value of a knob in a few characters."""
+    """Value of a knob as a string of a few characters."""
     if isinstance(value, tuple | list):
         return f"({', '.join(map(_value, value))})"
     if isinstance(value, bool | str):
@@ -87,10 +92,10 @@ def _value(value) -> str:
 
 def _line(cells: dict, outcome: str) -> str:
     """Columns of text to the left, of numbers to the right."""
-    parts = []
-    for name, width in WIDTHS.items():
-        if name in ("method", "hours"):
-            parts.append(f"{cells[name]:<{width}}")
+    decision_cells = []
+    for column_name, column_width in WIDTHS.items():
+        if column_name in ("method", "hours"):
+            decision_cells.append(f"{cells[column_name]:<{column_width}}")
         else:
-            parts.append(f"{cells[name]:>{width}}")
-    return "  ".join([*parts, outcome])
+            decision_cells.append(f"{cells[column_name]:>{column_width}}")
+    return "  ".join([*decision_cells, outcome])

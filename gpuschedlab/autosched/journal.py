@@ -39,9 +39,9 @@ class Journal:
             self.records = self._read()
         with self._storing():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with whole(self.path) as part:
-                rows = [{"identity": self.identity}, *self.records]
-                part.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            with whole(self.path) as part_file:
+                journal_rows = [{"identity": self.identity}, *self.records]
+                part_file.write_text("".join(json.dumps(journal_row) + "\n" for journal_row in journal_rows))
 
     def append(self, decision) -> None:
         """Keep a decision; it is on disk when this returns. RunError if it is no later than the last one that is kept."""
@@ -60,23 +60,28 @@ class Journal:
         try:
             yield
         except OSError as error:
-            problem = f"decisions not stored in {self.path}: {error.strerror or error}"
-            raise RunError(f"{problem}. Those before are kept; free some space and resume.") from error
+            storing_problem = f"decisions not stored in {self.path}: {error.strerror or error}"
+            raise RunError(f"{storing_problem}. Those before are kept; free some space and resume.") from error
 
     def _read(self) -> list[dict]:
         try:
-            first, *lines = self.path.read_text().splitlines()
-            identity = dict(json.loads(first)["identity"])
+            identity_line, *decision_lines = self.path.read_text().splitlines()
+            identity = dict(json.loads(identity_line)["identity"])
         except (*UNREADABLE, KeyError, TypeError) as error:
             raise RunError(f"{self.path}: found no journal; expected one that a tuning wrote. Name another.") from error
-        names = sorted(self.identity.keys() | identity.keys())
-        differing = [name for name in names if self.identity.get(name) != identity.get(name)]
+        option_names = sorted(self.identity.keys() | identity.keys())
+        differing = [
+            option_name for option_name in option_names if self.identity.get(option_name) != identity.get(option_name)
+        ]
         if differing:
-            values = [f"{name} {identity.get(name)!r} (now {self.identity.get(name)!r})" for name in differing]
+            differing_options = [
+                f"{option_name} {identity.get(option_name)!r} (now {self.identity.get(option_name)!r})"
+                for option_name in differing
+            ]
             raise RunError(
-                f"{self.path}: found a journal of another loop: {', '.join(values)}. Use its options, or another file."
+                f"{self.path}: found a journal of another loop: {', '.join(differing_options)}. Use its options, or another file."
             )
-        records = [_record(line) for line in lines]
+        records = [_record(decision_line) for decision_line in decision_lines]
         if records and records[-1] is None:
             records.pop()  # the line that was being written
         if None in records:
@@ -86,7 +91,7 @@ class Journal:
 
 
 def _record(line: str) -> dict | None:
-    """Read a decision from a line of JSON; None if it holds none."""
+    """Read the dict of a decision from a line of JSON; None if it holds none."""
     with contextlib.suppress(ValueError, RecursionError):
         record = json.loads(line)
         if isinstance(record, dict) and isinstance(record.get("now"), int | float):

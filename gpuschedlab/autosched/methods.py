@@ -61,7 +61,7 @@ METHODS = {
 
 
 def _known(simulation, rng, rank=0, *, future: str, horizon: float, history) -> Forecast:
-    """Forecast without random draws: the true future, or the last hour once more."""
+    """`Forecast` without random draws: the true future, or the last hour once more."""
     if future == "true":
         return true_forecast(simulation, horizon)
     return past_forecast(simulation, observe(simulation, history), HOUR)
@@ -84,7 +84,7 @@ def attach(
     tuner: Tuner | None = None, aggregator: Aggregator | None = None, hints=(), horizon: float | None = None,
     similarity: str | GlobalGenerator = "manhattan", predictor: str | RangePredictor = "xgboost", seed: int = 0, **options,
 ) -> Controller:  # fmt: skip
-    """Put a tuner around a simulation at its beginning.
+    """Put a tuner around a simulation at its beginning, and return its `Controller`.
 
     Parameters
     ----------
@@ -115,13 +115,13 @@ def attach(
     if not isinstance(method, Method) and method not in METHODS:
         raise EstimatorError(f"found method {method!r}; expected one of {', '.join(METHODS)}.")
     if isinstance(method, Method):
-        how = method
-        method = how.doc
+        tuning_method = method
+        method = tuning_method.doc
     else:
-        how = METHODS[method]
-    tuner = tuner or how.tuner
+        tuning_method = METHODS[method]
+    tuner = tuner or tuning_method.tuner
     if horizon is None:
-        horizon = how.horizon
+        horizon = tuning_method.horizon
     if not 0 < horizon < np.inf:
         raise EstimatorError(f"method {method}: found horizon={horizon}; expected seconds above 0.")
     if tuner.causal and model is None:
@@ -131,21 +131,21 @@ def attach(
         raise EstimatorError(
             f"method {method}: found a space of {space.policy.name}; expected one of {simulation.policy.name}, which runs."
         )
-    names = tuple(axis.name for axis in space.axes)
-    if tuner.causal and model.graph.layers.knobs != names:
+    axis_names = tuple(axis.name for axis in space.axes)
+    if tuner.causal and model.graph.layers.knobs != axis_names:
         raise EstimatorError(
             f"method {method}: found a causal model of knobs {', '.join(model.graph.layers.knobs)}; expected "
-            f"{', '.join(names)}. Train it on what `gather` measures in this space."
+            f"{', '.join(axis_names)}. Train it on what `gather` measures in this space."
         )
     if aggregator is None:
         aggregator = Aggregator(room=_room(simulation))
-    if not how.aggregate:
+    if not tuning_method.aggregate:
         aggregator = None
-    if not how.hinted:
+    if not tuning_method.hinted:
         hints = ()
     generated = {"similarity": similarity, "predictor": predictor, "horizon": horizon, "seed": seed}
-    forecaster = foreseer(how.future, history=before(simulation, history), **generated)
-    settings = {"model": model, "aggregator": aggregator, "rng": seed, "hints": hints} | how.options | options
+    forecaster = foreseer(tuning_method.future, history=before(simulation, history), **generated)
+    settings = {"model": model, "aggregator": aggregator, "rng": seed, "hints": hints} | tuning_method.options | options
     return Controller(simulation, forecaster, space, tuner, **settings)
 
 
@@ -194,15 +194,15 @@ def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int =
 
 
 def score(simulation: Simulation) -> dict:
-    """Score of a schedule when all jobs have ended: average JCT (s), share of jobs with rho <= 1, and other goals of the policy."""
+    """Return a dict of a finished schedule's scores: average JCT (s), share of jobs with rho <= 1, other goals of the policy."""
     simulation.advance(np.inf)
-    result = simulation.result()
+    finished_run = simulation.result()
     goals = simulation.policy.goals
-    jobs = result.jobs
+    jobs = finished_run.jobs
     spent = jct(jobs, True)
-    values = {"jct": float(spent.mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}
+    goal_scores = {"jct": float(spent.mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}
     if "p99" in goals:
-        values["p99"] = float(np.quantile(spent, 0.99))
+        goal_scores["p99"] = float(np.quantile(spent, 0.99))
     if "utilisation" in goals:
-        values["utilisation"] = utilisation(result)
-    return values
+        goal_scores["utilisation"] = utilisation(finished_run)
+    return goal_scores

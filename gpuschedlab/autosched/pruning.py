@@ -15,36 +15,48 @@ MOST = 3
 
 
 def changed(before, after) -> list[str]:
-    """Names of the knobs in which two policies differ; places of a knob of many numbers are knobs of their own."""
-    old = values_of(before)
-    new = values_of(after)
-    return [name for name in old if old[name] != new[name]]
+    """Return a list of the names of the knobs in which two policies differ.
+
+    Places of a knob of many numbers are knobs of their own.
+    """
+    knobs_before = values_of(before)
+    knobs_after = values_of(after)
+    return [knob_name for knob_name in knobs_before if knobs_before[knob_name] != knobs_after[knob_name]]
 
 
 def smallest(before, after, gain: Callable, room: float):
     """Policy that makes the fewest of the changes from one to another within `room` (log) of their whole `gain` (log)."""
-    old = values_of(before)
-    new = values_of(after)
-    names = changed(before, after)
+    knobs_before = values_of(before)
+    knobs_after = values_of(after)
+    knob_names = changed(before, after)
     gain_of_all = gain(after)
-    for size in range(1, min(len(names), 1 + MOST)):
-        parts = itertools.combinations(names, size)
-        tried = [(part, mixed(before, old | {name: new[name] for name in part})) for part in parts]
-        least, _, policy = min((-gain(policy), part, policy) for part, policy in tried)
-        if -least >= gain_of_all - room:
+    for subset_size in range(1, min(len(knob_names), 1 + MOST)):
+        changed_knobs = itertools.combinations(knob_names, subset_size)
+        tried = [
+            (
+                knob_subset,
+                mixed(before, knobs_before | {knob_name: knobs_after[knob_name] for knob_name in knob_subset}),
+            )
+            for knob_subset in changed_knobs
+        ]
+        lost_gain, _, policy = min((-gain(policy), knob_subset, policy) for knob_subset, policy in tried)
+        if -lost_gain >= gain_of_all - room:
             return policy
     return after
 
 
 def realised(state: Simulation, policy, horizon: float = HORIZON) -> PairedRatio:
-    """Average JCT as the true days go on without a switch over that with it, never switched again; the interval is over blocks of time."""
+    """Return the `PairedRatio` of the average JCT without a switch to that with it, as the true days go on, never switched again.
+
+    The interval is over blocks of time.
+    """
     instant = state.now
-    before = state.snapshot().jobs
-    counted = ~before["done"] & (before["submit"] <= instant + horizon)
+    jobs_before = state.snapshot().jobs
+    counted_jobs = ~jobs_before["done"] & (jobs_before["submit"] <= instant + horizon)
     spent = []
     for simulation in (state.copy(), state.under(policy)):
         simulation.advance(np.inf)
         jobs = simulation.snapshot().jobs
         seconds = jobs["end"] - np.maximum(jobs["submit"], instant)
-        spent.append(np.where(jobs["done"], seconds, np.nan)[counted])
-    return paired_ratio(np.maximum(before["submit"][counted], instant), *spent)
+        spent.append(np.where(jobs["done"], seconds, np.nan)[counted_jobs])
+    return paired_ratio(np.maximum(jobs_before["submit"][counted_jobs], instant), *spent)

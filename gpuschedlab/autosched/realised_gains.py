@@ -30,54 +30,61 @@ class Promise:
 
     @classmethod
     def of(cls, method: str, decision: Decision) -> "Promise":
-        """Play on from a switch, with it and without it."""
+        """Play on from a switch, with it and without it, and return the `Promise`."""
         low, high = decision.interval
-        ratio = None
+        realised_ratio = None
         if decision.state is not None:
-            ratio = decision.realised
-        return cls(method, decision.now, decision.gain, low, high, ratio)
+            realised_ratio = decision.realised
+        return cls(method, decision.now, decision.gain, low, high, realised_ratio)
 
     def record(self) -> dict:
-        """Plain values; None if a number is not known."""
-        values = {"at": self.at, "announced": self.announced, "announced_low": self.low, "announced_high": self.high}
+        """Return a dict of plain values; None if a number is not known."""
+        promise_fields = {
+            "at": self.at,
+            "announced": self.announced,
+            "announced_low": self.low,
+            "announced_high": self.high,
+        }
         if self.realised is not None:
-            ratio = self.realised
-            values |= {
-                "realised": ratio.ratio,
-                "realised_low": ratio.low,
-                "realised_high": ratio.high,
-                "verdict": ratio.verdict,
+            realised_ratio = self.realised
+            promise_fields |= {
+                "realised": realised_ratio.ratio,
+                "realised_low": realised_ratio.low,
+                "realised_high": realised_ratio.high,
+                "verdict": realised_ratio.verdict,
             }
-        return without_nan(values)
+        return without_nan(promise_fields)
 
 
 def without_nan(values: dict) -> dict:
-    """The same values by name, None in the place of nan."""
+    """Return the same values as a dict by name, with None in the place of nan."""
     plain = dict(values)
-    plain |= {name: None for name, value in values.items() if value != value}
+    plain |= {field_name: None for field_name, value in values.items() if value != value}
     return plain
 
 
 def promises_table(promises: list[Promise], goal: str) -> str:
-    """Write each switch's announced gain beside the realised one; "" if there was no switch."""
+    """Return a table of each switch's announced gain beside the realised one, as text; "" if there was no switch."""
     if not promises:
         return ""
     of_goal = ""
     if goal != "jct":
         of_goal = f" ({goal})"
     head = ["method", "switch at (h)", f"announced{of_goal}", "90 %", "realised", "95 %"]
-    rows = []
+    promise_rows = []
     for promise in promises:
         cells = ["not played again", ""]
         if promise.realised is not None:
             cells = [f"{promise.realised.ratio:.2f}x", promise.realised.range()]
-        spread = "one future"
+        announced_range = "one future"
         if promise.low == promise.low:
-            spread = f"{promise.low:.2f} to {promise.high:.2f}"
-        rows.append([promise.method, f"{promise.at / HOUR:.1f}", f"{promise.announced:.2f}x", spread, *cells])
-    columns = list(zip(head, *rows, strict=True))
-    text = grid([list(column) for column in columns])
-    return f"{text}\n{_in_short(promises)}"
+            announced_range = f"{promise.low:.2f} to {promise.high:.2f}"
+        promise_rows.append(
+            [promise.method, f"{promise.at / HOUR:.1f}", f"{promise.announced:.2f}x", announced_range, *cells]
+        )
+    promise_columns = list(zip(head, *promise_rows, strict=True))
+    promise_grid = grid([list(promise_column) for promise_column in promise_columns])
+    return f"{promise_grid}\n{_in_short(promises)}"
 
 
 def _in_short(promises: list[Promise]) -> str:
@@ -87,32 +94,32 @@ def _in_short(promises: list[Promise]) -> str:
         return "Decisions that are kept in a journal are not played again."
     logs = [math.log(promise.announced) for promise in played]
     announced = math.exp(np.mean(logs))
-    ratios = [promise.realised.ratio for promise in played if promise.realised.ratio > 0]
+    realised_ratios = [promise.realised.ratio for promise in played if promise.realised.ratio > 0]
     realised = float("nan")
-    if ratios:
-        realised = math.exp(np.mean(np.log(ratios)))
+    if realised_ratios:
+        realised = math.exp(np.mean(np.log(realised_ratios)))
     verdicts = [promise.realised.verdict for promise in played]
     better = verdicts.count("better")
     worse = verdicts.count("worse")
     undecided = len(played) - better - worse
-    count = f"{len(played)} switches were"
+    switch_count = f"{len(played)} switches were"
     if len(played) == 1:
-        count = "1 switch was"
+        switch_count = "1 switch was"
     return (
         "realised: average JCT without the switch over that with it, on the jobs that came. "
-        f"{count} announced as {announced:.2f} times each and came to {realised:.2f} times: {better} surely better, {worse} surely worse, "
-        f"{undecided} undecided."
+        f"{switch_count} announced as {announced:.2f} times each and came to {realised:.2f} times: {better} surely better, "
+        f"{worse} surely worse, {undecided} undecided."
     )
 
 
 def gain_of_loop(first: Run, second: Run) -> PairedRatio:
-    """Average JCT of one method over that of another, on the jobs that ended under both, with an interval."""
+    """Return the `PairedRatio` of one method's average JCT to another's, with an interval, on the jobs that ended under both."""
     times = [_times(run) for run in (first, second)]
     return paired_ratio(first.jobs["submit"].to_numpy(), *times)
 
 
 def _times(run: Run) -> np.ndarray:
-    """JCT (s) of each job; nan if it has not ended."""
+    """JCT (s) of each job as an array (jobs,); nan if it has not ended."""
     jobs = run.jobs
     seconds = (jobs["end"] - jobs["submit"]).cast(float)
     return seconds.fill_null(float("nan")).to_numpy()
@@ -143,9 +150,11 @@ def fastest(speeds: Speeds | None) -> float:
         return 1.0
     if not speeds.relative.all():
         return math.inf
-    tables = [table for table in (speeds.rate, speeds.merged, speeds.transfer) if table is not None]
-    most = [float(np.nanmax(table)) for table in tables if np.isfinite(table).any()]
-    return max(1.0, *most)
+    speed_tables = [
+        speed_table for speed_table in (speeds.rate, speeds.merged, speeds.transfer) if speed_table is not None
+    ]
+    highest_speeds = [float(np.nanmax(speed_table)) for speed_table in speed_tables if np.isfinite(speed_table).any()]
+    return max(1.0, *highest_speeds)
 
 
 def most_possible(run: Run, speeds: Speeds | None) -> float:
@@ -164,10 +173,11 @@ def most_possible(run: Run, speeds: Speeds | None) -> float:
 
 def room_in_words(run: Run, speeds: Speeds | None, base: str) -> str:
     """Sentence that a trace leaves nothing to gain; "" if it leaves more than a difference that is called one."""
-    most = most_possible(run, speeds)
-    if not most <= CLOSE:
+    possible_gain = most_possible(run, speeds)
+    if not possible_gain <= CLOSE:
         return ""
     return (
         f"This trace is too small for its cluster to gain anything: jobs hardly wait under {base}, and no configuration could let the "
-        f"average job end more than {max(most, 1.0):.2f} times sooner. Take more work (--load, --jobs) or a smaller cluster (--cluster)."
+        f"average job end more than {max(possible_gain, 1.0):.2f} times sooner. Take more work (--load, --jobs) or a smaller cluster "
+        "(--cluster)."
     )

@@ -37,13 +37,13 @@ class TunedDays(Recipe):
     )
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Trace from 0 on, history before it on the same clock."""
+        """Return the `Scenario`: its trace from 0 on, and the history before it on the same clock."""
         cluster = Cluster.homogeneous(self.nodes, 8)
         amount = {"days": 2 * self.days, "jobs": 2 * self.jobs, "load": self.load}
-        whole = generate("venus", **amount, cluster_gpus=cluster.total_gpus, rng=seed)
-        whole = whole.filter(pl.col("gpus") <= cluster.total_gpus // 2)
-        whole = whole.with_columns(pl.col("submit") - self.days * DAY)
-        given = {"speeds": default_speeds, "delays": Delays(restart=self.restart), "seed": seed}
-        history = whole.filter(pl.col("submit") < 0)
-        trace = whole.filter(pl.col("submit") >= 0)
-        return Scenario(trace, cluster, history=history, **given)
+        generated_days = generate("venus", **amount, cluster_gpus=cluster.total_gpus, rng=seed)
+        generated_days = generated_days.filter(pl.col("gpus") <= cluster.total_gpus // 2)
+        generated_days = generated_days.with_columns(pl.col("submit") - self.days * DAY)
+        scenario_parts = {"speeds": default_speeds, "delays": Delays(restart=self.restart), "seed": seed}
+        history = generated_days.filter(pl.col("submit") < 0)
+        trace = generated_days.filter(pl.col("submit") >= 0)
+        return Scenario(trace, cluster, history=history, **scenario_parts)

@@ -54,13 +54,15 @@ class Loops:
 
     def as_believed(self, scenario):
         """A scenario with mechanisms as the options say, in the place of those that the log shows."""
-        names = ("cluster", "delays", "speeds", "estimator")
+        part_names = ("cluster", "delays", "speeds", "estimator")
         trace = scenario.trace.drop("restart", "switch", strict=False)
-        return scenario.replace(trace=trace, **{name: getattr(self.believed, name) for name in names})
+        return scenario.replace(
+            trace=trace, **{part_name: getattr(self.believed, part_name) for part_name in part_names}
+        )
 
     @property
     def _horizon(self) -> dict:
-        """Seconds of the forecast, if they are asked for."""
+        """Dict with the seconds of the forecast, if they are asked for; else empty."""
         if self.args.horizon is None:
             return {}
         return {"horizon": self.args.horizon * HOUR}
@@ -79,18 +81,18 @@ class Loops:
 
     @cached_property
     def hints(self) -> tuple:
-        """Best configurations of the history, if there is one; the same for each method."""
+        """Tuple of the best configurations of the history, the same for each method; empty without a history."""
         return self.leaders(self.scenario)
 
     def leaders(self, scenario) -> tuple:
-        """Best configurations of a scenario's history; none without one."""
+        """Return the best configurations of a scenario's history as a tuple of policies; empty without a history."""
         if scenario.history is None or not scenario.history.height:
             return ()
         with self.progress.phase("offline phase: searching the best configuration of the history"):
             return self.lab.best_fixed(scenario.past, self.space, searches=1).leaders()
 
     def run(self, method: str) -> dict:
-        """One row of the comparison."""
+        """Play a method and return its row of the comparison as a dict."""
         policy = self.space.policy
         decisions = []
         if method == "fixed":
@@ -108,24 +110,24 @@ class Loops:
 
         played = simulation.result()
         if method == self.base:
-            room = room_in_words(played, self.scenario.speeds, method)
-            if room:
-                self.progress.say(room)
+            no_room_sentence = room_in_words(played, self.scenario.speeds, method)
+            if no_room_sentence:
+                self.progress.say(no_room_sentence)
         self.runs[method] = played
         self.switches += [(method, decision) for decision in decisions if decision.switched]
         return {
             "method": method,
             **worth,
             "decisions": len(decisions),
-            "switches": sum(d.switched for d in decisions),
-            "measured": sum(d.measured for d in decisions),
-            "seconds": sum(d.seconds for d in decisions),
+            "switches": sum(loop_decision.switched for loop_decision in decisions),
+            "measured": sum(loop_decision.measured for loop_decision in decisions),
+            "seconds": sum(loop_decision.seconds for loop_decision in decisions),
             "knobs": simulation.policy.knobs,
         }
 
     @property
     def base(self) -> str:
-        """Method that the others are compared with: the default if it is played, or else the first."""
+        """Name of the method that the others are compared with: the default if it is played, or else the first."""
         if "default" in self.methods:
             return "default"
         return self.methods[0]
@@ -137,30 +139,33 @@ class Loops:
         if not self.switches:
             return
         with self.progress.phase("what came of each switch", len(self.switches), "switches") as advance:
-            for count, (method, decision) in enumerate(self.switches, 1):
+            for promise_count, (method, decision) in enumerate(self.switches, 1):
                 self.promises.append(Promise.of(method, decision))
-                advance(count)
+                advance(promise_count)
 
     def records_of(self, method: str) -> dict:
-        """Plain values of a method's switches, and of its whole gain over `base`."""
+        """Return a dict of plain values of a method's switches, and of its whole gain over `base`."""
         from gpuschedlab.autosched.realised_gains import gain_of_loop, without_nan
 
         record = {"promises": [promise.record() for promise in self.promises if promise.method == method]}
-        base = self.base
-        if method == base:
+        base_method = self.base
+        if method == base_method:
             return record
-        gain = gain_of_loop(self.runs[base], self.runs[method])
-        values = without_nan({"ratio": gain.ratio, "low": gain.low, "high": gain.high})
-        values |= {"jobs": gain.jobs, "verdict": gain.verdict}
-        return record | {f"against {base}": values}
+        gain = gain_of_loop(self.runs[base_method], self.runs[method])
+        gain_record = without_nan({"ratio": gain.ratio, "low": gain.low, "high": gain.high})
+        gain_record |= {"jobs": gain.jobs, "verdict": gain.verdict}
+        return record | {f"against {base_method}": gain_record}
 
     def outcome(self) -> list[str]:
-        """Lines below the table: the whole gain of each method over `base`, and each switch."""
+        """Return a list of lines below the table: the whole gain of each method over `base`, and each switch."""
         from gpuschedlab.autosched.realised_gains import gain_of_loop, loop_in_words, promises_table
 
-        base = self.base
-        tuned = [method for method in self.methods if method != base]
-        gains = [loop_in_words(name, base, gain_of_loop(self.runs[base], self.runs[name])) for name in tuned]
+        base_method = self.base
+        tuned = [method for method in self.methods if method != base_method]
+        gains = [
+            loop_in_words(tuned_method, base_method, gain_of_loop(self.runs[base_method], self.runs[tuned_method]))
+            for tuned_method in tuned
+        ]
         switches = promises_table(self.promises, self.space.policy.goals[0])
         if switches:
             switches = f"\n{switches}"
@@ -175,17 +180,21 @@ class Loops:
         if not self._headed:
             self.progress.say("\n" + header())
             self._headed = True
-        tuned = {k: v for k, v in simulation.policy.knobs.items() if k in self.space.names}
-        rows = Rows(method, tuned)
+        tuned = {
+            knob_name: knob_value
+            for knob_name, knob_value in simulation.policy.knobs.items()
+            if knob_name in self.space.names
+        }
+        decision_rows = Rows(method, tuned)
         with self.progress.phase(method, self.end / HOUR, "h", announced=False) as advance:
             for decision in loop.steps(self.end):
-                for row in rows.add(decision):
-                    self.progress.say(row)
+                for decision_line in decision_rows.add(decision):
+                    self.progress.say(decision_line)
                 if decision.switched:
                     self.progress.say(f"  {decision.sentence}")
                 advance(decision.now / HOUR)
-        for row in rows.rest():
-            self.progress.say(row)
+        for decision_line in decision_rows.rest():
+            self.progress.say(decision_line)
         return loop.decisions
 
     def _attached(self, method: str, simulation):
@@ -194,11 +203,11 @@ class Loops:
 
         args = self.args
         path = Path(self.args.out) / f"{method}.jsonl"
-        name = method
+        method_name = method
         if method == BELIEVED:
-            name = "search"
-        how = self.lab.METHODS[name]
-        tuner = how.tuner
+            method_name = "search"
+        tuning_method = self.lab.METHODS[method_name]
+        tuner = tuning_method.tuner
         if args.rounds is not None:
             check = min(tuner.check, args.rounds)  # a check is no longer than a wide search
             tuner = replace(tuner, iterations=args.rounds, check=check)
@@ -213,7 +222,7 @@ class Loops:
         if self.twin:
             belief["believed"] = self.as_shown
         hints = ()
-        if how.hinted:
+        if tuning_method.hinted:
             hints = self.hints
         if method == BELIEVED:
             belief = {"history": self.believed.history, "believed": self.as_believed}
@@ -222,7 +231,7 @@ class Loops:
         if args.threshold is not None:
             further["threshold"] = args.threshold
         return self.lab.attach(
-            name,
+            method_name,
             simulation,
             **belief,
             model=model,

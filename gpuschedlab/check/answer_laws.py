@@ -31,11 +31,11 @@ class Seen(NamedTuple):
     why: list | None = None
 
     def of(self, name: str, default) -> np.ndarray:
-        """A field of the answer, job by job; the default if it says nothing."""
-        values = getattr(self.answer, name)
-        if values is None:
+        """Return a field of the answer, an array with a value per job; the default if the answer does not say it."""
+        answered_field = getattr(self.answer, name)
+        if answered_field is None:
             return np.full(len(self.index), default)
-        return np.asarray(values)
+        return np.asarray(answered_field)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Recorded(Wrapped):
     seen: list = field(default_factory=list, compare=False)
 
     def allocate(self, view) -> Allocation:
-        """Answer as the policy does."""
+        """Return the policy's answer, an `Allocation`, and keep it in `seen`."""
         answer = self.policy.allocate(view)
         why = None
         if answer.why is not None:
@@ -55,24 +55,24 @@ class Recorded(Wrapped):
         return answer
 
 
-def _held(run, now: float) -> pl.DataFrame:
-    """GPUs held just after an instant: a row per job and node."""
-    return run.allocations.filter((pl.col("start") <= now) & (pl.col("end") > now + SLACK))
+def _held(run, instant: float) -> pl.DataFrame:
+    """Return a frame of the GPUs held just after an instant: a row per job and node."""
+    return run.allocations.filter((pl.col("start") <= instant) & (pl.col("end") > instant + SLACK))
 
 
-def _of_round(run, now: float, name: str):
-    """Value of a column of `Run.rounds` for the last round at an instant; None without one."""
-    values = run.rounds.filter(time=now)[name].to_list()
-    return values[-1] if values else None
+def _of_round(run, instant: float, name: str):
+    """Return the value of a column of `Run.rounds` for the last round at an instant; None without one."""
+    values_of_round = run.rounds.filter(time=instant)[name].to_list()
+    return values_of_round[-1] if values_of_round else None
 
 
 def _each(law: Callable) -> Callable:
-    """Law of a run from one of an answer: the first problem, with its instant."""
+    """Return a law of a run, a function, from one of an answer: it reports the first problem, with its instant."""
 
     @wraps(law)
-    def of_all(seen, run, cluster) -> str | None:
-        problems = ((s.now, law(s, run, cluster)) for s in seen)
-        return next((f"{problem}, at t={now:g} s" for now, problem in problems if problem is not None), None)
+    def of_all(seen_answers, run, cluster) -> str | None:
+        problems = ((seen_answer.now, law(seen_answer, run, cluster)) for seen_answer in seen_answers)
+        return next((f"{problem}, at t={instant:g} s" for instant, problem in problems if problem is not None), None)
 
     return of_all
 
@@ -84,18 +84,21 @@ def gpus_are_held(s, run, cluster) -> str | None:
     Return None, or the first breach of this law in words.
     """
     by_job = _held(run, s.now).group_by("job", maintain_order=True)
-    held = dict(by_job.agg(pl.col("gpus").sum()).iter_rows())
-    wrong = []
-    for i, row in enumerate(s.index):
-        difference = held.get(row, 0.0) - s.answer.gpus[i]
+    held_gpus = dict(by_job.agg(pl.col("gpus").sum()).iter_rows())
+    wrong_positions = []
+    for position, job_row in enumerate(s.index):
+        difference = held_gpus.get(job_row, 0.0) - s.answer.gpus[position]
         if abs(difference) > 0.01 + SLACK:
-            wrong.append(i)
-    placed = [i for i in wrong if s.index[i] in held]
+            wrong_positions.append(position)
+    placed = [position for position in wrong_positions if s.index[position] in held_gpus]
     if placed:
-        i = placed[0]
-        return f"row {s.index[i]} of .jobs holds {held[s.index[i]]:g} GPUs; the answer gave {s.answer.gpus[i]:g}"
-    ended = run.jobs["end"].fill_null(np.inf).to_numpy()
-    lost = [i for i in wrong if ended[s.index[i]] > s.now + SLACK]
+        position = placed[0]
+        return (
+            f"row {s.index[position]} of .jobs holds {held_gpus[s.index[position]]:g} GPUs; the answer gave "
+            f"{s.answer.gpus[position]:g}"
+        )
+    job_ends = run.jobs["end"].fill_null(np.inf).to_numpy()
+    lost = [position for position in wrong_positions if job_ends[s.index[position]] > s.now + SLACK]
     if lost and "not placed" not in (_of_round(run, s.now, "status") or ""):
         return f"row {s.index[lost[0]]} of .jobs holds nothing; the answer gave {s.answer.gpus[lost[0]]:g} GPUs"
 
@@ -106,10 +109,12 @@ def types_are_held(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    names = dict(zip(s.index.tolist(), np.asarray(cluster.gpu_types)[np.asarray(s.answer.gpu_type, int)], strict=True))
-    for job, kind in _held(run, s.now).select("job", "gpu_type").iter_rows():
-        if job in names and kind != names[job]:
-            return f"row {job} of .jobs holds {kind}; the answer gave {names[job]}"
+    answered_type = dict(
+        zip(s.index.tolist(), np.asarray(cluster.gpu_types)[np.asarray(s.answer.gpu_type, int)], strict=True)
+    )
+    for job, held_type in _held(run, s.now).select("job", "gpu_type").iter_rows():
+        if job in answered_type and held_type != answered_type[job]:
+            return f"row {job} of .jobs holds {held_type}; the answer gave {answered_type[job]}"
 
 
 @_each
@@ -120,13 +125,13 @@ def named_nodes_are_held(s, run, cluster) -> str | None:
     """
     if s.answer.nodes is None:
         return None
-    rows = np.asarray(s.answer.nodes, float)
-    wanted = {(int(s.index[int(i)]), int(node)): gpus for i, node, gpus in rows}
+    named_rows = np.asarray(s.answer.nodes, float)
+    wanted = {(int(s.index[int(position)]), int(node)): gpus for position, node, gpus in named_rows}
     rows_held = _held(run, s.now).select("job", "node", "gpus")
-    held = {(job, node): gpus for job, node, gpus in rows_held.iter_rows()}
+    held_gpus = {(job, node): gpus for job, node, gpus in rows_held.iter_rows()}
     for (job, node), gpus in wanted.items():
-        if abs(held.get((job, node), 0.0) - gpus) > SLACK:
-            return f"row {job} of .jobs holds {held.get((job, node), 0.0):g} GPUs of node {node}; the answer named {gpus:g}"
+        if abs(held_gpus.get((job, node), 0.0) - gpus) > SLACK:
+            return f"row {job} of .jobs holds {held_gpus.get((job, node), 0.0):g} GPUs of node {node}; the answer named {gpus:g}"
 
 
 @_each
@@ -135,15 +140,15 @@ def partners_share(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    pairs = zip(s.index, s.of("partner", -1), s.of("gpus", 0), strict=True)
-    hosts = {int(job): int(s.index[partner]) for job, partner, gpus in pairs if partner >= 0 and gpus > 0}
-    held = _held(run, s.now)
-    by_job = held.group_by("job", maintain_order=True).agg("node", "gpus")
-    nodes = {j: set(zip(n, g, strict=True)) for j, n, g in by_job.iter_rows()}
-    for job in held.filter("guest")["job"].unique().sort():
-        if job not in hosts:
+    partner_pairs = zip(s.index, s.of("partner", -1), s.of("gpus", 0), strict=True)
+    host_of_job = {int(job): int(s.index[partner]) for job, partner, gpus in partner_pairs if partner >= 0 and gpus > 0}
+    held_cells = _held(run, s.now)
+    by_job = held_cells.group_by("job", maintain_order=True).agg("node", "gpus")
+    nodes = {job_row: set(zip(job_nodes, job_gpus, strict=True)) for job_row, job_nodes, job_gpus in by_job.iter_rows()}
+    for job in held_cells.filter("guest")["job"].unique().sort():
+        if job not in host_of_job:
             return f"row {job} of .jobs shares GPUs; the answer names no partner"
-    for job, host in hosts.items():
+    for job, host in host_of_job.items():
         if job in nodes and host in nodes and nodes[job] != nodes[host]:
             return f"rows {job} and {host} of .jobs hold {nodes[job]} and {nodes[host]}; expected the same (node, GPUs)"
 
@@ -154,9 +159,9 @@ def merged_jobs_have_partners(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    alone = np.flatnonzero(s.of("merged", False).astype(bool) & (s.of("partner", -1) < 0))
-    if len(alone):
-        return f"row {s.index[alone[0]]} of .jobs is merged without a partner"
+    merged_alone = np.flatnonzero(s.of("merged", False).astype(bool) & (s.of("partner", -1) < 0))
+    if len(merged_alone):
+        return f"row {s.index[merged_alone[0]]} of .jobs is merged without a partner"
 
 
 def sources_are_named(seen, run, cluster) -> str | None:
@@ -164,12 +169,16 @@ def sources_are_named(seen, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    named = {(int(j), int(k)) for s in seen for j, k in zip(s.index, s.of("source", -1), strict=True)}
-    starts = run.jobs["start"].to_list()
+    named = {
+        (int(job_row), int(source_row))
+        for seen_answer in seen
+        for job_row, source_row in zip(seen_answer.index, seen_answer.of("source", -1), strict=True)
+    }
+    job_starts = run.jobs["start"].to_list()
     for job, source in enumerate(run.jobs["source"]):
         if source is not None and (job, source) not in named:
             return f"row {job} of .jobs started from the result of row {source}; no answer said so"
-        if source is not None and starts[source] > run.allocations.filter(pl.col("job") == job)["end"].max():
+        if source is not None and job_starts[source] > run.allocations.filter(pl.col("job") == job)["end"].max():
             return f"row {job} of .jobs started from the result of row {source}, which had not started"
 
 
@@ -178,9 +187,13 @@ def profiling_is_named(seen, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    asked = {int(j) for s in seen for j in s.index[s.of("profiling", False).astype(bool)]}
-    profiled = run.allocations.filter("profiling")["job"]
-    odd = set(profiled.unique()) - asked
+    named_for_profiling = {
+        int(job_row)
+        for seen_answer in seen
+        for job_row in seen_answer.index[seen_answer.of("profiling", False).astype(bool)]
+    }
+    profiled_jobs = run.allocations.filter("profiling")["job"]
+    odd = set(profiled_jobs.unique()) - named_for_profiling
     if odd:
         return f"row {min(odd)} of .jobs was profiled; no answer said so"
 
@@ -191,12 +204,12 @@ def delays_are_those_named(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    kinds = {kind: dict(seconds).values() for kind, seconds in run.info["delays"].get("kinds", ())}
-    named = dict(zip(s.index.tolist(), s.of("delay", "").tolist(), strict=True))
-    starts = run.allocations.filter(pl.col("start") == s.now, pl.col("delay").is_not_null())
-    for job, delay in starts.select("job", "delay").iter_rows():
-        if named.get(job) and delay not in kinds[named[job]]:
-            return f"row {job} of .jobs started with a delay of {delay:g} s; the answer named {named[job]!r}"
+    kinds = {delay_kind: dict(seconds).values() for delay_kind, seconds in run.info["delays"].get("kinds", ())}
+    named_delay = dict(zip(s.index.tolist(), s.of("delay", "").tolist(), strict=True))
+    delayed_starts = run.allocations.filter(pl.col("start") == s.now, pl.col("delay").is_not_null())
+    for job, delay in delayed_starts.select("job", "delay").iter_rows():
+        if named_delay.get(job) and delay not in kinds[named_delay[job]]:
+            return f"row {job} of .jobs started with a delay of {delay:g} s; the answer named {named_delay[job]!r}"
 
 
 @_each
@@ -206,16 +219,23 @@ def reserved_gpus_are_logged(s, run, cluster) -> str | None:
     Return None, or the first breach of this law in words.
     """
     logged = {}
-    for name, kind, gpus in run.pools.filter(pl.col("time") <= s.now).select("name", "gpu_type", "gpus").iter_rows():
-        logged[name, kind] = gpus
+    for reserved_name, reserved_type, reserved_of_types in (
+        run.pools.filter(pl.col("time") <= s.now).select("name", "gpu_type", "gpus").iter_rows()
+    ):
+        logged[reserved_name, reserved_type] = reserved_of_types
     wanted = {
-        (name, kind): g
-        for name, gpus in s.answer.reserved.items()
-        for kind, g in zip(cluster.gpu_types, np.broadcast_to(gpus, len(cluster.gpu_types)), strict=True)
+        (reserved_name, reserved_type): g
+        for reserved_name, reserved_of_types in s.answer.reserved.items()
+        for reserved_type, g in zip(
+            cluster.gpu_types, np.broadcast_to(reserved_of_types, len(cluster.gpu_types)), strict=True
+        )
     }
-    for key in logged.keys() | wanted.keys():
-        if abs(logged.get(key, 0.0) - wanted.get(key, 0.0)) > SLACK:
-            return f"pool {key[0]} has {logged.get(key, 0.0):g} GPUs of {key[1]}; the answer reserved {wanted.get(key, 0.0):g}"
+    for name_and_type in logged.keys() | wanted.keys():
+        if abs(logged.get(name_and_type, 0.0) - wanted.get(name_and_type, 0.0)) > SLACK:
+            return (
+                f"pool {name_and_type[0]} has {logged.get(name_and_type, 0.0):g} GPUs of {name_and_type[1]}; "
+                f"the answer reserved {wanted.get(name_and_type, 0.0):g}"
+            )
 
 
 def rounds_are_on_time(seen, run, cluster) -> str | None:
@@ -223,19 +243,21 @@ def rounds_are_on_time(seen, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    grid = run.info["interval"]
+    round_grid = run.info["interval"]
     for s, later in pairwise(seen):
-        wake = np.inf
+        answered_wake = np.inf
         if s.answer.wake is not None:
-            wake = s.answer.wake
-        latest = wake
-        if grid and np.isfinite(wake):
-            on_grid = np.ceil(wake / grid) * grid
+            answered_wake = s.answer.wake
+        latest = answered_wake
+        if round_grid and np.isfinite(answered_wake):
+            on_grid = np.ceil(answered_wake / round_grid) * round_grid
             # Where rounds end with their jobs, the grid is counted from one of them.
-            from_round = s.now + np.ceil((wake - s.now) / grid) * grid
+            from_round = s.now + np.ceil((answered_wake - s.now) / round_grid) * round_grid
             latest = max(on_grid, from_round)
         if later.now > latest + SLACK:
-            return f"the answer at t={s.now:g} s requested a round at {wake:g} s; the next was at {later.now:g} s"
+            return (
+                f"the answer at t={s.now:g} s requested a round at {answered_wake:g} s; the next was at {later.now:g} s"
+            )
 
 
 @_each
@@ -244,10 +266,10 @@ def objectives_are_bounded(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    objective = float(s.answer.objective)
-    bound = float(s.answer.bound)
-    if objective > bound + SLACK * max(1.0, abs(bound)):
-        return f"the objective {objective:g} exceeds the bound {bound:g}"
+    answer_objective = float(s.answer.objective)
+    answer_bound = float(s.answer.bound)
+    if answer_objective > answer_bound + SLACK * max(1.0, abs(answer_bound)):
+        return f"the objective {answer_objective:g} exceeds the bound {answer_bound:g}"
 
 
 @_each
@@ -256,13 +278,16 @@ def statuses_are_words(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    status = s.answer.status
-    objective = float(s.answer.objective)
-    bound = float(s.answer.bound)
-    if not isinstance(status, str):
-        return f"the status is {status!r}"
-    if status.split(",")[0] == "optimal" and (far := relative_gap(objective, bound)) > s.gap + SLACK:
-        return f"the status is {status!r}, the objective {far:.2g} from its bound; expected at most {s.gap:g}"
+    answer_status = s.answer.status
+    answer_objective = float(s.answer.objective)
+    answer_bound = float(s.answer.bound)
+    if not isinstance(answer_status, str):
+        return f"the status is {answer_status!r}"
+    if (
+        answer_status.split(",")[0] == "optimal"
+        and (far := relative_gap(answer_objective, answer_bound)) > s.gap + SLACK
+    ):
+        return f"the status is {answer_status!r}, the objective {far:.2g} from its bound; expected at most {s.gap:g}"
 
 
 @_each
@@ -271,9 +296,12 @@ def solvers_take_time(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    whole = _of_round(run, s.now, "seconds")
-    if not (np.isnan(s.answer.seconds) or 0 <= s.answer.seconds <= (np.inf if whole is None else whole) + SLACK):
-        return f"the solver took {s.answer.seconds:g} s of a round of {whole:g} s"
+    round_seconds = _of_round(run, s.now, "seconds")
+    if not (
+        np.isnan(s.answer.seconds)
+        or 0 <= s.answer.seconds <= (np.inf if round_seconds is None else round_seconds) + SLACK
+    ):
+        return f"the solver took {s.answer.seconds:g} s of a round of {round_seconds:g} s"
 
 
 @_each
@@ -286,12 +314,12 @@ def waits_are_worded(s, run, cluster) -> str | None:
         return None
     if len(s.why) != len(s.index):
         return f"why has {len(s.why)} texts for {len(s.index)} jobs"
-    for row, gpus, words in zip(s.index, s.answer.gpus, s.why, strict=True):
-        if not isinstance(words, str) or (gpus > 0 and words):
+    for job_row, gpus, why_it_waits in zip(s.index, s.answer.gpus, s.why, strict=True):
+        if not isinstance(why_it_waits, str) or (gpus > 0 and why_it_waits):
             expected = "a text"
             if gpus > 0:
                 expected = "''"
-            return f"why of row {row} of .jobs, which has {gpus:g} GPUs, is {words!r}; expected {expected}"
+            return f"why of row {job_row} of .jobs, which has {gpus:g} GPUs, is {why_it_waits!r}; expected {expected}"
 
 
 LAWS = {

@@ -32,33 +32,50 @@ class Wrong(Exception):
 
 
 def progress_adds_up(run: Run, scenario: Scenario, policies: tuple, most: int | None = None) -> str | None:
-    """Report the first job whose end, starts or seconds do not follow from its allocations; None: all do."""
+    """Report in a text the first job whose end, starts or seconds do not follow from its allocations; None if all do."""
     # Of `most` jobs at most, spread evenly over the trace. Work, speeds, delays and outages are taken from the scenario; of the
     # policies, pairs (instant from which on, policy), only what they set aside for profiling, and whether they decide by rounds.
-    n = run.jobs.height
-    chosen = np.linspace(0, n - 1, min(n, most or n)).astype(int)
-    held = stretches(run, chosen)
+    job_count = run.jobs.height
+    chosen = np.linspace(0, job_count - 1, min(job_count, most or job_count)).astype(int)
+    stretches_of_jobs = stretches(run, chosen)
     try:
-        for j in chosen.tolist():
-            for s in held.get(j, ()):
-                _check_partner(s, j, held)
-            _Account(j, run, scenario, policies).check(held.get(j, []))
+        for job_row in chosen.tolist():
+            for stretch in stretches_of_jobs.get(job_row, ()):
+                _check_partner(stretch, job_row, stretches_of_jobs)
+            _Account(job_row, run, scenario, policies).check(stretches_of_jobs.get(job_row, []))
     except Wrong as wrong:
         return str(wrong)
 
 
-def _check_partner(s: Stretch, j: int, held: dict[int, list[Stretch]]):
+def _check_partner(stretch: Stretch, job_row: int, stretches_of_jobs: dict[int, list[Stretch]]):
     """Whoever shares GPUs does so with one other job, for the same time, in one stretch or in several."""
-    if s.partner is None:
-        if s.guest or s.merged:
-            raise Wrong(f"row {j} of .jobs shares GPUs from t={s.start:g} s; found no partner, expected one")
+    if stretch.partner is None:
+        if stretch.guest or stretch.merged:
+            raise Wrong(
+                f"row {job_row} of .jobs shares GPUs from t={stretch.start:g} s; found no partner, expected one"
+            )
         return
-    alike = s._replace(guest=not s.guest, partner=j, **OWN)
-    then = (o for o in held.get(s.partner, ()) if o.end > s.start and o.start < s.end)
-    same = (o for o in then if o._replace(start=s.start, end=s.end, **OWN) == alike)
-    if sum(min(s.end, o.end) - max(s.start, o.start) for o in same) < s.end - s.start - TINY:
+    alike = stretch._replace(guest=not stretch.guest, partner=job_row, **OWN)
+    overlapping_stretches = (
+        partner_stretch
+        for partner_stretch in stretches_of_jobs.get(stretch.partner, ())
+        if partner_stretch.end > stretch.start and partner_stretch.start < stretch.end
+    )
+    same = (
+        partner_stretch
+        for partner_stretch in overlapping_stretches
+        if partner_stretch._replace(start=stretch.start, end=stretch.end, **OWN) == alike
+    )
+    if (
+        sum(
+            min(stretch.end, partner_stretch.end) - max(stretch.start, partner_stretch.start)
+            for partner_stretch in same
+        )
+        < stretch.end - stretch.start - TINY
+    ):
         raise Wrong(
-            f"rows {j} and {s.partner} of .jobs share GPUs from t={s.start:g} to {s.end:g} s by the first; "
+            f"rows {job_row} and {stretch.partner} of .jobs share GPUs from t={stretch.start:g} to "
+            f"{stretch.end:g} s by the first; "
             "expected the same cells and times, and one guest, by the second"
         )
 
@@ -89,204 +106,243 @@ class _Account:
         self.name = f"job {self.row['job_id']}"
         speeds = self.scenario.speeds
         model = self.row.get("model")
-        known = speeds is not None and model in speeds.models
-        self.table = Table(speeds, speeds.models.index(model)) if known else None
+        model_is_known = speeds is not None and model in speeds.models
+        self.table = Table(speeds, speeds.models.index(model)) if model_is_known else None
         self.work = self.row["duration"]
-        if known and not speeds.relative[self.table.model]:
+        if model_is_known and not speeds.relative[self.table.model]:
             self.work = self.table.ends[-1] if self.row.get("target") is None else self.row["target"]
 
     def check(self, held: list[Stretch]):
         """Follow the job from stretch to stretch and compare the result with its row of `Run.jobs`."""
-        for before, s, after in zip([None, *held], held, [*held[1:], None], strict=False):
-            self._enter(before, s)
-            self._pass(s)
-            self._end(s, after)
+        for before, stretch, after in zip([None, *held], held, [*held[1:], None], strict=False):
+            self._enter(before, stretch)
+            self._pass(stretch)
+            self._end(stretch, after)
         # Otherwise it may have started or stopped as the run was left, without a row.
-        ended = self.row["end"] is not None
+        has_ended = self.row["end"] is not None
         self.sums["restarts"] = max(self.starts - 1, 0)
-        for name, more in (("restarts", self.unseen), ("preemptions", self.unsure)):
-            self.sums[name] += np.clip(self.row[name] - self.sums[name], 0, more)
-        for name in COUNTED + SUMMED if ended else ("executed", "attained", "overhead", "shared", "profiled"):
-            found = self.row[name]
-            expected = self.sums[name]
+        for account_column, more in (("restarts", self.unseen), ("preemptions", self.unsure)):
+            self.sums[account_column] += np.clip(self.row[account_column] - self.sums[account_column], 0, more)
+        for account_column in (
+            COUNTED + SUMMED if has_ended else ("executed", "attained", "overhead", "shared", "profiled")
+        ):
+            found = self.row[account_column]
+            expected = self.sums[account_column]
             if abs(found - expected) > TINY + 1e-8 * abs(expected):
-                found = f"{self.name}: {name} is {found:.9g} {UNITS.get(name, 's')}"
+                found = f"{self.name}: {account_column} is {found:.9g} {UNITS.get(account_column, 's')}"
                 raise Wrong(f"{found}; its allocations add up to {expected:.9g}")
-        if ended and not held:
+        if has_ended and not held:
             raise Wrong(f"{self.name} ended at t={self.row['end']:g} s; found no allocation, expected some")
-        if ended and self.row["gpu_type"] not in held[-1].gpu_types:
+        if has_ended and self.row["gpu_type"] not in held[-1].gpu_types:
             types = " or ".join(held[-1].gpu_types)
             raise Wrong(f"{self.name}: gpu_type is {self.row['gpu_type']}; expected {types}, by its allocations")
-        for name in ("start", "source") if ended else ():
-            expected = getattr(held[0 if name == "start" else -1], name)
-            if self.row[name] != expected:
-                raise Wrong(f"{self.name}: {name} is {self.row[name]}; expected {expected}, by its allocations")
+        for account_column in ("start", "source") if has_ended else ():
+            expected = getattr(held[0 if account_column == "start" else -1], account_column)
+            if self.row[account_column] != expected:
+                raise Wrong(
+                    f"{self.name}: {account_column} is {self.row[account_column]}; expected {expected}, by its allocations"
+                )
 
-    def _enter(self, before: Stretch | None, s: Stretch):
+    def _enter(self, stretch_before: Stretch | None, stretch: Stretch):
         """A start, with its delay and source, or the job goes on from the stretch before."""
-        if before is not None and s.start < before.end:
-            raise Wrong(f"{self.name} holds GPUs twice at t={s.start:g} s; expected one stretch at a time")
-        at = f"at t={s.start:g} s"
-        if s.delay is None:
-            if before is None or before.end != s.start:
-                raise Wrong(f"{self.name} goes on {at}; found no stretch that ends then, expected a start")
-            if s.source != before.source:
-                raise Wrong(f"{self.name} changes its source {at} without a start; expected {before.source}")
+        if stretch_before is not None and stretch.start < stretch_before.end:
+            raise Wrong(f"{self.name} holds GPUs twice at t={stretch.start:g} s; expected one stretch at a time")
+        at_start = f"at t={stretch.start:g} s"
+        if stretch.delay is None:
+            if stretch_before is None or stretch_before.end != stretch.start:
+                raise Wrong(f"{self.name} goes on {at_start}; found no stretch that ends then, expected a start")
+            if stretch.source != stretch_before.source:
+                raise Wrong(
+                    f"{self.name} changes its source {at_start} without a start; expected {stretch_before.source}"
+                )
             return
-        if s.profiling and not any(isinstance(p, Round) for p in self._in_force(s.start)):
-            raise Wrong(f"{self.name} is profiled {at} under a policy that orders jobs; expected that it runs")
-        allowed = self._delays(s.start)
-        if not any(abs(s.delay - seconds) <= TINY for seconds in allowed):
-            words = " or ".join(f"{seconds:g}" for seconds in sorted(allowed))
-            raise Wrong(f"{self.name} started {at} with a delay of {s.delay:g} s; expected {words} s")
-        if s.source != self.source:
+        if stretch.profiling and not any(
+            isinstance(policy_in_force, Round) for policy_in_force in self._in_force(stretch.start)
+        ):
+            raise Wrong(f"{self.name} is profiled {at_start} under a policy that orders jobs; expected that it runs")
+        allowed = self._delays(stretch.start)
+        if not any(abs(stretch.delay - seconds) <= TINY for seconds in allowed):
+            allowed_delays = " or ".join(f"{seconds:g}" for seconds in sorted(allowed))
+            raise Wrong(
+                f"{self.name} started {at_start} with a delay of {stretch.delay:g} s; expected {allowed_delays} s"
+            )
+        if stretch.source != self.source:
             self._undo(0.0, 0.0)
-            self.source = s.source
+            self.source = stretch.source
         self.starts += 1
-        self.pause = s.delay
-        self.since = s.start
+        self.pause = stretch.delay
+        self.since = stretch.start
         self.saved = (self.progress, self.useful)
 
-    def _in_force(self, now: float) -> list[Policy]:
-        """Policies that decide at an instant: both if one takes over then."""
+    def _in_force(self, instant: float) -> list[Policy]:
+        """Return a list of the policies that decide at an instant: both if one takes over then."""
         ends = [since for since, _ in self.policies[1:]] + [math.inf]
-        return [p for (since, p), end in zip(self.policies, ends, strict=True) if since - TINY <= now <= end + TINY]
+        return [
+            policy
+            for (since, policy), end in zip(self.policies, ends, strict=True)
+            if since - TINY <= instant <= end + TINY
+        ]
 
-    def _delays(self, now: float) -> set[float]:
-        """Seconds that the next start may take: those of every start, or, if rounds decide, of a kind that they may name."""
+    def _delays(self, instant: float) -> set[float]:
+        """Return a set of the seconds that the next start may take: those of every start, or of a kind that rounds may name."""
         delays = self.scenario.delays
-        row = self.row
+        job_row = self.row
         switch, restart = (
-            getattr(delays, name) if row.get(name) is None or math.isnan(row[name]) else row[name]
-            for name in ("switch", "restart")
+            getattr(delays, delay_column)
+            if job_row.get(delay_column) is None or math.isnan(job_row[delay_column])
+            else job_row[delay_column]
+            for delay_column in ("switch", "restart")
         )
-        named = [dict(of) for _, of in delays.kinds if any(isinstance(p, Round) for p in self._in_force(now))]
-        kinds = {of.get(row.get("model"), of.get("*")) for of in named} - {None}
+        named = [
+            dict(delay_of_model)
+            for _, delay_of_model in delays.kinds
+            if any(isinstance(policy_in_force, Round) for policy_in_force in self._in_force(instant))
+        ]
+        kinds = {delay_of_model.get(job_row.get("model"), delay_of_model.get("*")) for delay_of_model in named} - {None}
         return kinds | {switch + (restart if self.starts else 0.0)}
 
-    def _pass(self, s: Stretch):
+    def _pass(self, stretch: Stretch):
         """Let a stretch pass: delay first, then profiling or progress, segment by segment."""
-        length = s.end - s.start
-        delayed = min(self.pause, s.end - s.start)
+        stretch_length = stretch.end - stretch.start
+        delayed = min(self.pause, stretch.end - stretch.start)
         self.pause -= delayed
         self.finish = math.inf
-        self.sums["executed"] += length
+        self.sums["executed"] += stretch_length
         self.sums["overhead"] += delayed
-        self.sums["shared"] += length * (s.partner is not None)
-        self.sums["profiled"] += (length - delayed) * s.profiling
-        self.sums["attained"] += s.gpus * length * (0.5 if s.partner is not None else 1.0)
-        now = s.start + delayed
-        self._checkpoint(s.start, now)
-        if s.profiling or self.pause > 0:
+        self.sums["shared"] += stretch_length * (stretch.partner is not None)
+        self.sums["profiled"] += (stretch_length - delayed) * stretch.profiling
+        self.sums["attained"] += stretch.gpus * stretch_length * (0.5 if stretch.partner is not None else 1.0)
+        recounted_until = stretch.start + delayed
+        self._checkpoint(stretch.start, recounted_until)
+        if stretch.profiling or self.pause > 0:
             return
-        reached = self.progress
-        for rate, goal in self._segments(s):
-            left = self._rounded(max(0.0, goal - reached) / rate) if rate > 0 else math.inf
-            if now < s.end:
-                until = min(now + left, s.end)
-                self._checkpoint(now, until, rate)
-                self.useful += until - now
-                ends = now + left <= s.end + self._slack()
-                self.progress = goal if ends else self.progress + rate * (until - now)
-            now = now + left
-            reached = goal
+        progress_reached = self.progress
+        for rate, goal in self._segments(stretch):
+            seconds_left = self._rounded(max(0.0, goal - progress_reached) / rate) if rate > 0 else math.inf
+            if recounted_until < stretch.end:
+                until = min(recounted_until + seconds_left, stretch.end)
+                self._checkpoint(recounted_until, until, rate)
+                self.useful += until - recounted_until
+                ends = recounted_until + seconds_left <= stretch.end + self._slack()
+                self.progress = goal if ends else self.progress + rate * (until - recounted_until)
+            recounted_until = recounted_until + seconds_left
+            progress_reached = goal
             self.rate = rate
-        self.finish = now
+        self.finish = recounted_until
 
-    def _segments(self, s: Stretch) -> list[tuple[float, float]]:
-        """Rate of each segment from the present progress on, and the progress at which it ends."""
+    def _segments(self, stretch: Stretch) -> list[tuple[float, float]]:
+        """Return a list of (rate, end): each segment from the present progress on, and the progress at which it ends."""
         factor = self._factor("transfer", self.source, self.j) if self.source not in (None, self.j) else 1.0
-        if s.partner is not None:
-            factor *= self._factor("merged" if s.merged else "sharing", self.j, s.partner)
+        if stretch.partner is not None:
+            factor *= self._factor("merged" if stretch.merged else "sharing", self.j, stretch.partner)
         if self.table is None:
-            if abs(s.gpus - self.row["gpus"]) > HUNDREDTH:
-                raise Wrong(f"{self.name} ran on {s.gpus:g} GPUs at t={s.start:g} s; it requested {self.row['gpus']:g}")
+            if abs(stretch.gpus - self.row["gpus"]) > HUNDREDTH:
+                raise Wrong(
+                    f"{self.name} ran on {stretch.gpus:g} GPUs at t={stretch.start:g} s; it requested {self.row['gpus']:g}"
+                )
             return [(factor, self.work)]
-        rates = self.table.rates(s, self.row.get("jobs") or 1.0)
-        if rates is None:
+        stretch_rates = self.table.rates(stretch, self.row.get("jobs") or 1.0)
+        if stretch_rates is None:
             raise Wrong(
-                f"{self.name} ran on {s.cells} of {' and '.join(s.gpu_types)} at t={s.start:g} s, which its speed table lacks"
+                f"{self.name} ran on {stretch.cells} of {' and '.join(stretch.gpu_types)} at t={stretch.start:g} "
+                "s, which its speed table lacks"
             )
         bounds = pairwise([-math.inf, *self.table.ends[:-1], math.inf])
-        legs = zip(rates * factor, bounds, strict=True)
-        return [(rate, min(self.work, end)) for rate, (low, end) in legs if low < self.work and end >= self.progress]
+        legs = zip(stretch_rates * factor, bounds, strict=True)
+        return [
+            (rate, min(self.work, segment_end))
+            for rate, (low, segment_end) in legs
+            if low < self.work and segment_end >= self.progress
+        ]
 
-    def _factor(self, table: str, a: int, b: int) -> float:
+    def _factor(self, table: str, job_a: int, job_b: int) -> float:
         """Factor of a table for the models of two jobs."""
-        speeds = self.scenario.speeds
-        models = self.run.jobs["model"]
-        return float(getattr(speeds, table)[speeds.models.index(models[a]), speeds.models.index(models[b])])
+        pair_speeds = self.scenario.speeds
+        job_models = self.run.jobs["model"]
+        return float(
+            getattr(pair_speeds, table)[
+                pair_speeds.models.index(job_models[job_a]), pair_speeds.models.index(job_models[job_b])
+            ]
+        )
 
     def _rounded(self, seconds: float) -> float:
         unit = self.scenario.speeds.rounding if self.scenario.speeds is not None else 0.0
         return (round(seconds / unit) * unit if unit else 0.0) or seconds
 
-    def _checkpoint(self, begin: float, end: float, rate: float | None = None):
+    def _checkpoint(self, checked_from: float, checked_until: float, rate: float | None = None):
         """Save the progress at the last checkpoint between two instants: with one rate, or (None) within a delay."""
-        period = self.scenario.delays.checkpoint
-        if period is None:
+        checkpoint_period = self.scenario.delays.checkpoint
+        if checkpoint_period is None:
             return
-        last = self.since + math.floor((end - self.since) / period) * period if period else end
-        if last > begin:
-            passed = 0.0 if rate is None else last - begin
+        last_checkpoint = (
+            self.since + math.floor((checked_until - self.since) / checkpoint_period) * checkpoint_period
+            if checkpoint_period
+            else checked_until
+        )
+        if last_checkpoint > checked_from:
+            passed = 0.0 if rate is None else last_checkpoint - checked_from
             self.saved = self.progress + (rate or 0.0) * passed, self.useful + passed
 
-    def _end(self, s: Stretch, after: Stretch | None):
+    def _end(self, stretch: Stretch, after: Stretch | None):
         """The job ends, fails with a node, is done with profiling, is preempted, or goes on."""
         slack = self._slack()
-        end = self.row["end"]
-        most = self.row["limit"] + self.scenario.over if "timed_out" in self.row else math.inf
-        lasted = s.end - self.since
-        if lasted > most + slack:
-            raise Wrong(f"{self.name} held GPUs for {lasted:.9g} s; expected at most its limit, {most:.9g} s")
+        reported_end = self.row["end"]
+        most_seconds = self.row["limit"] + self.scenario.over if "timed_out" in self.row else math.inf
+        lasted = stretch.end - self.since
+        if lasted > most_seconds + slack:
+            raise Wrong(f"{self.name} held GPUs for {lasted:.9g} s; expected at most its limit, {most_seconds:.9g} s")
         if self.row.get("timed_out") and after is None:
-            if abs(lasted - most) > slack or self.finish < s.end - slack:
-                raise Wrong(f"{self.name} was stopped {lasted:.9g} s after its start; expected {most:.9g} s")
+            if abs(lasted - most_seconds) > slack or self.finish < stretch.end - slack:
+                raise Wrong(f"{self.name} was stopped {lasted:.9g} s after its start; expected {most_seconds:.9g} s")
             return
-        done = end is not None and after is None
-        if done and self.row["source"] != s.source:  # it started once more, from a result that left nothing to do
+        done = reported_end is not None and after is None
+        if done and self.row["source"] != stretch.source:  # it started once more, from a result that left nothing to do
             return
-        beyond = done and self.progress >= self.work and self.finish > s.end + slack  # its end was rounded up
+        beyond = done and self.progress >= self.work and self.finish > stretch.end + slack  # its end was rounded up
         done = done and not beyond
-        if self.finish < s.end - slack or (done and (abs(self.finish - s.end) > slack or end != s.end)):
-            raise self._other_end(s, end if done else None)
+        if self.finish < stretch.end - slack or (
+            done and (abs(self.finish - stretch.end) > slack or reported_end != stretch.end)
+        ):
+            raise self._other_end(stretch, reported_end if done else None)
         goes_on = after is not None and after.delay is None
-        running = end is None and after is None and s.end == self.run.info["now"]
+        running = reported_end is None and after is None and stretch.end == self.run.info["now"]
         if done or goes_on or running:
             return
         # Where jobs were given GPUs twice at an instant, what the first gave has no row.
-        in_force = self._in_force(s.end)
-        at_end = self.run.columns("rounds")["time"] == s.end
+        in_force = self._in_force(stretch.end)
+        at_end = self.run.columns("rounds")["time"] == stretch.end
         two_rounds = at_end.sum() > 1 or len(in_force) > 1
-        if self._profiled(s, in_force):
+        if self._profiled(stretch, in_force):
             self._undo(0.0, 0.0)
-        elif any(e.node in dict(s.cells) and e.start == s.end for e in self.scenario.cluster.events):
+        elif any(
+            event.node in dict(stretch.cells) and event.start == stretch.end for event in self.scenario.cluster.events
+        ):
             self.sums["failures"] += 1
             self._undo(*self.saved)
-        elif two_rounds or (beyond and end == s.end):  # one may stop it, and the other start or move it
+        elif two_rounds or (beyond and reported_end == stretch.end):  # one may stop it, and the other start or move it
             self.unsure += 1
-        elif not isinstance(in_force[0], Round) or after is None or after.start > s.end:
+        elif not isinstance(in_force[0], Round) or after is None or after.start > stretch.end:
             self.sums["preemptions"] += 1
         if beyond:  # done as soon as it starts again, without a row
             self.unseen = 1
             if self.progress < self.work:
-                raise self._other_end(s, end)
+                raise self._other_end(stretch, reported_end)
 
-    def _profiled(self, s: Stretch, in_force: list[Policy]) -> bool:
+    def _profiled(self, stretch: Stretch, in_force: list[Policy]) -> bool:
         """Whether a stretch ends as a profiler is done with the job."""
-        having = [p for p in in_force if getattr(p, "profiler_nodes", 0)]
-        held = s.end - self.since
+        having = [profiler_policy for profiler_policy in in_force if getattr(profiler_policy, "profiler_nodes", 0)]
+        profiled_seconds = stretch.end - self.since
         if not having or len(self.policies) > 1:  # one that takes over has the nodes and jobs that were there before
-            times = [p.profile_time for p in having]
-            return bool(times) and min(times) - TINY <= held <= max(times) + TINY
-        return held >= having[0].profile_time - TINY and max(s.cells)[0] < having[0].profiler_nodes
+            profile_times = [profiler_policy.profile_time for profiler_policy in having]
+            return bool(profile_times) and min(profile_times) - TINY <= profiled_seconds <= max(profile_times) + TINY
+        return profiled_seconds >= having[0].profile_time - TINY and max(stretch.cells)[0] < having[0].profiler_nodes
 
-    def _other_end(self, s: Stretch, end: float | None) -> Wrong:
-        """Problem of a stretch that ends at another instant than the job's work."""
-        ended = f" and ended at {end:.9g} s" if end is not None else ""
+    def _other_end(self, stretch: Stretch, reported_end: float | None) -> Wrong:
+        """Return the problem, a `Wrong`, of a stretch that ends at another instant than the job's work."""
+        ended = f" and ended at {reported_end:.9g} s" if reported_end is not None else ""
         return Wrong(
             f"{self.name} is done with its work at t={self.finish:.9g} s by its allocations; found that it held GPUs to "
-            f"{s.end:.9g} s{ended}"
+            f"{stretch.end:.9g} s{ended}"
         )
 
     def _undo(self, progress: float, useful: float):
@@ -304,14 +360,14 @@ class _Account:
 def books_add_up(
     run: Run, scenario: Scenario, policy: Policy | tuple[tuple[float, Policy], ...], most: int | None = None
 ) -> str | None:
-    """Report the first account of a run from the beginning of its trace that does not add up; None: all do."""
+    """Report in a text the first account of a run from the beginning of its trace that does not add up; None if all do."""
     # Of a simulation that was switched, `policy` has the instants (s) from which on each policy was in force. The progress of
     # `most` jobs at most is followed, spread evenly over the trace; None: of all.
     policies = ((scenario.begin, policy),) if isinstance(policy, Policy) else policy
-    own = getattr(policies[0][1], "laws", ()) if len(policies) == 1 else ()
-    problems = (law(run, scenario.cluster) for law in (*BOOKS, *own))
-    found = next(filter(None, problems), None) or reservations_are_given_back(run, policies)
-    return found or progress_adds_up(run, scenario, policies, most)
+    own_laws = getattr(policies[0][1], "laws", ()) if len(policies) == 1 else ()
+    problems = (law(run, scenario.cluster) for law in (*BOOKS, *own_laws))
+    first_problem = next(filter(None, problems), None) or reservations_are_given_back(run, policies)
+    return first_problem or progress_adds_up(run, scenario, policies, most)
 
 
 def reservations_are_given_back(run: Run, policies: tuple[tuple[float, Policy], ...]) -> str | None:
@@ -320,9 +376,11 @@ def reservations_are_given_back(run: Run, policies: tuple[tuple[float, Policy], 
     Return None, or the first breach of this law in words.
     """
     ends = [since for since, _ in policies[1:]] + [math.inf]
-    for (since, policy), end in zip(policies, ends, strict=True):
+    for (since, policy), policy_end in zip(policies, ends, strict=True):
         if not isinstance(policy, Round):
-            kept = reserved_times(run).filter(pl.col("gpus") > 0, pl.col("start") < end, pl.col("end") > since)
+            still_reserved = reserved_times(run).filter(
+                pl.col("gpus") > 0, pl.col("start") < policy_end, pl.col("end") > since
+            )
             message = f"{policy.name}, from t={since:g} s on, has {{gpus:g}} GPUs of {{gpu_type}} reserved as {{name}}"
-            if problem := first_wrong(kept, message + " at t={start:g} s; expected none"):
+            if problem := first_wrong(still_reserved, message + " at t={start:g} s; expected none"):
                 return problem

@@ -46,11 +46,11 @@ class CheckReport:
 
     @property
     def failures(self) -> tuple[Check, ...]:
-        """Checks that did not pass."""
-        return tuple(c for c in self.checks if not c.passed)
+        """Tuple of the checks that did not pass."""
+        return tuple(check for check in self.checks if not check.passed)
 
     def raise_if_failed(self) -> "CheckReport":
-        """Return itself when every check passed.
+        """Return itself, the `CheckReport`, if every check passed.
 
         Raises
         ------
@@ -58,60 +58,74 @@ class CheckReport:
             (`PolicyError` or `EstimatorError`) A check failed; the message holds all that did.
         """
         if self.failures:
-            found: dict[str, list[str]] = {}
+            checks_by_problem: dict[str, list[str]] = {}
             for check in self.failures:
-                found.setdefault(check.problem.rstrip("."), []).append(check.name)
-            lines = [f"{', '.join(names)}: {problem}." for problem, names in found.items()]
-            count = f"{len(self.failures)} of {len(self.checks)}"
-            raise self.error(f"{self.subject} failed {count} checks.\n" + "\n".join(lines))
+                checks_by_problem.setdefault(check.problem.rstrip("."), []).append(check.name)
+            failure_lines = [
+                f"{', '.join(failed_checks)}: {problem}." for problem, failed_checks in checks_by_problem.items()
+            ]
+            failures_of_checks = f"{len(self.failures)} of {len(self.checks)}"
+            raise self.error(f"{self.subject} failed {failures_of_checks} checks.\n" + "\n".join(failure_lines))
         return self
 
     def _texts(self) -> list[str]:
-        """The demand of each check, or its problem; a problem that an earlier check met, too, is reported once."""
-        first = {c.problem: c.name for c in reversed(self.failures)}
-        problems = [c.problem if first.get(c.problem) == c.name else f"as {first.get(c.problem)}" for c in self.checks]
-        return [c.demands if c.passed else problem for c, problem in zip(self.checks, problems, strict=True)]
+        """Return a list of texts: the demand of each check, or its problem, which is reported once if several checks met it."""
+        first_with_problem = {check.problem: check.name for check in reversed(self.failures)}
+        problems = [
+            check.problem
+            if first_with_problem.get(check.problem) == check.name
+            else f"as {first_with_problem.get(check.problem)}"
+            for check in self.checks
+        ]
+        return [
+            check.demands if check.passed else problem for check, problem in zip(self.checks, problems, strict=True)
+        ]
 
     def summary(self) -> dict[str, str]:
-        """Problem of each check, "" if it passed."""
-        return {c.name: c.problem for c in self.checks}
+        """Return a dict of the problem of each check, "" if it passed."""
+        return {check.name: check.problem for check in self.checks}
 
     def __repr__(self):
-        wide = max((len(c.name) for c in self.checks), default=0)
-        rows = zip(self.checks, self._texts(), strict=True)
-        lines = [f"{'ok  ' if c.passed else 'FAIL'}  {c.name:{wide}}  {words}" for c, words in rows]
+        wide = max((len(check.name) for check in self.checks), default=0)
+        checks_and_texts = zip(self.checks, self._texts(), strict=True)
+        check_lines = [
+            f"{'ok  ' if check.passed else 'FAIL'}  {check.name:{wide}}  {check_text}"
+            for check, check_text in checks_and_texts
+        ]
         passed = len(self.checks) - len(self.failures)
-        return "\n".join([f"{self.subject}: {passed} of {len(self.checks)} checks passed", *lines])
+        return "\n".join([f"{self.subject}: {passed} of {len(self.checks)} checks passed", *check_lines])
 
     def _repr_html_(self) -> str:
         rows = zip(self.checks, self._texts(), strict=True)
-        cells = [("✔ passed" if c.passed else "✘ failed", c.name, words) for c, words in rows]
-        lines = []
-        for row in cells:
-            line = "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
-            lines.append(f"<tr>{line}</tr>")
-        rows = "".join(lines)
+        cells = [("✔ passed" if check.passed else "✘ failed", check.name, check_text) for check, check_text in rows]
+        html_rows = []
+        for check_cells in cells:
+            html_cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in check_cells)
+            html_rows.append(f"<tr>{html_cells}</tr>")
+        rows = "".join(html_rows)
         return f"<table><caption>{html.escape(self.subject)}</caption>{rows}</table>"
 
 
 def no_docstring(cls: type) -> str | None:
-    """Report a class without a docstring; None if it has one."""
-    text = (cls.__dict__.get("__doc__") or "").strip()
-    if not text or text.startswith(f"{cls.__name__}("):  # a dataclass without one gets its signature
+    """Report a class without a docstring in a text; None if it has one."""
+    class_docstring = (cls.__dict__.get("__doc__") or "").strip()
+    if not class_docstring or class_docstring.startswith(
+        f"{cls.__name__}("
+    ):  # a dataclass without one gets its signature
         return f"{cls.__name__} has none; expected a sentence on its rule and where it comes from"
 
 
 def not_frozen(cls: type) -> str | None:
-    """Report a class that is no frozen dataclass; None if it is one."""
+    """Report a class that is no frozen dataclass in a text; None if it is one."""
     if not is_dataclass(cls) or not cls.__dataclass_params__.frozen:
         return f"{cls.__name__} can be changed after it was made; expected @dataclass(frozen=True)"
 
 
 def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error: type[LabError]) -> CheckReport:
-    """Run checks one after the other; an exception of one is its problem, and the others still run."""
+    """Run checks one after the other and return a `CheckReport`; an exception of one is its problem, and the others still run."""
     # Each returns what is wrong, or None; the first line of its docstring says what it demands.
     done = []
-    for name, check in checks.items():
+    for check_name, check in checks.items():
         try:
             with interrupts():
                 problem = check() or ""
@@ -119,6 +133,6 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
             problem = f"it raised {type(raised).__name__}: {raised}"
             if isinstance(raised, LabError):
                 problem = str(raised)
-        first = (check.__doc__ or name).strip().splitlines()[0]
-        done.append(Check(name, first.rstrip("."), problem))
+        demand_line = (check.__doc__ or check_name).strip().splitlines()[0]
+        done.append(Check(check_name, demand_line.rstrip("."), problem))
     return CheckReport(subject, tuple(done), error)

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import random_generator
+from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.speeds import Speeds
 
 
 def small_trace(jobs: int = 60, rng: int | np.random.Generator = 0) -> pl.DataFrame:
-    """Make a short trace with everything that a policy may look at.
+    """Make a short trace (frame) with everything that a policy may look at.
 
     Parameters
     ----------
@@ -30,7 +32,7 @@ def small_trace(jobs: int = 60, rng: int | np.random.Generator = 0) -> pl.DataFr
     >>> small_trace(3)["job_id"].to_list()
     ['job-000', 'job-001', 'job-002']
     """
-    rng = np.random.default_rng(rng)
+    rng = random_generator(rng, TraceError, "small_trace: rng")
     duration = np.ceil(rng.lognormal(6, 1.2, jobs)).clip(20, 20_000)
     submit = np.cumsum(1 + rng.integers(0, 90, jobs))
     return pl.DataFrame(
@@ -62,16 +64,16 @@ class Guess(Estimator):
 
 
 def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
-    """Make a short trace in which two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast", and its speeds."""
+    """Make a short trace (frame) and its `Speeds`: two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast"."""
     # Of 40 jobs as of `small_trace` those of model "cnn" have a target in progress units, and rates in two phases; two of them
     # that share GPUs go at 0.8 of their speed.
-    rows = [
-        ("cnn", kind, gpus, end, (1 + i) * np.int64(gpus) ** 0.8 * (1 - 0.3 * k))
-        for i, kind in enumerate(("slow", "fast"))
+    speed_rows = [
+        ("cnn", gpu_type, gpus, segment_end, (1 + type_number) * np.int64(gpus) ** 0.8 * (1 - 0.3 * segment_number))
+        for type_number, gpu_type in enumerate(("slow", "fast"))
         for gpus in (1, 2, 4, 8)
-        for k, end in enumerate((100.0, np.inf))
+        for segment_number, segment_end in enumerate((100.0, np.inf))
     ]
-    frame = pl.DataFrame(rows, schema=["model", "gpu_type", "n_gpus", "progress", "rate"], orient="row")
+    frame = pl.DataFrame(speed_rows, schema=["model", "gpu_type", "n_gpus", "progress", "rate"], orient="row")
     is_elastic = pl.int_range(pl.len()) % 3 > 0
     target = 2 * pl.col("duration")
     gpus = pl.col("gpus")
@@ -85,19 +87,19 @@ def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
 
 
 def recurring_sample(jobs: int, rng: int | np.random.Generator) -> pl.DataFrame:
-    """Make a trace of 12 tasks of 4 users, each task with its own typical duration (s) and demand (GPUs)."""
+    """Make a trace (frame) of 12 tasks of 4 users, each task with its own typical duration (s) and demand (GPUs)."""
     rng = np.random.default_rng(rng)
-    task = rng.integers(0, 12, jobs)
-    duration = np.ceil(60 * 1.8**task * rng.lognormal(0, 0.4, jobs))
+    task_of_job = rng.integers(0, 12, jobs)
+    duration = np.ceil(60 * 1.8**task_of_job * rng.lognormal(0, 0.4, jobs))
     return pl.DataFrame(
         {
             "job_id": [f"job-{i}" for i in range(jobs)],
             "submit": np.cumsum(rng.exponential(600, jobs)),
-            "gpus": np.array([1.0, 2.0, 4.0])[task % 3],
+            "gpus": np.array([1.0, 2.0, 4.0])[task_of_job % 3],
             "duration": duration,
-            "user": [f"user-{t % 4}" for t in task],
-            "vc": [f"vc-{t % 2}" for t in task],
-            "name": [f"{'abcdefghijkl'[t]}-run{i}" for i, t in enumerate(task)],
+            "user": [f"user-{t % 4}" for t in task_of_job],
+            "vc": [f"vc-{t % 2}" for t in task_of_job],
+            "name": [f"{'abcdefghijkl'[t]}-run{i}" for i, t in enumerate(task_of_job)],
             "status": rng.choice(["completed", "failed", "killed"], jobs),
         }
     )

@@ -36,20 +36,26 @@ class Stretch(NamedTuple):
 
 
 def stretches(run: Run, jobs: np.ndarray) -> dict[int, list[Stretch]]:
-    """Stretches of jobs (rows of `Run.jobs`) and of their partners, in order of time."""
+    """Return a dict of lists of `Stretch`, those of each job (row of `Run.jobs`) and of its partners, in order of time."""
     by_job: dict[int, list[Stretch]] = {}
-    names = Stretch._fields[:-2]
-    held = run.allocations
+    stretch_fields = Stretch._fields[:-2]
+    held_stretches = run.allocations
     if len(jobs) < run.jobs.height:
-        is_one = held["job"].is_in(jobs)
-        partners = held["partner"].filter(is_one).drop_nulls()
-        is_partner = held["job"].is_in(partners.implode())
-        held = held.filter(is_one | is_partner)
-    rows = held.sort("job", "start", "end", "node").select("job", *names, "gpu_type", "node", "gpus").iter_rows()
-    for (job, *shared), group in groupby(rows, key=lambda row: row[: len(names) + 1]):
-        parts = list(group)
-        cells = tuple(row[-2:] for row in parts)
-        gpu_types = tuple(dict.fromkeys(row[-3] for row in parts))
+        is_one = held_stretches["job"].is_in(jobs)
+        partners = held_stretches["partner"].filter(is_one).drop_nulls()
+        is_partner = held_stretches["job"].is_in(partners.implode())
+        held_stretches = held_stretches.filter(is_one | is_partner)
+    sorted_stretches = (
+        held_stretches.sort("job", "start", "end", "node")
+        .select("job", *stretch_fields, "gpu_type", "node", "gpus")
+        .iter_rows()
+    )
+    for (job, *shared), group in groupby(
+        sorted_stretches, key=lambda stretch_row: stretch_row[: len(stretch_fields) + 1]
+    ):
+        stretch_rows = list(group)
+        cells = tuple(stretch_row[-2:] for stretch_row in stretch_rows)
+        gpu_types = tuple(dict.fromkeys(stretch_row[-3] for stretch_row in stretch_rows))
         by_job.setdefault(job, []).append(Stretch(*shared, cells, gpu_types))
     return by_job
 
@@ -62,36 +68,42 @@ class Table:
     model: int
 
     def __post_init__(self):
-        s = self.speeds
-        m = self.model
-        own = slice(s.first[m], s.first[m + 1])
-        self.ends = s.seg_end[s.seg_first[m] : s.seg_first[m + 1]].tolist()
+        speeds = self.speeds
+        model = self.model
+        entries_of_model = slice(speeds.first[model], speeds.first[model + 1])
+        self.ends = speeds.seg_end[speeds.seg_first[model] : speeds.seg_first[model + 1]].tolist()
         self.entries = {}  # rates by (type, nodes, GPUs), and by (type, GPUs on each node)
-        for c, row in zip(s.code[own].tolist(), s.row[own], strict=True):
-            kind, counts = s.shapes[c] if c < 0 else (None, "")
-            key = (kind, tuple(map(int, counts.split(",")))) if c < 0 else (c >> 40, c >> 20 & ANY, c & ANY)
-            self.entries[key] = s.rate[row : row + len(self.ends)]
+        for configuration_code, rate_row in zip(
+            speeds.code[entries_of_model].tolist(), speeds.row[entries_of_model], strict=True
+        ):
+            entry_type, gpus_of_nodes = speeds.shapes[configuration_code] if configuration_code < 0 else (None, "")
+            configuration = (
+                (entry_type, tuple(map(int, gpus_of_nodes.split(","))))
+                if configuration_code < 0
+                else (configuration_code >> 40, configuration_code >> 20 & ANY, configuration_code & ANY)
+            )
+            self.entries[configuration] = speeds.rate[rate_row : rate_row + len(self.ends)]
 
     def rates(self, s: Stretch, jobs: float) -> np.ndarray | None:
-        """Rate of each segment on a stretch's cells, by as many jobs as its row stands for; None: the table has none.
+        """Return an array of the rates of the segments on a stretch's cells, by as many jobs as its row has; None if unknown.
 
         Of several GPU types the one on which the first segment is slowest counts.
         """
         every = [self._rates_on(gpu_type, s, jobs) for gpu_type in s.gpu_types]
-        known = [rates for rates in every if rates is not None]
-        return min(known, key=lambda rates: rates[0], default=None)
+        known_rates = [rates for rates in every if rates is not None]
+        return min(known_rates, key=lambda rates: rates[0], default=None)
 
-    def _rates_on(self, gpu_type: str, s: Stretch, jobs: float) -> np.ndarray | None:
-        """The same if all cells were of one type; None if they are not."""
-        kind = self.speeds.type_codes([gpu_type])[0]
-        counts = [int(gpus + TINY) for _, gpus in s.cells]
-        if kind < 0:
+    def _rates_on(self, gpu_type: str, stretch: Stretch, jobs: float) -> np.ndarray | None:
+        """Return the same array as if all cells were of one type; None if the table has none."""
+        type_code = self.speeds.type_codes([gpu_type])[0]
+        gpus_of_nodes = [int(gpus + TINY) for _, gpus in stretch.cells]
+        if type_code < 0:
             return None
-        gpus = max(1, int(s.gpus + TINY))
-        nodes = len(counts)
+        gpus = max(1, int(stretch.gpus + TINY))
+        nodes = len(gpus_of_nodes)
         if jobs > 1:
-            part = max(1, round(s.gpus / jobs))
-            gpus, nodes, counts = part, math.ceil(part * nodes / gpus), []
-        turned = [(kind, tuple(counts[i:] + counts[:i])) for i in range(len(counts))]
-        keys = (*turned, (kind, nodes, gpus), (kind, ANY, gpus), (kind, ANY, ANY))
-        return next((self.entries[key] for key in keys if key in self.entries), None)
+            gpus_of_one = max(1, round(stretch.gpus / jobs))
+            gpus, nodes, gpus_of_nodes = gpus_of_one, math.ceil(gpus_of_one * nodes / gpus), []
+        turned = [(type_code, tuple(gpus_of_nodes[turn:] + gpus_of_nodes[:turn])) for turn in range(len(gpus_of_nodes))]
+        keys = (*turned, (type_code, nodes, gpus), (type_code, ANY, gpus), (type_code, ANY, ANY))
+        return next((self.entries[configuration] for configuration in keys if configuration in self.entries), None)

@@ -66,30 +66,30 @@ def _interrupted_by_sigterm():
     if threading.current_thread() is not threading.main_thread():  # Python sets signal handlers in the main thread only
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    handler_before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler_before)
 
 
 @contextlib.contextmanager
 def _warnings_in_one_line():
     """Print warnings as errors are printed, each once, without the place in the code."""
-    before = warnings.formatwarning
-    said = set()
+    format_before = warnings.formatwarning
+    printed_warnings = set()
 
     def line(message, *_) -> str:
-        text = f"gpuschedlab: {message}\n"
-        new = text not in said
-        said.add(text)
-        return text * new
+        warning_line = f"gpuschedlab: {message}\n"
+        is_new_warning = warning_line not in printed_warnings
+        printed_warnings.add(warning_line)
+        return warning_line * is_new_warning
 
     warnings.formatwarning = line
     try:
         yield
     finally:
-        warnings.formatwarning = before
+        warnings.formatwarning = format_before
 
 
 __all__ = ["main"]

@@ -23,7 +23,7 @@ class Unreadable(Exception):
 
 
 def declared(module: str, name: str) -> type:
-    """Return a class with the docstring and the knobs of a class, by its module and name.
+    """Return a class, a `type`, with the docstring and the knobs of a class, by its module and name.
 
     It is the class itself if its source says its knobs in a way that only Python can follow.
     """
@@ -36,15 +36,15 @@ def declared(module: str, name: str) -> type:
 
 @cache
 def module_of(name: str) -> "SourceModule":
-    """Return a module of the package or of a paper, as its source has it.
+    """Return the `SourceModule` of a module of the package or of a paper, as its source has it.
 
     Raises
     ------
     Unreadable
         It is neither, or has no source.
     """
-    known = {ROOT.name, *(paper.partition(".")[0] for paper in papers())}
-    if name.partition(".")[0] not in known:
+    known_packages = {ROOT.name, *(paper.partition(".")[0] for paper in papers())}
+    if name.partition(".")[0] not in known_packages:
         raise Unreadable(name)
     package = home_of(name)
     if package is not None and (package / "__init__.py").exists():
@@ -84,7 +84,7 @@ class SourceModule(dict):
         return eval(compile(ast.Expression(expression), self["__name__"], "eval"), self)
 
     def skeleton(self, node: ast.ClassDef) -> type:
-        """Make a class with the docstring, the bases and the knobs of one, and nothing else."""
+        """Return a new `type` with the docstring, the bases and the knobs of a class, and no more."""
         body = {"__doc__": ast.get_docstring(node, clean=False), "__module__": self["__name__"], "__annotations__": {}}
         for statement in node.body:
             if not isinstance(statement, ast.AnnAssign) or not self.may_declare(statement.annotation):
@@ -94,9 +94,9 @@ class SourceModule(dict):
                 body["__annotations__"][statement.target.id] = hint
                 body[statement.target.id] = self.value(statement.value)
         bases = tuple(self.value(base) for base in node.bases)
-        made = type(node.name, bases, body)
+        skeleton_class = type(node.name, bases, body)
         decorators = [ast.unparse(decorator).partition("(")[0] for decorator in node.decorator_list]
-        return dataclass(frozen=True)(made) if "dataclass" in decorators else made
+        return dataclass(frozen=True)(skeleton_class) if "dataclass" in decorators else skeleton_class
 
     def may_declare(self, annotation: ast.expr) -> bool:
         """Whether a type may be one with a knob: an `Annotated`, or a name that is given to one somewhere."""
@@ -112,17 +112,17 @@ def _is_knob(hint) -> bool:
     return any(isinstance(mark, Knob | Holds) for mark in hint.__metadata__)
 
 
-def _is_alias(module: SourceModule, name: str) -> bool:
+def _is_alias(module: SourceModule, class_name: str) -> bool:
     """Whether a name of a module is assigned a value, here or in the module from which it is imported."""
-    statement = module.statements.get(name)
+    statement = module.statements.get(class_name)
     if isinstance(statement, ast.ImportFrom) and statement.module.partition(".")[0] == ROOT.name:
-        origin, original = _origin(statement, name)
+        origin, original = _origin(statement, class_name)
         return _is_alias(module_of(origin), original)
     return isinstance(statement, ast.Assign)
 
 
 def _bound_names(statement: ast.stmt) -> list[str]:
-    """Names that a statement at the top of a module binds."""
+    """List of the names that a statement at the top of a module binds."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
     if isinstance(statement, ast.ClassDef | ast.FunctionDef):
@@ -133,20 +133,20 @@ def _bound_names(statement: ast.stmt) -> list[str]:
     return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
 
 
-def _origin(statement: ast.ImportFrom, name: str) -> tuple[str, str]:
-    """Return the module that has a name which a statement imports, and the name there."""
-    original = next(alias.name for alias in statement.names if name in (alias.asname, alias.name))
+def _origin(statement: ast.ImportFrom, imported_name: str) -> tuple[str, str]:
+    """Return a tuple: name of the module that has a name which a statement imports, and the name there."""
+    original = next(alias.name for alias in statement.names if imported_name in (alias.asname, alias.name))
     public = names_of(statement.module) if home_of(statement.module) else {}
     return public.get(original, statement.module), original
 
 
-def _imported(statement: ast.Import | ast.ImportFrom, name: str):
+def _imported(statement: ast.Import | ast.ImportFrom, imported_name: str):
     """Return the object of a name that an import binds: of the standard library itself, of the package as its source has it."""
     if isinstance(statement, ast.Import):
-        if name not in sys.stdlib_module_names:
-            raise Unreadable(name)
-        return importlib.import_module(name)
-    origin, original = _origin(statement, name)
+        if imported_name not in sys.stdlib_module_names:
+            raise Unreadable(imported_name)
+        return importlib.import_module(imported_name)
+    origin, original = _origin(statement, imported_name)
     if origin in READY or origin.partition(".")[0] in sys.stdlib_module_names:
         return getattr(importlib.import_module(origin), original)
     return module_of(origin)[original]

@@ -19,7 +19,7 @@ COMMANDS = ("compare", "run", "explain", "sweep", "suite", "trace", "check", "wa
 
 @cache
 def commands() -> dict[str, tuple[str, str]]:
-    """Help and module of each, of modules that begin with "`gpuschedlab NAME`: help.".
+    """Return a dict by command of its help and its module: modules that begin with "`gpuschedlab NAME`: help.".
 
     They are those of `commands/`, and of a paper `command.py` and those of a folder `commands` of its own.
     """
@@ -31,11 +31,13 @@ def commands() -> dict[str, tuple[str, str]]:
     for paper in papers():
         for path in sorted((home_of(paper) / "commands").glob("*.py")):
             theirs[f"{paper}.commands.{path.stem}"] = path
-    found = {}
+    found_commands = {}
     for module, path in (ours | theirs).items():
-        if said := re.match(r'"""`gpuschedlab (\w+)`: (.*)\.("""|\n)', path.read_text(encoding="utf-8")):
-            found[said[1]] = said[2], module
-    return {name: found[name] for name in COMMANDS if name in found} | found
+        if command_title := re.match(r'"""`gpuschedlab (\w+)`: (.*)\.("""|\n)', path.read_text(encoding="utf-8")):
+            found_commands[command_title[1]] = command_title[2], module
+    return {
+        command_name: found_commands[command_name] for command_name in COMMANDS if command_name in found_commands
+    } | found_commands
 
 
 POLICY_WORDS = """\
@@ -70,11 +72,11 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args=None, namespace=None):
         """Parse, once the arguments are there."""
         if self.filling is not None:
-            module, name = self.filling
+            module, function_name = self.filling
             self.filling = None
             module = importlib.import_module(module)
             module.add(self)
-            self.set_defaults(command=getattr(module, name, None))
+            self.set_defaults(command=getattr(module, function_name, None))
         return super().parse_known_args(args, namespace)
 
     def error(self, message):
@@ -89,18 +91,21 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> Parser:
-    """Parser of the whole command line."""
+    """Return the `Parser` of the whole command line."""
     parser = Parser(prog="gpuschedlab", description="A laboratory for GPU-cluster scheduling of deep-learning work.")
     parser.opening = EXAMPLES
     parser.epilog = "gpuschedlab COMMAND --help has the options of each, and the policies with their knobs."
-    words = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for name, (help, module) in commands().items():
-        add_command(words, name, help).filling = module, name
+    subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    for command_name, (help, module) in commands().items():
+        add_command(subcommands, command_name, help).filling = module, command_name
     return parser
 
 
 def add_command(commands, name: str, help: str, command=None) -> Parser:
-    """Add a command, a function of the arguments that returns an exit code (None: 0), with one line of help."""
+    """Add a command, a function of the arguments that returns an exit code (None: 0), and return its `Parser`.
+
+    `help` is its line of help.
+    """
     style = argparse.RawDescriptionHelpFormatter
     parser = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".", formatter_class=style)
     parser.set_defaults(command=command)
@@ -113,41 +118,41 @@ def add_json(parser):
 
 
 def policies_help() -> str:
-    """Policies, each with its knobs: ranges, units, defaults, and their effects."""
+    """Return the help text of policies, each with its knobs: ranges, units, defaults, and their effects."""
     from gpuschedlab import policies
     from gpuschedlab.cli.knob_sources import declared
 
     modules = names_of(policies.__name__) | names_of_papers("policies")
-    names = {name.lower(): name for name in modules}
+    class_of_word = {class_name.lower(): class_name for class_name in modules}
     entries = []
-    for word in policies.ALL:
-        name = names[word]
-        entries.append(knobs_help(word, declared(modules[name], name)))
+    for policy_word in policies.ALL:
+        class_name = class_of_word[policy_word]
+        entries.append(knobs_help(policy_word, declared(modules[class_name], class_name)))
     return POLICY_WORDS + "\npolicies and their knobs\n" + "\n".join(entries)
 
 
 def knobs_help(name: str, cls: type) -> str:
-    """One policy with its knobs."""
+    """Return the help text of one policy with its knobs."""
     from gpuschedlab.knobs import knobs_of
 
     knobs = knobs_of(cls)
     wide = max(map(len, knobs), default=0) + 4
     screen = shutil.get_terminal_size((120, 24)).columns
-    lines = [f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}"]
+    help_lines = [f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}"]
     for knob, info in knobs.items():
-        text = info.describe() + (f": {info.knob.help}" if info.knob.help else "")
-        lines += textwrap.wrap(f"  {knob:{wide - 2}}{text}", max(screen, 60), subsequent_indent=" " * wide)
-    return "\n".join(lines)
+        knob_text = info.describe() + (f": {info.knob.help}" if info.knob.help else "")
+        help_lines += textwrap.wrap(f"  {knob:{wide - 2}}{knob_text}", max(screen, 60), subsequent_indent=" " * wide)
+    return "\n".join(help_lines)
 
 
-def _number(kind: type, low: float, expected: str, text: str):
+def _number(kind: type, low: float, expected: str, option_text: str):
     """Read a number of a kind, from `low` on."""
     try:
-        value = kind(text.replace(",", "") if kind is int else text)
+        value = kind(option_text.replace(",", "") if kind is int else option_text)
     except ValueError:
         value = None
     if value is None or not low <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"found {text!r}; expected {expected}")
+        raise argparse.ArgumentTypeError(f"found {option_text!r}; expected {expected}")
     return value
 
 

@@ -44,27 +44,27 @@ class Progress:
         """Show a phase; yields a function that takes how much of `total` is done (None: seconds); `each` is called once a second."""
         if announced:
             self.say(name)
-        done = 0.0
+        bar_steps = 0.0
         ended = threading.Event()
-        begin = time.monotonic()
+        phase_begin = time.monotonic()
         self.bar = _bar(name, total, unit)
 
-        def advance(count: float) -> None:
-            nonlocal done
-            done = count
+        def advance(steps_done: float) -> None:
+            nonlocal bar_steps
+            bar_steps = steps_done
             if self.bar is not None:
-                self.bar.update(count - self.bar.n)
+                self.bar.update(steps_done - self.bar.n)
 
         def watch() -> None:
-            due = begin + EVERY
+            due = phase_begin + EVERY
             while not ended.wait(min(1.0, EVERY)):
                 each()
                 if self.bar is not None:
                     self.bar.refresh()
                 elif time.monotonic() >= due:
-                    due = next_line(begin, time.monotonic())
-                    part = "" if total is None else f"{done:.0f} of {total:.0f} {unit}, "
-                    self.say(f"{name}: {part}{time.monotonic() - begin:.0f} s so far")
+                    due = next_line(phase_begin, time.monotonic())
+                    steps_text = "" if total is None else f"{bar_steps:.0f} of {total:.0f} {unit}, "
+                    self.say(f"{name}: {steps_text}{time.monotonic() - phase_begin:.0f} s so far")
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -78,7 +78,7 @@ class Progress:
                 self.bar = None
 
 
-def _bar(name: str, total: float | None, unit: str):
+def _bar(phase_name: str, total: float | None, unit: str):
     """Bar on standard error; None if that is no terminal, or tqdm is not installed."""
     if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
         return None
@@ -86,4 +86,4 @@ def _bar(name: str, total: float | None, unit: str):
 
     tqdm = need("tqdm.auto", "progress bars").tqdm
     form = None if total is None else "{desc}: {percentage:3.0f}%|{bar}| {n:.0f} of {total:.0f} {unit}, {elapsed}"
-    return tqdm(desc=name, total=total, unit=unit, leave=False, bar_format=form or "{desc}: {elapsed}")
+    return tqdm(desc=phase_name, total=total, unit=unit, leave=False, bar_format=form or "{desc}: {elapsed}")

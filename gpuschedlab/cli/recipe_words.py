@@ -98,33 +98,39 @@ def add_size(group):
 
 
 def recipe_in(args) -> Recipe:
-    """The recipe that options name, or put together: a generated week of a preset, or the file of a trace."""
+    """Return the `Recipe` that options name, or put together: a generated week of a preset, or the file of a trace."""
     from gpuschedlab.parse import with_words
     from gpuschedlab.scenarios import recipe_of, with_values
     from gpuschedlab.scenarios.week import FIGURES
 
-    given = {name: value for name in FIELDS if (value := getattr(args, name, None)) is not None}
+    given_options = {
+        option_name: value for option_name in FIELDS if (value := getattr(args, option_name, None)) is not None
+    }
     if getattr(args, "history", None) is not None:
-        given["before"] = args.history
-    pairs = dict(text.partition("=")[::2] for text in args.set)
-    named = named_in(args)
-    if named:
-        recipe = with_words(recipe_of(named), pairs)
-        if "minutes" in recipe.knobs and "days" in given:
-            given["minutes"] = max(1, round(given.pop("days") * DAY / 60))
+        given_options["before"] = args.history
+    set_knobs = dict(set_option.partition("=")[::2] for set_option in args.set)
+    named_recipe = named_in(args)
+    if named_recipe:
+        recipe = with_words(recipe_of(named_recipe), set_knobs)
+        if "minutes" in recipe.knobs and "days" in given_options:
+            given_options["minutes"] = max(1, round(given_options.pop("days") * DAY / 60))
     elif args.trace in presets():
-        days = given.get("days", float(FIGURES["days"]))
+        days = given_options.get("days", float(FIGURES["days"]))
         usual = {"days": days, "jobs": max(1, round(FIGURES["jobs"] * days / FIGURES["days"])), "before": str(days)}
-        recipe = with_words(with_values(recipe_of(f"week:preset={args.trace},exact=true"), usual), pairs)
+        recipe = with_words(with_values(recipe_of(f"week:preset={args.trace},exact=true"), usual), set_knobs)
     else:
         recipe = replace(recipe_of("ownfile"), file=args.trace, settings=tuple(args.set))
-    if unknown := [name for name in given if name not in {*recipe.knobs, *texts_of(recipe), "cluster", "estimator"}]:
-        option = "history" if unknown[0] == "before" else unknown[0]
+    if unknown_options := [
+        option_name
+        for option_name in given_options
+        if option_name not in {*recipe.knobs, *texts_of(recipe), "cluster", "estimator"}
+    ]:
+        option = "history" if unknown_options[0] == "before" else unknown_options[0]
         raise TraceError(
             f"recipe {word_of(recipe)}: found --{option}; expected none, as its jobs and delays are its own. Its knobs are "
             f"{', '.join(recipe.knobs)}: --set KNOB=VALUE."
         )
-    return with_values(recipe, given)
+    return with_values(recipe, given_options)
 
 
 def named_in(args) -> str | None:
@@ -132,19 +138,19 @@ def named_in(args) -> str | None:
 
     None if there is none.
     """
-    word = getattr(args, "on", None)
+    recipe_word = getattr(args, "on", None)
     trace = args.trace
-    if word is not None or trace in presets() or ":" in trace or Path(trace).exists():
-        return word
+    if recipe_word is not None or trace in presets() or ":" in trace or Path(trace).exists():
+        return recipe_word
     from gpuschedlab.scenarios import aliases
 
     return trace if trace in aliases() else None
 
 
 def informed(policies: dict[str, tuple], scenario: Scenario) -> dict[str, tuple]:
-    """The same `contenders_of`, once it is clear that their estimators, or the scenario's, have something to learn from."""
-    for _, own in policies.values():
-        estimator = own or scenario.estimator
+    """Return `policies`, the dict of `contenders_of`, once estimators, or the scenario's, have something to learn from."""
+    for _, own_estimator in policies.values():
+        estimator = own_estimator or scenario.estimator
         if scenario.history is None and estimator is not None and estimator.needs_history:
             raise EstimatorError(
                 f"estimator {word_of(estimator)}: found no history to learn from; expected --history DAYS|FILE, or @oracle."
@@ -153,6 +159,6 @@ def informed(policies: dict[str, tuple], scenario: Scenario) -> dict[str, tuple]
 
 
 def one_in(policies: dict[str, tuple], scenario: Scenario) -> tuple[str, Policy, Scenario]:
-    """Word, policy and scenario of the only one of some `contenders_of`: the scenario has its estimator."""
-    ((word, (policy, own)),) = informed(policies, scenario).items()
-    return word, policy, scenario if own is None else scenario.replace(estimator=own)
+    """Return a tuple: word, policy and scenario of the only one of some `contenders_of`; the scenario has its estimator."""
+    ((policy_word, (policy, own_estimator)),) = informed(policies, scenario).items()
+    return policy_word, policy, scenario if own_estimator is None else scenario.replace(estimator=own_estimator)

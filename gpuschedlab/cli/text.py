@@ -5,13 +5,13 @@ import math
 
 
 def metrics_table(frame) -> str:
-    """Lay out a frame of `gpuschedlab.metrics.compare`: labels, units, one row per policy."""
+    """Return a frame of `gpuschedlab.metrics.compare` laid out as text: labels, units, one row per policy."""
     from gpuschedlab.metrics.display import column
 
-    columns = [("policy", "", frame["policy"].to_list())]
-    columns += [column(name, frame[name].to_list()) for name in frame.columns[1:]]
+    metric_columns = [("policy", "", frame["policy"].to_list())]
+    metric_columns += [column(metric_name, frame[metric_name].to_list()) for metric_name in frame.columns[1:]]
     # Labels are on two lines, so that columns are as narrow as their numbers.
-    return grid([[*label.rpartition(" ")[::2], unit, *cells] for label, unit, cells in columns])
+    return grid([[*label.rpartition(" ")[::2], unit, *cells] for label, unit, cells in metric_columns])
 
 
 def grid(columns: list[list[str]]) -> str:
@@ -20,9 +20,9 @@ def grid(columns: list[list[str]]) -> str:
     for column in columns:
         wide = max(map(len, column))
         if aligned:
-            aligned.append([word.rjust(wide) for word in column])
+            aligned.append([table_cell.rjust(wide) for table_cell in column])
         else:
-            aligned.append([word.ljust(wide) for word in column])
+            aligned.append([table_cell.ljust(wide) for table_cell in column])
     return "\n".join("  ".join(row).rstrip() for row in zip(*aligned))
 
 
@@ -33,7 +33,7 @@ def pairs(values: dict) -> str:
 
 
 def cell(value) -> str:
-    """One value in a few characters: four figures, or a whole number."""
+    """One value as a string of a few characters: four figures, or a whole number."""
     if value is None:
         return "-"
     if value is True:
@@ -48,14 +48,14 @@ def cell(value) -> str:
 
 
 def intake_of(about: dict) -> dict:
-    """The intake report of a log, under its name; nothing for a trace that is no log."""
+    """Return a dict of a log's intake report, under its name; empty for a trace that is no log."""
     if "intake" not in about:
         return {}
     return {"intake": about["intake"]}
 
 
 def intake_line(about: dict) -> str:
-    """Line on the intake of a log, under a table; "" if the trace was no log."""
+    """Return text of a line on the intake of a log, under a table; "" if the trace was no log."""
     report = about.get("intake")
     if report is None:
         return ""

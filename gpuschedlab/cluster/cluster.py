@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from gpuschedlab._knob import check_number
+from gpuschedlab._knob import check_kind, check_number, random_generator, tuple_of
 from gpuschedlab.errors import MOST_GPUS, ClusterError
 
 PER_NODE = "a whole number, 1 to 64"
@@ -42,15 +42,19 @@ class Nodes:
 
     @property
     def kind(self) -> str:
-        """GPU type, and the partitions, by which schedulers tell nodes apart."""
+        """Name made of the GPU type and the partitions, by which schedulers tell nodes apart."""
         return self.gpu_type + "@" * bool(self.partitions) + "+".join(self.partitions)
 
     def __post_init__(self):
-        names = {self.partitions} if isinstance(self.partitions, str) else set(self.partitions)
-        object.__setattr__(self, "partitions", tuple(sorted(names)))
+        check_kind(self.gpu_type, str, ClusterError, "Nodes.gpu_type", "a name, such as 'v100'")
+        names = self.partitions
+        if isinstance(names, str):
+            names = (names,)
+        names = tuple_of(names, str, ClusterError, f"Nodes {self.gpu_type!r}.partitions", "names of partitions")
+        object.__setattr__(self, "partitions", tuple(sorted(set(names))))
         if wrong := [name for name in self.partitions if not name or set(name) & set("@+,:")]:
             raise ClusterError(
-                f"Nodes {self.gpu_type!r}: found partition {wrong[0]!r}; expected a name without any of @ + , :"
+                f"Nodes {self.gpu_type!r}.partitions: found partition {wrong[0]!r}; expected a name without any of @ + , :"
             )
         who = f"Nodes {self.gpu_type!r}"
         check_number(self.nodes, ClusterError, f"{who}.nodes", "a whole number, at least 1", low=1, whole=True)
@@ -60,7 +64,7 @@ class Nodes:
 
 
 def bare(kind: str) -> str:
-    """GPU type of a kind of nodes (`Nodes.kind`)."""
+    """Return the name of the GPU type of a kind of nodes (`Nodes.kind`)."""
     return kind.partition("@")[0]
 
 
@@ -116,10 +120,15 @@ class Cluster:
     events: tuple[Outage, ...] = ()
 
     def __post_init__(self):
-        object.__setattr__(self, "groups", tuple(self.groups))
-        object.__setattr__(self, "events", tuple(self.events))
+        parts = {"groups": (Nodes, "groups of nodes"), "events": (Outage, "outages of nodes")}
+        for name, (kind, noun) in parts.items():
+            expected = f"a tuple of {noun} ({kind.__name__})"
+            own = tuple_of(getattr(self, name), kind, ClusterError, f"Cluster.{name}", expected)
+            object.__setattr__(self, name, own)
         if not self.groups:
-            raise ClusterError("Cluster: found no nodes; expected at least one group, such as Nodes('v100', 70, 8).")
+            raise ClusterError(
+                "Cluster.groups: found no nodes; expected at least one group, such as Nodes('v100', 70, 8)."
+            )
         if self.total_gpus > MOST_GPUS:
             raise ClusterError(f"Cluster: found {self.total_gpus:,} GPUs; expected at most {MOST_GPUS:,}.")
         for e in self.events:
@@ -136,52 +145,61 @@ class Cluster:
 
     @classmethod
     def homogeneous(cls, nodes: int = 70, gpus_per_node: int = 8, gpu_type: str = "v100") -> "Cluster":
-        """Make a cluster of one group."""
+        """Make a `Cluster` of one group."""
         return cls((Nodes(gpu_type, nodes, gpus_per_node),))
 
     @classmethod
     def parse(cls, text: str) -> "Cluster":
         """Read a cluster from words such as ``70x8``, ``6x4:aws,2x8:dgx`` (nodes x GPUs, type) or ``4x8:v100@main+debug`` (partitions)."""
         groups = []
-        for word in text.split(","):
-            size, _, gpu_type = word.partition(":")
-            found = re.fullmatch(r"\s*(\d{1,9})\s*x\s*(\d{1,9})\s*", size)
-            gpu_type, at, partitions = gpu_type.strip().partition("@")
-            if not found:
-                raise ClusterError(f"cluster {text!r}: found {word!r}; expected NODESxGPUS[:TYPE], such as 70x8:v100.")
+        for group_word in text.split(","):
+            group_size, _, gpu_type = group_word.partition(":")
+            nodes_and_gpus = re.fullmatch(r"\s*(\d{1,9})\s*x\s*(\d{1,9})\s*", group_size)
+            gpu_type, at_sign, partitions = gpu_type.strip().partition("@")
+            if not nodes_and_gpus:
+                raise ClusterError(
+                    f"cluster {text!r}: found {group_word!r}; expected NODESxGPUS[:TYPE], such as 70x8:v100."
+                )
             groups.append(
-                Nodes(gpu_type or "v100", int(found[1]), int(found[2]), tuple(partitions.split("+")) if at else ())
+                Nodes(
+                    gpu_type or "v100",
+                    int(nodes_and_gpus[1]),
+                    int(nodes_and_gpus[2]),
+                    tuple(partitions.split("+")) if at_sign else (),
+                )
             )
         return cls(tuple(groups))
 
     @cached_property
     def gpu_types(self) -> tuple[str, ...]:
-        """GPU types in order of first appearance; nodes of other partitions are of another type to a scheduler (`Nodes.kind`)."""
-        return tuple(dict.fromkeys(g.kind for g in self.groups))
+        """Tuple of GPU types in order of first appearance; nodes of other partitions are of another type (`Nodes.kind`)."""
+        return tuple(dict.fromkeys(group.kind for group in self.groups))
 
     @cached_property
     def node_type(self) -> np.ndarray:
-        """(N,) index into `gpu_types` of each node."""
-        return np.repeat([self.gpu_types.index(g.kind) for g in self.groups], [g.nodes for g in self.groups])
+        """Array (N,): index into `gpu_types` of each node."""
+        return np.repeat(
+            [self.gpu_types.index(group.kind) for group in self.groups], [group.nodes for group in self.groups]
+        )
 
     @cached_property
     def node_gpus(self) -> np.ndarray:
-        """(N,) GPUs of each node."""
-        return np.repeat([g.gpus_per_node for g in self.groups], [g.nodes for g in self.groups])
+        """Array (N,) of the GPUs of each node."""
+        return np.repeat([group.gpus_per_node for group in self.groups], [group.nodes for group in self.groups])
 
     @cached_property
     def capacity(self) -> np.ndarray:
-        """(T,) GPUs of each type, all nodes up."""
+        """Array (T,) of the GPUs of each type, all nodes up."""
         return np.bincount(self.node_type, weights=self.node_gpus, minlength=len(self.gpu_types)).astype(int)
 
     @cached_property
     def largest_nodes(self) -> tuple[np.ndarray, ...]:
-        """For each GPU type, the GPUs of its largest node, of its two largest, and so on: 1 to all of its nodes."""
-        own = (self.node_gpus[self.node_type == t] for t in range(len(self.gpu_types)))
-        return tuple(np.cumsum(np.sort(gpus)[::-1]) for gpus in own)
+        """Tuple of arrays, one per GPU type: the GPUs of its largest node, of its two largest, and so on to all of its nodes."""
+        gpus_of_type = (self.node_gpus[self.node_type == type_number] for type_number in range(len(self.gpu_types)))
+        return tuple(np.cumsum(np.sort(gpus)[::-1]) for gpus in gpus_of_type)
 
     def fewest_nodes(self, kind: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-        """Fewest nodes of GPU types, by index, that hold so many GPUs when they are empty; at least 1.
+        """Return an array of the fewest nodes of GPU types, by index, that hold so many GPUs when they are empty; at least 1.
 
         Beyond the GPUs of a type, as many as if it had more nodes like its largest.
 
@@ -191,25 +209,27 @@ class Cluster:
         [1, 2, 3, 4]
         """
         kind, gpus = np.broadcast_arrays(kind, np.asarray(gpus, float))
-        found = np.empty(gpus.shape, np.int64)
-        for t, room in enumerate(self.largest_nodes):
-            mine = gpus[kind == t] - 1e-9
-            beyond = np.maximum(0, np.ceil((mine - room[-1]) / room[0]))
-            found[kind == t] = np.minimum(np.searchsorted(room, mine) + 1, len(room)) + beyond
-        return found
+        node_count = np.empty(gpus.shape, np.int64)
+        for type_number, gpus_of_largest in enumerate(self.largest_nodes):
+            mine = gpus[kind == type_number] - 1e-9
+            beyond = np.maximum(0, np.ceil((mine - gpus_of_largest[-1]) / gpus_of_largest[0]))
+            node_count[kind == type_number] = (
+                np.minimum(np.searchsorted(gpus_of_largest, mine) + 1, len(gpus_of_largest)) + beyond
+            )
+        return node_count
 
     @property
     def total_nodes(self) -> int:
-        """Nodes, up or down."""
-        return sum(g.nodes for g in self.groups)
+        """Number of nodes, up or down."""
+        return sum(group.nodes for group in self.groups)
 
     @property
     def total_gpus(self) -> int:
-        """GPUs, up or down."""
-        return sum(g.nodes * g.gpus_per_node for g in self.groups)
+        """Number of GPUs, up or down."""
+        return sum(group.nodes * group.gpus_per_node for group in self.groups)
 
     def with_failures(self, mtbf: float, mttr: float, until: float, rng: int | np.random.Generator = 0) -> "Cluster":
-        """Add random outages: exponential times between failures and to repair, each node by itself.
+        """Return a `Cluster` with random outages: exponential times between failures and to repair, each node by itself.
 
         Parameters
         ----------
@@ -222,7 +242,7 @@ class Cluster:
         """
         if not (mtbf > 0 and mttr > 0):
             raise ClusterError(f"with_failures: found mtbf={mtbf}, mttr={mttr}; expected both > 0 s.")
-        rng = np.random.default_rng(rng)
+        rng = random_generator(rng, ClusterError, "with_failures: rng")
         outages = []
         for node in range(self.total_nodes):
             start = rng.exponential(mtbf)
@@ -233,12 +253,15 @@ class Cluster:
         return replace(self, events=self.events + tuple(sorted(outages, key=lambda o: (o.start, o.node))))
 
     def __str__(self):
-        return ",".join(f"{g.nodes}x{g.gpus_per_node}:{g.kind}" for g in self.groups)
+        return ",".join(f"{group.nodes}x{group.gpus_per_node}:{group.kind}" for group in self.groups)
 
     def _repr_html_(self):
-        rows = "".join(
-            f"<tr><td>{'</td><td>'.join(escape(str(c)) for c in cells)}</td></tr>"
-            for cells in ((g.kind, g.nodes, g.gpus_per_node, g.nodes * g.gpus_per_node) for g in self.groups)
+        group_rows = "".join(
+            f"<tr><td>{'</td><td>'.join(escape(str(cell)) for cell in group_cells)}</td></tr>"
+            for group_cells in (
+                (group.kind, group.nodes, group.gpus_per_node, group.nodes * group.gpus_per_node)
+                for group in self.groups
+            )
         )
-        head = "<tr><th>GPU type</th><th>nodes</th><th>GPUs a node</th><th>GPUs</th></tr>"
-        return f"<table>{head}{rows}</table><p>{self.total_gpus} GPUs, {len(self.events)} outages</p>"
+        table_head = "<tr><th>GPU type</th><th>nodes</th><th>GPUs a node</th><th>GPUs</th></tr>"
+        return f"<table>{table_head}{group_rows}</table><p>{self.total_gpus} GPUs, {len(self.events)} outages</p>"

@@ -15,7 +15,7 @@ class Distinct(NamedTuple):
 
 
 def distinct_rows(table) -> Distinct:
-    """Return the result of `np.unique(table, axis=0)`, without its loss of interrupts.
+    """Return the result of `np.unique(table, axis=0)`, without its loss of interrupts, as `Distinct`.
 
     numpy compares rows as records, and an interrupt that comes within such a comparison is turned into "Cannot compare
     structured arrays": the run then fails in the place of being stopped.
@@ -33,11 +33,11 @@ def distinct_rows(table) -> Distinct:
     [1, 0, 1]
     """
     table = np.asarray(table)
-    order = np.lexsort(table.T[::-1])
-    ordered = table[order]
-    new = np.ones(len(table), bool)
-    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    row_order = np.lexsort(table.T[::-1])
+    ordered = table[row_order]
+    is_new_row = np.ones(len(table), bool)
+    is_new_row[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     which = np.empty(len(table), np.int64)
-    which[order] = np.cumsum(new) - 1
-    starts = np.flatnonzero(new)
-    return Distinct(ordered[starts], which, np.diff(np.append(starts, len(table))), order[starts])
+    which[row_order] = np.cumsum(is_new_row) - 1
+    starts = np.flatnonzero(is_new_row)
+    return Distinct(ordered[starts], which, np.diff(np.append(starts, len(table))), row_order[starts])

@@ -61,13 +61,13 @@ class NodeIndex(NamedTuple):
 
 
 def index_nodes(nodes: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Index of the nodes by pool: those that are up by level, and all by size."""
-    count = np.zeros((pools, LEVELS + 1), np.int32)
+    """Return an index of the nodes by pool, a tuple of three arrays: those that are up by level, and all by size."""
+    nodes_by_level = np.zeros((pools, LEVELS + 1), np.int32)
     member = np.zeros((pools * LEVELS, -(-len(nodes) // WORD)), np.uint64)
     sizes = np.zeros((pools, LEVELS), np.int32)
-    _count_nodes(records(nodes), count, member)
+    _count_nodes(records(nodes), nodes_by_level, member)
     count_sizes(records(nodes), sizes, False)
-    return count, member, sizes
+    return nodes_by_level, member, sizes
 
 
 @njit
@@ -85,53 +85,53 @@ def count_node(nodes, count, member, n, sign):
 def hold(nodes, count, member, n, slots):
     """Count slots of node n, which is up, as held (negative: no longer)."""
     nd = nodes[n]
-    before = nd.free // SLOTS
-    count[nd.pool, PARTS] -= nd.free != before * SLOTS
+    level_before = nd.free // SLOTS
+    count[nd.pool, PARTS] -= nd.free != level_before * SLOTS
     nd.free -= slots
     after = nd.free // SLOTS
     count[nd.pool, PARTS] += nd.free != after * SLOTS
     # Most demands change the level; those of a part of a GPU often leave it, and then nothing else has to move.
-    if after != before:
-        count[nd.pool, before] -= 1
+    if after != level_before:
+        count[nd.pool, level_before] -= 1
         count[nd.pool, after] += 1
         bit = np.uint64(1) << np.uint64(n & (WORD - 1))
-        member[nd.pool * LEVELS + before, n >> SHIFT] ^= bit
+        member[nd.pool * LEVELS + level_before, n >> SHIFT] ^= bit
         member[nd.pool * LEVELS + after, n >> SHIFT] ^= bit
 
 
 @njit
-def _count_nodes(nodes, count, member):
-    for n in range(nodes.shape[0]):
-        if nodes[n].down == 0:
-            count_node(nodes, count, member, n, 1)
+def _count_nodes(nodes, nodes_by_level, member):
+    for node in range(nodes.shape[0]):
+        if nodes[node].down == 0:
+            count_node(nodes, nodes_by_level, member, node, 1)
 
 
 @njit(inline="never")
 def count_sizes(nodes, sizes, only_up):
     """Count the nodes of each pool and size anew: all, or those that are up."""
     sizes[:] = 0
-    for n in range(nodes.shape[0]):
-        if only_up and nodes[n].down > 0:
+    for node in range(nodes.shape[0]):
+        if only_up and nodes[node].down > 0:
             continue
-        pool = nodes[n].pool
-        gpus = nodes[n].size // SLOTS
+        pool = nodes[node].pool
+        gpus = nodes[node].size // SLOTS
         sizes[pool, gpus] += 1
         sizes[pool, LARGEST] = max(sizes[pool, LARGEST], gpus)
 
 
 @njit(inline="never")
 def fewest_nodes(sizes, pool, slots):
-    """Fewest nodes of a pool that have `slots` in all, were they empty; 0: all of them have less."""
+    """Return the fewest nodes of a pool that have `slots` in all, were they empty; 0: all of them have less."""
     # Largest first is optimal here: it only counts nodes, and empty ones leave no fragments that matter.
-    k = 0
-    left = slots
+    node_count = 0
+    slots_left = slots
     gpus = sizes[pool, LARGEST]
-    while left > 0 and gpus > 0:
-        n = min(sizes[pool, gpus], (left + gpus * SLOTS - 1) // (gpus * SLOTS))
-        k += n
-        left -= n * gpus * SLOTS
+    while slots_left > 0 and gpus > 0:
+        nodes_of_size = min(sizes[pool, gpus], (slots_left + gpus * SLOTS - 1) // (gpus * SLOTS))
+        node_count += nodes_of_size
+        slots_left -= nodes_of_size * gpus * SLOTS
         gpus -= 1
-    return k if left <= 0 else 0
+    return node_count if slots_left <= 0 else 0
 
 
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
@@ -142,31 +142,31 @@ PLACES[[((0x03F79D71B4CB0A89 << place) & (2**64 - 1)) >> 58 for place in range(6
 
 @njit
 def lowest_bit(word):
-    """Place of the lowest bit of a word that is not 0."""
+    """Return the place (int) of the lowest bit of a word that is not 0."""
     lowest = word & (~word + np.uint64(1))
     return PLACES[np.int64((lowest * DE_BRUIJN) >> np.uint64(58))]
 
 
 @njit
 def next_node(member, row, n):
-    """First node from n on in a row of `member`, or -1."""
-    w = n >> SHIFT
-    if w >= member.shape[1]:
+    """Return the first node (an index) from n on in a row of `member`, or -1."""
+    word_index = n >> SHIFT
+    if word_index >= member.shape[1]:
         return -1
-    word = member[row, w] >> np.uint64(n & (WORD - 1))
-    if word != 0:
-        return n + lowest_bit(word)
-    for w in range((n >> SHIFT) + 1, member.shape[1]):
-        if member[row, w] != 0:
-            return w * WORD + lowest_bit(member[row, w])
+    node_bits = member[row, word_index] >> np.uint64(n & (WORD - 1))
+    if node_bits != 0:
+        return n + lowest_bit(node_bits)
+    for word_index in range((n >> SHIFT) + 1, member.shape[1]):
+        if member[row, word_index] != 0:
+            return word_index * WORD + lowest_bit(member[row, word_index])
     return -1
 
 
 @njit
 def has_room(claims, row, spare):
     """Whether each quota to which a job is held has as much left as the job claims."""
-    for k in range(claims.shape[1]):
-        claim = claims[row, k]
+    for quota_place in range(claims.shape[1]):
+        claim = claims[row, quota_place]
         if claim.quota < 0:
             return True
         if claim.held == 1 and spare[claim.quota] < claim.amount:
@@ -177,8 +177,8 @@ def has_room(claims, row, spare):
 @njit
 def charge(claims, row, spare):
     """Take from the quotas the claims of a job that runs, on GPUs of any type."""
-    for k in range(claims.shape[1]):
-        claim = claims[row, k]
+    for quota_place in range(claims.shape[1]):
+        claim = claims[row, quota_place]
         if claim.quota >= 0 and claim.type == ANY_TYPE:
             spare[claim.quota] -= claim.amount
 
@@ -186,7 +186,7 @@ def charge(claims, row, spare):
 @njit
 def charge_typed(claims, row, gpu_type, slots, spare):
     """Take from the quotas of a GPU type the slots that a job holds on a node of it."""
-    for k in range(claims.shape[1]):
-        claim = claims[row, k]
+    for quota_place in range(claims.shape[1]):
+        claim = claims[row, quota_place]
         if claim.quota >= 0 and claim.type == gpu_type and gpu_type != ANY_TYPE:
             spare[claim.quota] -= slots

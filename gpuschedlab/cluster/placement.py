@@ -26,123 +26,126 @@ buddy : as consolidate, in aligned power-of-two cells of a node (HiveD, OSDI'20,
 
 @njit(inline="never")
 def best_fit(P, pool, slots):
-    """Node with the least room that holds `slots`, or -1; ties to the lowest number."""
+    """Return the node (an index) with the least room that holds `slots`, or -1; ties to the lowest number."""
     # A level counts whole GPUs: nodes of the first one may fall short of a demand that ends in a part of a GPU.
     for level in range(slots // SLOTS, LEVELS):
         if P.count[pool, level] == 0:
             continue
-        best = -1
+        best_node = -1
         room = 2**31 - 1
-        row = pool * LEVELS + level
-        n = next_node(P.member, row, 0)
-        while n >= 0:
-            if slots <= P.nodes[n].free < room:
-                best = n
-                room = P.nodes[n].free
+        level_row = pool * LEVELS + level
+        node = next_node(P.member, level_row, 0)
+        while node >= 0:
+            if slots <= P.nodes[node].free < room:
+                best_node = node
+                room = P.nodes[node].free
                 if room == max(slots, level * SLOTS):  # none of this level has less
                     break
-            n = next_node(P.member, row, n + 1)
-        if best >= 0:
-            return best
+            node = next_node(P.member, level_row, node + 1)
+        if best_node >= 0:
+            return best_node
     return -1
 
 
 @njit(inline="never")
 def widest(P, pool):
-    """Node with the most room, or -1; ties to the lowest number."""
+    """Return the node (an index) with the most room, or -1; ties to the lowest number."""
     level = LEVELS - 1
     while level >= 0 and P.count[pool, level] == 0:
         level -= 1
     if level < 0:
         return -1
-    row = pool * LEVELS + level
-    best = n = next_node(P.member, row, 0)
-    while n >= 0 and P.count[pool, PARTS] > 0:
-        if P.nodes[n].free > P.nodes[best].free:
-            best = n
-        n = next_node(P.member, row, n + 1)
-    return best
+    level_row = pool * LEVELS + level
+    widest_node = node = next_node(P.member, level_row, 0)
+    while node >= 0 and P.count[pool, PARTS] > 0:
+        if P.nodes[node].free > P.nodes[widest_node].free:
+            widest_node = node
+        node = next_node(P.member, level_row, node + 1)
+    return widest_node
 
 
 @njit(inline="never")
 def take_widest(P, pool, slots, unit, out_node, out_slots):
-    """Take up to `unit` slots at a time from the node with the most free GPUs; ties to the lowest number."""
-    k = 0
-    left = slots
-    while left > 0:
-        best = widest(P, pool)
-        most = P.nodes[best].free if best >= 0 else 0
+    """Take up to `unit` slots at a time from the node with the most free GPUs; ties to the lowest number.
+
+    Return the number of nodes, 0 if they do not hold all.
+    """
+    node_count = 0
+    slots_left = slots
+    while slots_left > 0:
+        widest_node = widest(P, pool)
+        widest_room = P.nodes[widest_node].free if widest_node >= 0 else 0
         # Jobs of whole GPUs get whole ones: parts that others left are no use to them.
-        take = min(left, unit, most if slots < SLOTS else most // SLOTS * SLOTS)
-        if best < 0 or take <= 0 or (slots < SLOTS and take < slots):
+        take = min(slots_left, unit, widest_room if slots < SLOTS else widest_room // SLOTS * SLOTS)
+        if widest_node < 0 or take <= 0 or (slots < SLOTS and take < slots):
             break
-        seen = 0
-        while seen < k and out_node[seen] != best:
-            seen += 1
-        if seen == k:
-            out_node[k] = best
-            out_slots[k] = 0
-            k += 1
-        out_slots[seen] += take
-        hold(P.nodes, P.count, P.member, best, take)
-        left -= take
+        taken_node = 0
+        while taken_node < node_count and out_node[taken_node] != widest_node:
+            taken_node += 1
+        if taken_node == node_count:
+            out_node[node_count] = widest_node
+            out_slots[node_count] = 0
+            node_count += 1
+        out_slots[taken_node] += take
+        hold(P.nodes, P.count, P.member, widest_node, take)
+        slots_left -= take
     # Held while it looked, so that each turn sees what the last one took; looking takes nothing.
-    for i in range(k):
+    for i in range(node_count):
         hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
-    return k if left == 0 else 0
+    return node_count if slots_left == 0 else 0
 
 
 @njit
 def cell(start, gpus):
-    """Bits of GPUs start .. start + gpus - 1."""
+    """Return a mask with the bits of GPUs start .. start + gpus - 1."""
     return (~np.uint64(0) >> np.uint64(64 - gpus)) << np.uint64(start)
 
 
 @njit(inline="never")
 def free_block(mask, gpus, width):
-    """Smallest free aligned block that holds `gpus` of a node of `width` GPUs: (start, block size), or (-1, big)."""
+    """Return the smallest free aligned block that holds `gpus` of a node of `width`: a tuple (start, size), or (-1, big)."""
     # Blocks are aligned to the power of two that holds the demand: only then can buddies merge again when it leaves.
     need = 1
     while need < gpus:
         need *= 2
-    at = -1
+    block_start = -1
     smallest = 1 << 20
-    for start in range(0, width - gpus + 1, need):
+    for candidate_start in range(0, width - gpus + 1, need):
         block = need
-        room = cell(start, min(need, width - start))
+        room = cell(candidate_start, min(need, width - candidate_start))
         if mask & room:
             continue
         while block < width:  # grow to the largest free cell around it: splitting that cell is the cost
             wide = block * 2
-            base = start // wide * wide
+            base = candidate_start // wide * wide
             if mask & cell(base, min(wide, width - base)):
                 break
             block = wide
         if block < smallest:
             smallest = block
-            at = start
-    return at, smallest
+            block_start = candidate_start
+    return block_start, smallest
 
 
 @njit(inline="never")
 def buddy_fit(P, pool, gpus):
-    """Node whose smallest sufficient free cell is the smallest of all, or -1; ties to the lowest number."""
-    best = -1
+    """Return the node (an index) whose smallest sufficient free cell is the smallest of all, or -1; ties to the lowest number."""
+    best_node = -1
     smallest = 1 << 20
     for level in range(gpus, LEVELS):
-        n = next_node(P.member, pool * LEVELS + level, 0) if P.count[pool, level] > 0 else -1
+        node = next_node(P.member, pool * LEVELS + level, 0) if P.count[pool, level] > 0 else -1
         empty = -1  # GPUs of a node of this level that is empty: others like it are no better
-        while n >= 0:
-            nd = P.nodes[n]
+        while node >= 0:
+            nd = P.nodes[node]
             if nd.mask != 0 or nd.size != empty:
-                at, block = free_block(nd.mask, gpus, nd.size // SLOTS)
-                if at >= 0 and (block < smallest or (block == smallest and n < best)):
-                    best = n
+                block_start, block = free_block(nd.mask, gpus, nd.size // SLOTS)
+                if block_start >= 0 and (block < smallest or (block == smallest and node < best_node)):
+                    best_node = node
                     smallest = block
             if nd.mask == 0:
                 empty = nd.size
-            n = next_node(P.member, pool * LEVELS + level, n + 1)
-    return best
+            node = next_node(P.member, pool * LEVELS + level, node + 1)
+    return best_node
 
 
 @njit
@@ -153,14 +156,14 @@ def has_cell(nodes, n, slots):
 
 @njit
 def find_cell(mask, size, slots):
-    """Bits of the cell that holds `slots` on a node of some size, of which the GPUs of a mask are held."""
+    """Return a mask, the bits of the cell that holds `slots` on a node of some size, of which a mask of GPUs is held."""
     gpus = (slots + SLOTS - 1) // SLOTS
     return cell(free_block(mask, gpus, size // SLOTS)[0], gpus)
 
 
 @njit
 def take_cell(nodes, n, slots):
-    """Take the cell of node n that holds `slots`, if it has one; its bits."""
+    """Take the cell of node n that holds `slots`, if it has one; return its bits, a mask."""
     bits = find_cell(nodes[n].mask, nodes[n].size, slots)
     nodes[n].mask |= bits
     return bits
@@ -168,57 +171,64 @@ def take_cell(nodes, n, slots):
 
 @njit
 def largest_empty(P, pool):
-    """Largest node of which nothing is held, or -1; ties to the lowest number."""
+    """Return the largest node (an index) of which nothing is held, or -1; ties to the lowest number."""
     for level in range(P.sizes[pool, LARGEST], 0, -1):
-        row = pool * LEVELS + level
-        n = next_node(P.member, row, 0) if P.sizes[pool, level] > 0 and P.count[pool, level] > 0 else -1
-        while n >= 0:
-            if P.nodes[n].size == level * SLOTS:  # the others of this level are larger, and partly held
-                return n
-            n = next_node(P.member, row, n + 1)
+        level_row = pool * LEVELS + level
+        node = next_node(P.member, level_row, 0) if P.sizes[pool, level] > 0 and P.count[pool, level] > 0 else -1
+        while node >= 0:
+            if P.nodes[node].size == level * SLOTS:  # the others of this level are larger, and partly held
+                return node
+            node = next_node(P.member, level_row, node + 1)
     return -1
 
 
 @njit
 def most_empty(P, pool):
-    """Upper bound of the nodes of which nothing is held; exact if nodes are alike."""
-    n = 0
+    """Return an upper bound of the number of nodes of which nothing is held; exact if nodes are alike."""
+    empty_nodes = 0
     for level in range(P.sizes[pool, LARGEST], 0, -1):
-        n += min(P.sizes[pool, level], P.count[pool, level])
-    return n
+        empty_nodes += min(P.sizes[pool, level], P.count[pool, level])
+    return empty_nodes
 
 
 @njit(inline="never")
 def take_fewest(P, pool, slots, rule, out_node, out_slots):
-    """Take the largest empty nodes until one node beside them holds the rest, as many in all as the empty pool would need."""
+    """Take the largest empty nodes until one node beside them holds the rest, as many in all as the empty pool would need.
+
+    Return the number of nodes, 0: no fit.
+    """
     # If any such nodes suffice, these do: the largest leave the least, and where the one for the rest is itself one of the
     # largest, the next largest holds at least as much.
     largest = P.sizes[pool, LARGEST] * SLOTS
-    most = 1 if slots <= largest else fewest_nodes(P.sizes, pool, slots)
+    most_nodes = 1 if slots <= largest else fewest_nodes(P.sizes, pool, slots)
     # All but one of the nodes are to be empty: mostly there are too few, and this says so without a look at any node.
-    if most > 1 and most_empty(P, pool) < most - 1:
+    if most_nodes > 1 and most_empty(P, pool) < most_nodes - 1:
         return 0
-    k = 0
-    left = slots
-    last = -1
-    while k < most:
-        if left <= largest:
-            last = buddy_fit(P, pool, (left + SLOTS - 1) // SLOTS) if rule == BUDDY else best_fit(P, pool, left)
-        n = largest_empty(P, pool) if last < 0 and k + 1 < most else -1
-        if n < 0:
+    node_count = 0
+    slots_left = slots
+    last_node = -1
+    while node_count < most_nodes:
+        if slots_left <= largest:
+            last_node = (
+                buddy_fit(P, pool, (slots_left + SLOTS - 1) // SLOTS)
+                if rule == BUDDY
+                else best_fit(P, pool, slots_left)
+            )
+        node = largest_empty(P, pool) if last_node < 0 and node_count + 1 < most_nodes else -1
+        if node < 0:
             break
-        out_node[k] = n
-        out_slots[k] = P.nodes[n].size
-        left -= P.nodes[n].size
-        hold(P.nodes, P.count, P.member, n, P.nodes[n].size)
-        k += 1
-    for i in range(k):
+        out_node[node_count] = node
+        out_slots[node_count] = P.nodes[node].size
+        slots_left -= P.nodes[node].size
+        hold(P.nodes, P.count, P.member, node, P.nodes[node].size)
+        node_count += 1
+    for i in range(node_count):
         hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
-    if last < 0:
+    if last_node < 0:
         return 0
-    out_node[k] = last
-    out_slots[k] = left
-    return k + 1
+    out_node[node_count] = last_node
+    out_slots[node_count] = slots_left
+    return node_count + 1
 
 
 @njit
@@ -229,35 +239,42 @@ def insists(rule, patient):
 
 @njit(inline="never")
 def find_nodes(P, pool, slots, rule, patient, out_node, out_slots):
-    """Choose nodes of `pool` for `slots` by `rule`; nothing is taken yet."""
+    """Choose nodes of `pool` for `slots` by `rule`; return how many, 0: no fit. Nothing is taken yet."""
     if rule == SPREAD:
         return take_widest(P, pool, slots, SLOTS, out_node, out_slots)
     if rule == WIDEST:
         return take_widest(P, pool, slots, slots, out_node, out_slots)
     if insists(rule, patient):
         return take_fewest(P, pool, slots, rule, out_node, out_slots)
-    n = best_fit(P, pool, slots)
-    if n < 0:
+    node = best_fit(P, pool, slots)
+    if node < 0:
         return take_widest(P, pool, slots, slots, out_node, out_slots)
-    out_node[0] = n
+    out_node[0] = node
     out_slots[0] = slots
     return 1
 
 
 @njit(inline="never")
 def find_even(P, pool, slots, nodes, rule, out_node, out_slots):
-    """Choose just so many nodes of `pool` for `slots`, evenly, each with the least room that suffices; nothing is taken yet."""
-    part = slots // nodes
-    k = 0
-    n = 0
-    while k < nodes and n >= 0:
-        n = buddy_fit(P, pool, (part + SLOTS - 1) // SLOTS) if rule == BUDDY else best_fit(P, pool, part)
-        if n >= 0:
-            out_node[k] = n
-            out_slots[k] = P.nodes[n].free
-            hold(P.nodes, P.count, P.member, n, out_slots[k])
-            k += 1
-    for i in range(k):
+    """Choose just so many nodes of `pool` for `slots`, evenly, each with the least room; return how many, 0: no fit.
+
+    Nothing is taken yet.
+    """
+    slots_per_node = slots // nodes
+    node_count = 0
+    node = 0
+    while node_count < nodes and node >= 0:
+        node = (
+            buddy_fit(P, pool, (slots_per_node + SLOTS - 1) // SLOTS)
+            if rule == BUDDY
+            else best_fit(P, pool, slots_per_node)
+        )
+        if node >= 0:
+            out_node[node_count] = node
+            out_slots[node_count] = P.nodes[node].free
+            hold(P.nodes, P.count, P.member, node, out_slots[node_count])
+            node_count += 1
+    for i in range(node_count):
         hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
-        out_slots[i] = part
-    return k if k == nodes else 0
+        out_slots[i] = slots_per_node
+    return node_count if node_count == nodes else 0

@@ -18,7 +18,7 @@ KNOWN += ("priority", "weight")
 
 
 def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Drop columns that are not known at submission: durations, outcomes, and anything a run has measured.
+    """Return the frame of jobs without columns that are not known at submission: durations, outcomes, and all measured.
 
     Of a trace, or the `.jobs` of a run, the columns of `KNOWN` and `also` are kept, in its order.
 
@@ -28,7 +28,7 @@ def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:
     >>> known(pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "duration": [9.0]})).columns
     ['job_id', 'submit', 'gpus']
     """
-    return jobs.select([c for c in jobs.columns if c in KNOWN or c in also])
+    return jobs.select([job_column for job_column in jobs.columns if job_column in KNOWN or job_column in also])
 
 
 class Estimator(Regressor, Parameters, Knobbed):
@@ -73,7 +73,7 @@ class Estimator(Regressor, Parameters, Knobbed):
     _advice: typing.ClassVar[str] = " gpuschedlab.traces.validate(frame) says what a trace needs."
 
     def fit(self, history: pl.DataFrame, y=None) -> typing.Self:
-        """Learn from the durations (s), or `y` (n,) in their place, of a trace before the jobs to be predicted; itself, fitted.
+        """Learn from the durations (s), or `y` (n,) in their place, of an earlier trace; return itself, fitted.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class Estimator(Regressor, Parameters, Knobbed):
         return self._learn(history_=history.height)
 
     def predict(self, jobs: pl.DataFrame) -> np.ndarray:
-        """Estimate durations from columns that are known at submission.
+        """Return estimates of durations, an array (n,), from columns that are known at submission.
 
         Parameters
         ----------
@@ -115,17 +115,17 @@ class Estimator(Regressor, Parameters, Knobbed):
             It has not been fitted, a column is missing, or an estimate is not a positive number.
         """
         if self.needs_history and not hasattr(self, "history_"):
-            name = type(self).__name__
+            estimator_name = type(self).__name__
             raise EstimatorError(
-                f"{name} has not been fitted; expected fit before predict. "
-                f"Fit it on an earlier trace: {name}().fit(history)."
+                f"{estimator_name} has not been fitted; expected fit before predict. "
+                f"Fit it on an earlier trace: {estimator_name}().fit(history)."
             )
         self._demand(jobs, ("job_id", "submit", "gpus"), "trace")
-        seen = jobs if self.sees_truth else known(jobs, self.reads)
-        return self._checked(self._predict(seen), jobs.height, lambda i: f"job {jobs['job_id'][i]}")
+        known_jobs = jobs if self.sees_truth else known(jobs, self.reads)
+        return self._checked(self._predict(known_jobs), jobs.height, lambda i: f"job {jobs['job_id'][i]}")
 
     def update(self, view) -> np.ndarray | None:
-        """Update the estimates by the progress of a run's jobs; the default keeps them.
+        """Return new estimates by the progress of a run's jobs, an array (n,); the default, None, keeps the old ones.
 
         A subclass that learns from execution overrides it. It reads the view only, and keeps nothing on itself: one
         estimator serves many runs, and a copied or continued run must get the same answer.
@@ -170,7 +170,7 @@ class Estimator(Regressor, Parameters, Knobbed):
         return true
 
     def renewed(self, view) -> np.ndarray | None:
-        """Ask `update`, and check its answer: the door that simulations use; None if nothing is renewed.
+        """Return the array of `update`, which simulations ask here, once it is checked; None if nothing is renewed.
 
         Raises
         ------
@@ -189,13 +189,13 @@ class Estimator(Regressor, Parameters, Knobbed):
         raise EstimatorError(f"{type(self).__name__} has no _predict(jobs); expected one that returns (n,) seconds.")
 
     def _learn(self, **fitted) -> typing.Self:
-        """Keep fitted attributes on a frozen dataclass."""
-        for name, value in fitted.items():
-            object.__setattr__(self, name, value)
+        """Keep fitted attributes on a frozen dataclass; return itself."""
+        for fitted_name, fitted_value in fitted.items():
+            object.__setattr__(self, fitted_name, fitted_value)
         return self
 
-    def _checked(self, estimate, jobs: int, name: Callable[[int], str]) -> np.ndarray:
-        """Estimates (n,) as numbers, or EstimatorError; `name(i)` says which job is meant."""
+    def _checked(self, estimate, jobs: int, name_of_job: Callable[[int], str]) -> np.ndarray:
+        """Return estimates (n,) as an array of numbers, or raise EstimatorError; `name(i)` says which job is meant."""
         estimate = np.asarray(estimate, dtype=float)
         who = type(self).__name__
         if estimate.shape != (jobs,):
@@ -205,7 +205,7 @@ class Estimator(Regressor, Parameters, Knobbed):
             )
         if len(bad := _not_positive(estimate)):
             raise EstimatorError(
-                f"{who} estimates {estimate[bad[0]]} s for {name(int(bad[0]))} "
+                f"{who} estimates {estimate[bad[0]]} s for {name_of_job(int(bad[0]))} "
                 f"({len(bad) - 1} more like it); expected finite seconds > 0. "
                 f"Clip the estimate from below, for example at 1 s."
             )
@@ -213,7 +213,7 @@ class Estimator(Regressor, Parameters, Knobbed):
 
 
 def _not_positive(seconds: np.ndarray) -> np.ndarray:
-    """Rows of values that are no positive and finite numbers."""
+    """Return an array of the rows of values that are no positive and finite numbers."""
     return np.flatnonzero(~(np.isfinite(seconds) & (seconds > 0)))
 
 
@@ -229,7 +229,7 @@ class Around:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Columns that the estimator inside reads."""
+        """Tuple of the columns that the estimator inside reads."""
         return getattr(self, self.inner).reads
 
     def _fit(self, history: pl.DataFrame) -> None:

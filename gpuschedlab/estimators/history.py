@@ -86,17 +86,17 @@ class History(Estimator):
             estimate = self._narrow(estimate, recall(self.tables_[keys], keys, jobs), self.priors_[keys], not keys)
         return estimate
 
-    def _narrow(self, estimate: np.ndarray, found: pl.DataFrame, prior: float, widest: bool) -> np.ndarray:
-        """Move from the wider group's estimate (s) towards that of the narrower one."""
-        count = found["count"].to_numpy().astype(float)
-        weight = np.where(count > 0, count / np.maximum(count + (0.0 if widest else prior), 1e-300), 0.0)
-        mean = found["mean" if self.statistic == "mean" else "log_mean"].fill_null(0.0).to_numpy()
+    def _narrow(self, estimate: np.ndarray, group_past: pl.DataFrame, prior: float, widest: bool) -> np.ndarray:
+        """Return an array of estimates (s) moved from the wider group's towards that of the narrower one."""
+        group_size = group_past["count"].to_numpy().astype(float)
+        weight = np.where(group_size > 0, group_size / np.maximum(group_size + (0.0 if widest else prior), 1e-300), 0.0)
+        mean = group_past["mean" if self.statistic == "mean" else "log_mean"].fill_null(0.0).to_numpy()
         if self.statistic == "mean":
             return weight * mean + (1 - weight) * estimate
         return np.exp(weight * mean + (1 - weight) * np.log(estimate))
 
     def _priors(self, jobs: pl.DataFrame) -> dict[tuple[str, ...], float]:
-        """Choose each level's prior, from the widest, by the mean absolute error of the logarithm."""
+        """Return a dict of each level's prior, chosen from the widest level on, by the mean absolute error of the logarithm."""
         if self.prior is not None or jobs.height < FEW:
             return dict.fromkeys(LEVELS, 1.0 if self.prior is None else float(self.prior))
         cut = 2 * jobs.height // 3
@@ -106,9 +106,9 @@ class History(Estimator):
         estimate = np.ones(later.height)
         chosen = {}
         for keys in reversed(LEVELS):
-            found = recall(tables[keys], keys, later)
-            tried = [self._narrow(estimate, found, prior, not keys) for prior in PRIORS]
-            best = int(np.argmin([np.abs(np.log(t) - truth).mean() for t in tried]))
-            estimate = tried[best]
-            chosen[keys] = PRIORS[best]
+            group_past = recall(tables[keys], keys, later)
+            tried = [self._narrow(estimate, group_past, prior, not keys) for prior in PRIORS]
+            best_prior = int(np.argmin([np.abs(np.log(tried_estimate) - truth).mean() for tried_estimate in tried]))
+            estimate = tried[best_prior]
+            chosen[keys] = PRIORS[best_prior]
         return chosen

@@ -71,25 +71,27 @@ class Noisy(Around, Estimator):
 
 
 def normal_of(ids: pl.Series, seed: int) -> np.ndarray:
-    """Draw one standard normal number for each id, the same for the same id and seed wherever it stands."""
+    """Return an array of one standard normal number for each id, the same for the same id and seed wherever it stands."""
     # The id's bytes (UTF-8) go through the 64-bit FNV-1a hash and two rounds of splitmix64, whose top 53 bits
     # are the two uniform numbers of the Box-Muller transform.
-    text = np.array(ids.cast(pl.String).cast(pl.Binary).to_list(), dtype=np.bytes_)
-    lengths = np.char.str_len(text)
-    letters = text.view(np.uint8).reshape(len(text), -1) if len(text) else np.zeros((0, 0), np.uint8)
-    mixed = np.full(len(text), _FNV_START)
+    id_bytes = np.array(ids.cast(pl.String).cast(pl.Binary).to_list(), dtype=np.bytes_)
+    lengths = np.char.str_len(id_bytes)
+    letters = id_bytes.view(np.uint8).reshape(len(id_bytes), -1) if len(id_bytes) else np.zeros((0, 0), np.uint8)
+    mixed = np.full(len(id_bytes), _FNV_START)
     with np.errstate(over="ignore"):
-        for at in range(letters.shape[1]):  # over the letters of the longest id, not over jobs
-            mixed = np.where(at < lengths, (mixed ^ letters[:, at]) * _FNV_PRIME, mixed)
-        first = _splitmix(mixed ^ _splitmix(np.array([seed % 2**64], np.uint64)))
-        second = _splitmix(first)
-    u, v = (((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53 for bits in (first, second))
-    return np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v)
+        for letter_place in range(letters.shape[1]):  # over the letters of the longest id, not over jobs
+            mixed = np.where(letter_place < lengths, (mixed ^ letters[:, letter_place]) * _FNV_PRIME, mixed)
+        first_bits = _splitmix(mixed ^ _splitmix(np.array([seed % 2**64], np.uint64)))
+        second_bits = _splitmix(first_bits)
+    uniform_radius, uniform_angle = (
+        ((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53 for bits in (first_bits, second_bits)
+    )
+    return np.sqrt(-2 * np.log(uniform_radius)) * np.cos(2 * np.pi * uniform_angle)
 
 
-def _splitmix(x: np.ndarray) -> np.ndarray:
-    """One output of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, figure 17) for each state."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+def _splitmix(mixed_bits: np.ndarray) -> np.ndarray:
+    """Return an array of one output of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, figure 17) for each state."""
+    mixed_bits = mixed_bits + np.uint64(0x9E3779B97F4A7C15)
+    mixed_bits = (mixed_bits ^ (mixed_bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed_bits = (mixed_bits ^ (mixed_bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed_bits ^ (mixed_bits >> np.uint64(31))

@@ -14,11 +14,11 @@ DEFAULT = Knob(1.0, 1e8, log=True, unit="s", help="of a job without a limit, or 
 
 
 def requests(jobs: pl.DataFrame, default: float) -> np.ndarray:
-    """Requested time (s) of each job, `default` if there is none, or no limit."""
+    """Return an array of the requested time (s) of each job, `default` if there is none, or no limit."""
     if "requested_time" not in jobs.columns:
         return np.full(jobs.height, float(default))
-    asked = jobs["requested_time"].cast(pl.Float64).fill_null(np.inf).to_numpy()
-    return np.where(np.isfinite(asked), asked, default)
+    requested_time = jobs["requested_time"].cast(pl.Float64).fill_null(np.inf).to_numpy()
+    return np.where(np.isfinite(requested_time), requested_time, default)
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,12 @@ class Recent(Estimator):
             self._learn(means_={})
             return
         ended = history.drop_nulls("user").sort(pl.col("submit") + pl.col("duration"), "job_id")
-        last = ended.group_by("user", maintain_order=True).tail(self.k)
-        self._learn(means_=dict(last.group_by("user", maintain_order=True).agg(pl.col("duration").mean()).iter_rows()))
+        last_jobs = ended.group_by("user", maintain_order=True).tail(self.k)
+        self._learn(
+            means_=dict(last_jobs.group_by("user", maintain_order=True).agg(pl.col("duration").mean()).iter_rows())
+        )
 
     def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
-        asked = requests(jobs, self.default)
+        requested_time = requests(jobs, self.default)
         users = jobs["user"].to_list() if "user" in jobs.columns else [None] * jobs.height
-        return np.minimum(asked, [self.means_.get(user, np.inf) for user in users])
+        return np.minimum(requested_time, [self.means_.get(user, np.inf) for user in users])

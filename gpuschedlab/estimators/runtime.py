@@ -83,17 +83,21 @@ class Runtime(Estimator):
     def _fit(self, history: pl.DataFrame) -> None:
         jobs = with_kin(history).sort("submit", "job_id")
         durations = jobs["duration"].to_numpy()
-        names = {c: jobs[c].cast(pl.String).drop_nulls().unique().sort() for c in CATEGORIES if c in jobs.columns}
+        category_names = {
+            category: jobs[category].cast(pl.String).drop_nulls().unique().sort()
+            for category in CATEGORIES
+            if category in jobs.columns
+        }
         self._learn(
-            codes_={c: pl.Enum(seen) for c, seen in names.items()},
+            codes_={category: pl.Enum(names_in_history) for category, names_in_history in category_names.items()},
             tables_=pasts(jobs, self.half_life),
             range_=(float(durations.min()), float(durations.max())),
         )
-        data = self._matrix(jobs, at="submit", label=np.log(durations))
+        training_matrix = self._matrix(jobs, at="submit", label=np.log(durations))
         parameters = {"eta": self.rate, "max_depth": self.depth, "objective": "reg:squarederror"}
         # One thread and no sampling: sums in one order, so the same trees on any machine.
         parameters |= {"tree_method": "hist", "nthread": 1, "seed": 0, "verbosity": 0}
-        self._learn(booster_=need("xgboost").train(parameters, data, num_boost_round=self.trees))
+        self._learn(booster_=need("xgboost").train(parameters, training_matrix, num_boost_round=self.trees))
 
     def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
         if jobs.is_empty():
@@ -109,18 +113,28 @@ class Runtime(Estimator):
             hour = clock.hour() + clock.minute() / 60
             weekday = clock.weekday() - 1
         features = jobs.select("gpus", hour=hour, weekday=weekday).to_dict()
-        for c, codes in self.codes_.items():
-            value = pl.col(c).cast(pl.String) if c in jobs.columns else pl.repeat(None, pl.len(), dtype=pl.String)
-            features[c] = jobs.select(value.cast(codes, strict=False).to_physical()).to_series()
+        for feature, codes in self.codes_.items():
+            category_text = (
+                pl.col(feature).cast(pl.String)
+                if feature in jobs.columns
+                else pl.repeat(None, pl.len(), dtype=pl.String)
+            )
+            features[feature] = jobs.select(category_text.cast(codes, strict=False).to_physical()).to_series()
         for keys in RECURRENT if self.recurrent else ():
-            found = recall(self.tables_[keys], keys, jobs, at)
-            features |= {f"{c} of {' and '.join(keys)}": found[c] for c in ("count", "log_mean", "last")}
-        columns = [np.asarray(v.cast(pl.Float64).fill_null(np.nan).to_numpy(), np.float32) for v in features.values()]
+            group_past = recall(self.tables_[keys], keys, jobs, at)
+            features |= {
+                f"{past_column} of {' and '.join(keys)}": group_past[past_column]
+                for past_column in ("count", "log_mean", "last")
+            }
+        feature_columns = [
+            np.asarray(feature_values.cast(pl.Float64).fill_null(np.nan).to_numpy(), np.float32)
+            for feature_values in features.values()
+        ]
         return need("xgboost").DMatrix(
-            np.stack(columns, axis=1),
+            np.stack(feature_columns, axis=1),
             label=label,
             feature_names=list(features),
-            feature_types=["c" if name in self.codes_ else "float" for name in features],
+            feature_types=["c" if feature_name in self.codes_ else "float" for feature_name in features],
             enable_categorical=True,
             nthread=1,
         )

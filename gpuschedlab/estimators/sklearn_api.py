@@ -15,29 +15,44 @@ class Parameters:
     """Makes the arguments of a class its parameters: each is an attribute of the same name, `**options` a mapping of them."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Arguments that make it again, by name; with `deep` those of an estimator inside as well, as `estimator__error`."""
-        found = {}
-        for name, argument in inspect.signature(type(self)).parameters.items():
-            value = getattr(self, name)
-            found |= value if argument.kind is argument.VAR_KEYWORD else {name: value}
-        inside = {name: value.get_params() for name, value in found.items() if deep and isinstance(value, Parameters)}
-        return found | {f"{name}__{inner}": value for name, own in inside.items() for inner, value in own.items()}
+        """Return a dict of the arguments that make it again; with `deep` also an inner estimator's (`estimator__error`)."""
+        estimator_arguments = {}
+        for argument_name, argument in inspect.signature(type(self)).parameters.items():
+            argument_value = getattr(self, argument_name)
+            estimator_arguments |= (
+                argument_value if argument.kind is argument.VAR_KEYWORD else {argument_name: argument_value}
+            )
+        inside = {
+            argument_name: argument_value.get_params()
+            for argument_name, argument_value in estimator_arguments.items()
+            if deep and isinstance(argument_value, Parameters)
+        }
+        return estimator_arguments | {
+            f"{argument_name}__{inner}": argument_value
+            for argument_name, inner_arguments in inside.items()
+            for inner, argument_value in inner_arguments.items()
+        }
 
     def set_params(self, **params) -> Self:
-        """Change arguments of this very object, which `with_knobs` copies; one inside is replaced by a changed copy."""
-        found = self.get_params(deep=False)
+        """Change arguments of this very object and return it; an estimator inside is replaced by a changed copy.
+
+        `with_knobs` copies.
+        """
+        estimator_arguments = self.get_params(deep=False)
         inside = {}
-        for name, value in params.items():
-            outer, nested, inner = name.partition("__")
-            (inside.setdefault(outer, {}) if nested else found)[inner or outer] = value
+        for argument_name, argument_value in params.items():
+            outer, nested, inner = argument_name.partition("__")
+            (inside.setdefault(outer, {}) if nested else estimator_arguments)[inner or outer] = argument_value
         try:
             for outer, changes in inside.items():
-                found[outer] = copy.copy(found[outer]).set_params(**changes)
-            changed = type(self)(**found)
+                estimator_arguments[outer] = copy.copy(estimator_arguments[outer]).set_params(**changes)
+            changed = type(self)(**estimator_arguments)
         except (TypeError, KeyError, AttributeError) as error:
             who = type(self).__name__
-            known = ", ".join(self.get_params()) or "none"
-            raise EstimatorError(f"{who}: found parameters {params} ({error}); expected some of {known}.") from error
+            known_parameters = ", ".join(self.get_params()) or "none"
+            raise EstimatorError(
+                f"{who}: found parameters {params} ({error}); expected some of {known_parameters}."
+            ) from error
         vars(self).update(vars(changed))  # it may be frozen
         return self
 
@@ -45,7 +60,12 @@ class Parameters:
         from sklearn.base import clone
 
         # Not scikit-learn's own rule: that wants arguments kept as they were given, and here tables become sorted pairs.
-        return type(self)(**{name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()})
+        return type(self)(
+            **{
+                argument_name: clone(argument_value, safe=False)
+                for argument_name, argument_value in self.get_params(deep=False).items()
+            }
+        )
 
 
 class Regressor:
@@ -66,8 +86,8 @@ class Regressor:
         """
         X = self._labelled(X, y)
         truth = X[self._target].to_numpy()
-        if wrong := int((~np.isfinite(truth)).sum()):
-            found = f"{type(self).__name__}: found {wrong} of {X.height} rows of y ({self._target}) not finite"
+        if wrong_rows := int((~np.isfinite(truth)).sum()):
+            found = f"{type(self).__name__}: found {wrong_rows} of {X.height} rows of y ({self._target}) not finite"
             raise EstimatorError(f"{found}; expected none. Leave them out.")
         if len(truth) < 2:
             return np.nan
@@ -77,25 +97,31 @@ class Regressor:
         spread = ((truth - truth.mean()) ** 2).sum()
         return float(1 - missed / spread) if spread else float(missed == 0)
 
-    def _labelled(self, X: pl.DataFrame, y, what: str = "X") -> pl.DataFrame:
-        """X with y (n,) as its column of the truth, which it has already if y is None."""
-        self._demand(X, (self._target,) if y is None else (), what)
+    def _labelled(self, X: pl.DataFrame, y, role_of_frame: str = "X") -> pl.DataFrame:
+        """Return the frame X with y (n,) as its column of the truth, which it has already if y is None."""
+        self._demand(X, (self._target,) if y is None else (), role_of_frame)
         if y is None:
             return X
         y = np.asarray(y, float)
         if y.shape != (X.height,):
             who = type(self).__name__
-            rows = f"{X.height} rows of the {what}"
-            raise EstimatorError(f"{who}: found y of shape {y.shape} for {rows}; expected one {self._target} for each.")
+            rows_of_frame = f"{X.height} rows of the {role_of_frame}"
+            raise EstimatorError(
+                f"{who}: found y of shape {y.shape} for {rows_of_frame}; expected one {self._target} for each."
+            )
         return X.with_columns(pl.Series(self._target, y))
 
-    def _demand(self, frame: pl.DataFrame, columns: tuple[str, ...], what: str) -> None:
+    def _demand(self, frame: pl.DataFrame, columns: tuple[str, ...], role_of_frame: str) -> None:
         who = type(self).__name__
         if not isinstance(frame, pl.DataFrame):
-            raise EstimatorError(f"{who}: found a {type(frame).__name__} as the {what}; expected a polars.DataFrame.")
-        if missing := [c for c in columns if c not in frame.columns]:
+            raise EstimatorError(
+                f"{who}: found a {type(frame).__name__} as the {role_of_frame}; expected a polars.DataFrame."
+            )
+        if missing := [needed_column for needed_column in columns if needed_column not in frame.columns]:
             has = ", ".join(frame.columns)
-            raise EstimatorError(f"{who}: the {what} has no column {', '.join(missing)}; it has {has}.{self._advice}")
+            raise EstimatorError(
+                f"{who}: the {role_of_frame} has no column {', '.join(missing)}; it has {has}.{self._advice}"
+            )
 
     def __sklearn_tags__(self):
         from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
@@ -107,7 +133,9 @@ class Regressor:
 @cache
 def _take_notes(cls: type) -> None:
     """Let a frozen dataclass have the one attribute that a pipeline of scikit-learn 1.9 sets on it, and then deletes."""
-    for name in ("__setattr__", "__delattr__"):
-        if frozen := vars(cls).get(name):
-            ways = {"_parent_callback_ctx": getattr(object, name)}
-            setattr(cls, name, lambda self, key, *to, ways=ways, frozen=frozen: ways.get(key, frozen)(self, key, *to))
+    for method_name in ("__setattr__", "__delattr__"):
+        if frozen := vars(cls).get(method_name):
+            ways = {"_parent_callback_ctx": getattr(object, method_name)}
+            setattr(
+                cls, method_name, lambda self, key, *to, ways=ways, frozen=frozen: ways.get(key, frozen)(self, key, *to)
+            )

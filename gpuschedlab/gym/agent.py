@@ -15,7 +15,7 @@ PLACEMENTS = ("pack", "spread", "widest", "consolidate", "buddy")
 
 
 def first_come(observation: dict[str, np.ndarray]) -> int:
-    """First come, first served: the first row, whether or not its job fits.
+    """First come, first served: return the index of the first row, 0, whether or not its job fits.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Agent(Round):
     set_aside = ("rows", "placement", "actions", "interval")
 
     def allocate(self, view: View) -> Allocation:
-        """Ask for actions until one ends the instant."""
+        """Ask for actions until one ends the instant, and return the `Allocation`."""
         dispatch = Dispatch(view, self.rows, self.placement)
         while dispatch.hopeful:
             if not self.apply(dispatch, self.act(dispatch.observation())):
@@ -76,7 +76,7 @@ class Agent(Round):
         return dispatch.answer()
 
     def apply(self, dispatch: Dispatch, action: object) -> bool:
-        """Put an action into force; whether the instant goes on.
+        """Put an action into force; return whether the instant goes on.
 
         Raises
         ------

@@ -15,7 +15,7 @@ fits into the free GPUs now."""
 
 
 def of_time(seconds: np.ndarray) -> np.ndarray:
-    """Put times on the scale of observations: log(1 + s) / log(1 + 30 days), at most 1."""
+    """Return an array of times on the scale of observations: log(1 + s) / log(1 + 30 days), at most 1."""
     return np.minimum(np.log1p(np.maximum(seconds, 0.0)) / LONG, 1.0)
 
 
@@ -57,7 +57,7 @@ class Dispatch:
 
     @property
     def mask(self) -> np.ndarray:
-        """(rows + 1,) int8: 1 for each row whose job fits now, and for the last action, which starts nothing."""
+        """Array (rows + 1,) of int8: 1 for each row whose job fits now, and for the last action, which starts nothing."""
         mask = np.zeros(self.rows + 1, np.int8)
         mask[: len(self.waiting)] = self._fits
         mask[-1] = 1
@@ -69,7 +69,7 @@ class Dispatch:
         return bool(self._fits.any())
 
     def start(self, row: int) -> bool:
-        """Give the job of a row its GPUs; False: the row is empty, or its job does not fit."""
+        """Give the job of a row its GPUs, and return True; False: the row is empty, or its job does not fit."""
         if not 0 <= row < len(self.waiting) or not self._fits[row]:
             return False
         job = self.waiting[row]
@@ -86,12 +86,12 @@ class Dispatch:
         ----------
         priorities : (rows,) array
         """
-        order = self.waiting[np.argsort(-np.asarray(priorities)[: len(self.waiting)], kind="stable")]
-        for job in order:
+        priority_order = self.waiting[np.argsort(-np.asarray(priorities)[: len(self.waiting)], kind="stable")]
+        for job in priority_order:
             self.start(int(np.searchsorted(self.waiting, job)))
 
     def answer(self) -> Allocation:
-        """Answer of the round: running jobs stay, and the picked ones start on the nodes that were held for them.
+        """Return the round's `Allocation`: running jobs stay, and picked ones start on the nodes that were held for them.
 
         If none runs and none was picked, the first that fits starts: otherwise nothing might ever happen again.
         """
@@ -110,7 +110,7 @@ class Dispatch:
         return Allocation(types, gpus, nodes=np.concatenate(started))
 
     def observation(self) -> dict[str, np.ndarray]:
-        """Observation of an agent.
+        """Return the observation of an agent, a dict of arrays.
 
         Returns
         -------
@@ -121,26 +121,32 @@ class Dispatch:
             attribute.
         """
         view = self.view
-        at = self.waiting
-        k = len(self.waiting)
+        waiting_rows = self.waiting
+        shown_jobs = len(self.waiting)
         jobs = np.zeros((self.rows, len(FEATURES)), np.float32)
-        if k:
-            times = np.stack(
-                [view.estimate[at], view.queued[at], view.executed[at], view.deadline[at] - view.now], axis=1
+        if shown_jobs:
+            job_times = np.stack(
+                [
+                    view.estimate[waiting_rows],
+                    view.queued[waiting_rows],
+                    view.executed[waiting_rows],
+                    view.deadline[waiting_rows] - view.now,
+                ],
+                axis=1,
             )
-            jobs[:k, 0] = 1.0
-            jobs[:k, 1] = view.gpus[at] / view.cluster.total_gpus
-            jobs[:k, 2:6] = of_time(times)
-            jobs[:k, 6] = self._fits
+            jobs[:shown_jobs, 0] = 1.0
+            jobs[:shown_jobs, 1] = view.gpus[waiting_rows] / view.cluster.total_gpus
+            jobs[:shown_jobs, 2:6] = of_time(job_times)
+            jobs[:shown_jobs, 6] = self._fits
         free = self.room.free
         types = len(view.cluster.gpu_types)
-        total = np.bincount(view.cluster.node_type, view.cluster.node_gpus, types)
-        running = len(view) - len(at) - self.behind
-        counts = np.array([self.behind, running], float)
+        gpus_of_types = np.bincount(view.cluster.node_type, view.cluster.node_gpus, types)
+        running = len(view) - len(waiting_rows) - self.behind
+        job_counts = np.array([self.behind, running], float)
         shares = [
-            np.bincount(view.cluster.node_type, free, types) / total,
-            view.capacity / total,
-            counts / (1 + counts),
+            np.bincount(view.cluster.node_type, free, types) / gpus_of_types,
+            view.capacity / gpus_of_types,
+            job_counts / (1 + job_counts),
         ]
         return {
             "jobs": jobs,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpuschedlab._extras import has, need
+from gpuschedlab._knob import check_kind
 from gpuschedlab.errors import RunError
 from gpuschedlab.gym.agent import Agent, first_come
 from gpuschedlab.gym.dispatch import FEATURES, Dispatch
@@ -80,23 +81,28 @@ class SchedulingEnv(Environment):
         if reward not in REWARDS:
             raise RunError(f"SchedulingEnv: found reward {reward!r}; expected one of {', '.join(REWARDS)}.")
         spaces = need("gymnasium.spaces")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise RunError(f"SchedulingEnv: found render_mode {render_mode!r}; expected None or 'ansi'.")
+        first = scenario(0) if callable(scenario) else scenario
+        expected = "a Scenario, or a function of a seed that makes one"
+        check_kind(first, Scenario, RunError, "SchedulingEnv.scenario", expected)
         self.scenario = scenario
         self.reward = reward
         self.render_mode = render_mode
         self.policy = Agent(first_come, rows=rows, placement=placement, actions=actions)
-        cluster = (scenario(0) if callable(scenario) else scenario).cluster
+        cluster = first.cluster
         self._shape = (cluster.total_nodes, len(cluster.gpu_types))
         boxes = {"jobs": (rows, len(FEATURES)), "cluster": (2 * self._shape[1] + 2,), "nodes": (self._shape[0],)}
         self.observation_space = spaces.Dict(
-            {name: spaces.Box(0.0, 1.0, shape, np.float32) for name, shape in boxes.items()}
+            {box_name: spaces.Box(0.0, 1.0, shape, np.float32) for box_name, shape in boxes.items()}
             | {"mask": spaces.MultiBinary(rows + 1)}
         )
-        order = actions == "order"
-        self.action_space = spaces.Box(-1.0, 1.0, (rows,), np.float32) if order else spaces.Discrete(rows + 1)
+        acts_by_order = actions == "order"
+        self.action_space = spaces.Box(-1.0, 1.0, (rows,), np.float32) if acts_by_order else spaces.Discrete(rows + 1)
         self._simulation = self._dispatch = None
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
-        """Begin an episode; the seed makes the scenario, if that is a function."""
+        """Begin an episode and return a pair of dicts, (observation, info); the seed makes the scenario if that is a function."""
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(2**31 - 1)) if callable(self.scenario) else 0
         scenario = self.scenario(drawn) if callable(self.scenario) else self.scenario
@@ -109,8 +115,8 @@ class SchedulingEnv(Environment):
         self._until = np.inf if scenario.until is None else float(scenario.until)
         self._simulation = scenario.simulation(self.policy)
         duration = self._simulation.trace["duration"].to_numpy()
-        n = self._simulation.trace.height
-        self._cost = (1 / duration if self.reward == "slowdown" else np.full(n, 1 / HOUR)) / max(n, 1)
+        job_count = self._simulation.trace.height
+        self._cost = (1 / duration if self.reward == "slowdown" else np.full(job_count, 1 / HOUR)) / max(job_count, 1)
         self._owed = 0.0
         self._next()
         while self._dispatch is not None and not self._dispatch.hopeful:
@@ -118,7 +124,7 @@ class SchedulingEnv(Environment):
         return self._observed()
 
     def step(self, action) -> tuple[dict, float, bool, bool, dict]:
-        """Start the job of a row, or let time pass; (observation, reward, terminated, truncated, info)."""
+        """Start the job of a row, or let time pass; return the tuple (observation, reward, terminated, truncated, info)."""
         if self._dispatch is None:
             raise RunError("SchedulingEnv.step: the episode has ended, or has not begun. Call reset() first.")
         goes_on = self.policy.apply(self._dispatch, action)
@@ -129,25 +135,25 @@ class SchedulingEnv(Environment):
             goes_on = True
         ended = self._dispatch is None
         finished = ended and self._simulation.finished
-        observation, info = self._observed()
-        return observation, float(reward), finished, ended and not finished, info
+        observation, step_info = self._observed()
+        return observation, float(reward), finished, ended and not finished, step_info
 
     def run(self) -> Run:
-        """The episode so far."""
+        """Return the episode so far as a `Run`."""
         if self._simulation is None:
             raise RunError("SchedulingEnv.run: no episode has begun. Call reset() first.")
         return self._simulation.result()
 
     def agent(self, act: Callable) -> Agent:
-        """Policy that acts in any scenario as a function of the observations of this environment does."""
+        """Return a policy, an `Agent`, that acts in any scenario as a function of the observations of this environment does."""
         return Agent(act, self.policy.rows, self.policy.placement, self.policy.actions)
 
     def render(self) -> str | None:
         """Text: the instant, the queue, and the free GPUs; None without a render mode, or before a reset."""
         if self.render_mode is None or self._simulation is None:
             return None
-        info = self._observed()[1]
-        return f"t={info['time']:.0f} s: {info['waiting']} jobs wait, {info['running']} run"
+        step_info = self._observed()[1]
+        return f"t={step_info['time']:.0f} s: {step_info['waiting']} jobs wait, {step_info['running']} run"
 
     def _next(self):
         """Go on to the next round, if there is one."""
@@ -165,15 +171,15 @@ class SchedulingEnv(Environment):
         return rate * (self._simulation.now - view.now)
 
     def _observed(self) -> tuple[dict, dict]:
-        """Observation and info; after the end, of an empty queue."""
+        """Return a pair of dicts, observation and info; after the end, of an empty queue."""
         dispatch = self._dispatch
         if dispatch is None:
             space = self.observation_space
-            blank = {name: np.zeros(space[name].shape, space[name].dtype) for name in space}
+            blank = {box_name: np.zeros(space[box_name].shape, space[box_name].dtype) for box_name in space}
             blank["mask"][-1] = 1
-            info = {"time": self._simulation.now, "waiting": 0, "running": 0, "action_mask": blank["mask"].copy()}
-            return blank, info
+            step_info = {"time": self._simulation.now, "waiting": 0, "running": 0, "action_mask": blank["mask"].copy()}
+            return blank, step_info
         observation = dispatch.observation()
         waiting = len(dispatch.waiting) + dispatch.behind
-        info = {"time": dispatch.view.now, "waiting": waiting, "running": len(dispatch.view) - waiting}
-        return observation, info | {"action_mask": observation["mask"].copy()}
+        step_info = {"time": dispatch.view.now, "waiting": waiting, "running": len(dispatch.view) - waiting}
+        return observation, step_info | {"action_mask": observation["mask"].copy()}

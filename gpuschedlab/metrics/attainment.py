@@ -17,42 +17,47 @@ class _Judged(NamedTuple):
 
 
 def _judge(run, censored: bool) -> _Judged:
-    """Judge the SLO jobs of a run."""
+    """Judge the SLO jobs of a run, as `_Judged`."""
     run = reading(run)
     jobs = run["jobs"]
     deadlines, reward = jobs.worth
-    wanted = run.counted & np.isfinite(deadlines[:, 0])
+    has_slo = run.counted & np.isfinite(deadlines[:, 0])
     if "kind" in jobs:
-        wanted &= jobs["kind"] != "best_effort"
+        has_slo &= jobs["kind"] != "best_effort"
     if not censored and "censored" in jobs:
-        wanted &= ~jobs["censored"]
-    submit = jobs["submit"][wanted]
-    end = jobs["end"][wanted]
-    due = submit[:, None] + deadlines[wanted]
-    end = np.where(np.isnan(end), np.inf, end)
-    first = due[:, 0]
-    last = np.where(np.isfinite(due), due, -np.inf).max(axis=1)
+        has_slo &= ~jobs["censored"]
+    submission = jobs["submit"][has_slo]
+    completion = jobs["end"][has_slo]
+    due_times = submission[:, None] + deadlines[has_slo]
+    completion = np.where(np.isnan(completion), np.inf, completion)
+    first_deadline = due_times[:, 0]
+    last_deadline = np.where(np.isfinite(due_times), due_times, -np.inf).max(axis=1)
     # The job has ended, or its deadline has passed.
-    stop = run.window[1]
-    known_first = np.isfinite(end) | (first < stop)
-    known_last = np.isfinite(end) | (last < stop)
+    stopped_at = run.window[1]
+    known_first = np.isfinite(completion) | (first_deadline < stopped_at)
+    known_last = np.isfinite(completion) | (last_deadline < stopped_at)
     # A rounding error in the last bit of a sum is no violation.
-    return _Judged(np.flatnonzero(wanted), end[:, None] <= due + 1e-9 * due, reward[wanted], (known_first, known_last))
+    return _Judged(
+        np.flatnonzero(has_slo),
+        completion[:, None] <= due_times + 1e-9 * due_times,
+        reward[has_slo],
+        (known_first, known_last),
+    )
 
 
 def has_deadline(run, censored: bool = False) -> np.ndarray:
-    """(n,) whether a job counts, has a deadline and is not best-effort."""
+    """Return an array (n,) of bools: whether a job counts, has a deadline and is not best-effort."""
     eligible = np.zeros(len(reading(run)["jobs"]["end"]), bool)
     eligible[_judge(run, censored).rows] = True
     return eligible
 
 
 def late(run, censored: bool = False) -> np.ndarray:
-    """(n,) 1 if a job ended after its first deadline, 0 if it did not, nan if that is not known or it has none."""
+    """Return an array (n,): 1 if a job ended after its first deadline, 0 if not, nan if that is not known or it has none."""
     slo = _judge(run, censored)
-    out = np.full(len(reading(run)["jobs"]["end"]), np.nan)
-    out[slo.rows[slo.known[0]]] = ~slo.met[slo.known[0], 0]
-    return out
+    job_is_late = np.full(len(reading(run)["jobs"]["end"]), np.nan)
+    job_is_late[slo.rows[slo.known[0]]] = ~slo.met[slo.known[0], 0]
+    return job_is_late
 
 
 def slo_attainment(run, censored: bool = False) -> float:

@@ -22,10 +22,10 @@ class Columns(Mapping):
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._made:
-            column = self.frame[name]
-            if column.dtype == pl.Boolean:
-                column = column.fill_null(False)
-            self._made[name] = column.to_numpy()
+            frame_column = self.frame[name]
+            if frame_column.dtype == pl.Boolean:
+                frame_column = frame_column.fill_null(False)
+            self._made[name] = frame_column.to_numpy()
         return self._made[name]
 
     def __contains__(self, name) -> bool:
@@ -39,7 +39,7 @@ class Columns(Mapping):
 
     @cached_property
     def worth(self) -> tuple[np.ndarray, np.ndarray]:
-        """Deadlines and values (n, F) of jobs: `gpuschedlab.traces.value_table`."""
+        """Deadlines and values of jobs, two arrays (n, F): `gpuschedlab.traces.value_table`."""
         return value_table(self.frame)
 
 
@@ -52,7 +52,7 @@ class Reading:
         self._parts: dict[str, Mapping] = {}
 
     def __getitem__(self, part: str) -> Mapping[str, np.ndarray]:
-        """Columns of a part, such as `jobs`."""
+        """Return the columns of a part, such as `jobs`, a mapping of names to arrays."""
         if part not in self._parts:
             if hasattr(self.run, "columns"):
                 self._parts[part] = self.run.columns(part)
@@ -63,42 +63,44 @@ class Reading:
     @cached_property
     def stopped(self) -> float:
         """Instant (s) at which the run stopped: that of its last event, or `info["now"]`."""
-        last = float(self["timeline"]["time"].max(initial=0.0))
+        last_event = float(self["timeline"]["time"].max(initial=0.0))
         asked_until = self.info.get("now")
         if asked_until is None or asked_until == np.inf:
-            return last
-        return float(max(last, asked_until))
+            return last_event
+        return float(max(last_event, asked_until))
 
     @cached_property
     def counted(self) -> np.ndarray:
-        """(n,) whether a job counts, as `counted` says."""
+        """Array (n,) of bools: whether a job counts, as `counted` says."""
         return counted(self["jobs"])
 
     @cached_property
     def window(self) -> tuple[float, float]:
-        """First and last instant (s) of the time that metrics are of, which is that with jobs."""
+        """First and last instant (s), a tuple, of the time that metrics are of, which is that with jobs."""
         # It begins with the first submission, or with a run that starts among jobs, and ends with the last job, or when the
         # run stopped while jobs were left. What a policy does before and after, such as a last round or warm pools, has no
         # part in it.
-        time = self["timeline"]["time"]
+        timeline_times = self["timeline"]["time"]
         jobs = self["jobs"]
-        stop = float(jobs["end"][self.counted].max(initial=-np.inf))  # nan if a job is left
-        if not np.isfinite(stop):
-            stop = self.stopped
-        begin = 0.0  # the cluster is warm at 0
+        window_stop = float(jobs["end"][self.counted].max(initial=-np.inf))  # nan if a job is left
+        if not np.isfinite(window_stop):
+            window_stop = self.stopped
+        window_begin = 0.0  # the cluster is warm at 0
         if len(jobs["submit"]):
-            begin = max(begin, float(jobs["submit"].min()))
-        if len(time):
-            begin = max(begin, float(time[0]))
-        return min(stop, begin), stop
+            window_begin = max(window_begin, float(jobs["submit"].min()))
+        if len(timeline_times):
+            window_begin = max(window_begin, float(timeline_times[0]))
+        return min(window_stop, window_begin), window_stop
 
     @cached_property
     def cluster(self) -> Cluster:
-        """Its cluster, from `info`: a Cluster, or its words and, under "events", outages (node, start, end)."""
+        """`Cluster` of `info`, which has a Cluster, or its words and, under "events", outages (node, start, end)."""
         cluster = self.info.get("cluster")
         if isinstance(cluster, str):
             outages = self.info.get("events") or ()
-            events = tuple(Outage(int(node), float(start), float(end)) for node, start, end in outages)
+            events = tuple(
+                Outage(int(node), float(outage_start), float(outage_end)) for node, outage_start, outage_end in outages
+            )
             return Cluster(Cluster.parse(cluster).groups, events)
         if not isinstance(cluster, Cluster):
             raise RunError(
@@ -108,14 +110,14 @@ class Reading:
 
 
 def reading(run) -> Reading:
-    """A run as metrics read it, unless it is one already."""
+    """Return a run as metrics read it, a `Reading`, unless it is one already."""
     if isinstance(run, Reading):
         return run
     return Reading(run)
 
 
 def jobs_of(given) -> Mapping[str, np.ndarray]:
-    """Columns of jobs: of a run, of its `jobs` frame, or as they are."""
+    """Return the columns of jobs, a mapping of names to arrays: of a run, of its `jobs` frame, or as they are."""
     if isinstance(given, pl.DataFrame):
         jobs = Columns(given)
     elif isinstance(given, Mapping):
@@ -131,14 +133,17 @@ def jobs_of(given) -> Mapping[str, np.ndarray]:
 
 
 def counted(jobs: Mapping[str, np.ndarray]) -> np.ndarray:
-    """(n,) whether a job counts: it was submitted at 0 or later. Those before only warm the cluster (`Scenario.warm`)."""
+    """Return an array (n,) of bools: whether a job counts, as it was submitted at 0 or later.
+
+    Those before only warm the cluster (`Scenario.warm`).
+    """
     if "submit" not in jobs:
         return np.ones(len(next(iter(jobs.values()))), bool)
     return ~(jobs["submit"] < 0)
 
 
 def known(given, censored: bool) -> np.ndarray:
-    """(n,) whether a job counts and has a known completion time, as `gpuschedlab.metrics.measured` says."""
+    """Return an array (n,) of bools: whether a job counts and has a known completion time; see `gpuschedlab.metrics.measured`."""
     jobs = jobs_of(given)
     ended = counted(jobs) & ~np.isnan(jobs["end"])
     if censored or "censored" not in jobs:
@@ -147,14 +152,14 @@ def known(given, censored: bool) -> np.ndarray:
 
 
 def known_jobs(given, censored: bool, *names: str) -> list[np.ndarray]:
-    """Columns (k,) of the jobs with a known completion time."""
+    """Return a list of columns (k,), in the order of `names`, of the jobs with a known completion time."""
     jobs = jobs_of(given)
-    rows = known(given, censored)
-    return [jobs[name][rows] for name in names]
+    known_rows = known(given, censored)
+    return [jobs[column_name][known_rows] for column_name in names]
 
 
 def shown(value: object) -> str:
-    """Value in an error message, cut if it is long."""
+    """Write a value for an error message, cut if it is long, as text."""
     return repr(value)[:80]
 
 
@@ -182,8 +187,8 @@ def check_texts(source: str, name: str, value: object):
     """Raise a RunError if a value is not a mapping of texts to texts."""
     are_texts = isinstance(value, Mapping)
     if are_texts:
-        parts = [*value.keys(), *value.values()]
-        are_texts = all(isinstance(part, str) for part in parts)
+        keys_and_texts = [*value.keys(), *value.values()]
+        are_texts = all(isinstance(key_or_text, str) for key_or_text in keys_and_texts)
     if not are_texts:
         raise RunError(f"{source}: found {name}={shown(value)}; expected a dict of texts for {name}.")
 
@@ -206,11 +211,13 @@ def names_of(source: str, name: str, value: object, known: Iterable[str]) -> lis
     expected = f"names from {name.upper()}: {', '.join(choices)}"
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise RunError(f"{source}: found {name}={shown(value)}; expected a list of {expected}.")
-    names = list(value)
-    unknown = [text for text in names if not isinstance(text, str) or text not in choices]
+    given_names = list(value)
+    unknown = [
+        metric_name for metric_name in given_names if not isinstance(metric_name, str) or metric_name not in choices
+    ]
     if unknown:
         raise RunError(f"{source}: found unknown {name} {shown(sorted(unknown, key=str))}; expected {expected}.")
-    return names
+    return given_names
 
 
 def check_prices(source: str, value: object):

@@ -20,11 +20,11 @@ SECONDS = {name: seconds for seconds, name in SCALES}
 
 
 def in_words(frame: pl.DataFrame) -> Table:
-    """Return a table in which columns that are metrics have their labels and units; others stay as they are."""
-    names = {name: METRICS[name].label for name in frame.columns if name in METRICS}
-    units = {name: METRICS[name].unit for name in names}
-    units |= {name: "%" for name in names if name in SHARES}
-    return Table(frame, names, {name: unit for name, unit in units.items() if unit})
+    """Return a `Table` in which columns that are metrics have their labels and units; others stay as they are."""
+    metric_labels = {metric_name: METRICS[metric_name].label for metric_name in frame.columns if metric_name in METRICS}
+    units = {metric_name: METRICS[metric_name].unit for metric_name in metric_labels}
+    units |= {metric_name: "%" for metric_name in metric_labels if metric_name in SHARES}
+    return Table(frame, metric_labels, {metric_name: unit for metric_name, unit in units.items() if unit})
 
 
 class Column(NamedTuple):
@@ -36,31 +36,31 @@ class Column(NamedTuple):
 
 
 def column(name: str, values: list) -> Column:
-    """Values of a metric: times each in its own unit (`duration`), GPU-time in GPU-h, shares in %; - for None."""
+    """Write values of a metric as a `Column`: times each in its own unit (`duration`), GPU-h, shares in %; - for None."""
     metric = METRICS[name]
     if name in SHARES:
-        return Column(metric.label, "%", [_percent(v) for v in values])
+        return Column(metric.label, "%", [_percent(metric_value) for metric_value in values])
     if metric.unit == "GPU-s":
-        return Column(metric.label, "GPU-h", [_formatted(v, 1 / 3600) for v in values])
+        return Column(metric.label, "GPU-h", [_formatted(metric_value, 1 / 3600) for metric_value in values])
     if metric.unit != "s":
-        return Column(metric.label, metric.unit, [_formatted(v) for v in values])
+        return Column(metric.label, metric.unit, [_formatted(metric_value) for metric_value in values])
     if name in EXACT:
-        return Column(metric.label, "s", [_seconds(v) for v in values])
-    return Column(metric.label, "", [_duration(v) for v in values])
+        return Column(metric.label, "s", [_seconds(metric_value) for metric_value in values])
+    return Column(metric.label, "", [_duration(metric_value) for metric_value in values])
 
 
-def _seconds(value: float | None) -> str:
+def _seconds(seconds: float | None) -> str:
     """Format a time in s; "-" for None."""
-    if value is None:
+    if seconds is None:
         return "-"
-    return f"{value:,.3f}"
+    return f"{seconds:,.3f}"
 
 
-def _duration(value: float | None) -> str:
+def _duration(seconds: float | None) -> str:
     """Format a time in its own unit; "-" for None."""
-    if value is None:
+    if seconds is None:
         return "-"
-    return duration(value)
+    return duration(seconds)
 
 
 def _percent(share: float | None) -> str:
@@ -73,17 +73,17 @@ def _percent(share: float | None) -> str:
     return f"{hundredths:,.1f}"
 
 
-def _formatted(value, factor: float = 1.0) -> str:
+def _formatted(metric_value, factor: float = 1.0) -> str:
     """Format a value: a count in full, any other number in three figures; "-" for None."""
-    if value is None:
+    if metric_value is None:
         return "-"
-    if isinstance(value, int) and factor == 1.0:
-        return f"{value:,}"
-    return number(value * factor)
+    if isinstance(metric_value, int) and factor == 1.0:
+        return f"{metric_value:,}"
+    return number(metric_value * factor)
 
 
 def _with_unit(cell: str, unit: str) -> str:
-    """A cell with its unit, if it has a value."""
+    """Write a cell with its unit, if it has a value, as text."""
     if cell == "-" or not unit:
         return cell
     return f"{cell} {unit}"
@@ -114,18 +114,18 @@ class MetricTable:
     frame: pl.DataFrame
 
     def _columns(self) -> Iterator[tuple[str, list[str]]]:
-        for name in self.frame.columns[1:]:
-            label, unit, cells = column(name, self.frame[name].to_list())
-            yield label, [_with_unit(cell, unit) for cell in cells]
+        for metric_name in self.frame.columns[1:]:
+            metric_label, unit, metric_cells = column(metric_name, self.frame[metric_name].to_list())
+            yield metric_label, [_with_unit(cell, unit) for cell in metric_cells]
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
-        """Return heads, and the cells of each column."""
-        columns = [list(map(str, self.frame.to_series(0)))]
-        heads = [self.frame.columns[0]]
-        for label, cells in self._columns():
-            heads.append(label)
-            columns.append(cells)
-        return heads, columns
+        """Return a tuple: the list of heads, and a list of the cells of each column."""
+        shown_columns = [list(map(str, self.frame.to_series(0)))]
+        column_heads = [self.frame.columns[0]]
+        for metric_label, metric_cells in self._columns():
+            column_heads.append(metric_label)
+            shown_columns.append(metric_cells)
+        return column_heads, shown_columns
 
     def __str__(self) -> str:
         return aligned(*self._shown())
@@ -133,32 +133,32 @@ class MetricTable:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        hints = {METRICS[name].label: METRICS[name].doc for name in self.frame.columns[1:]}
+        hints = {METRICS[metric_name].label: METRICS[metric_name].doc for metric_name in self.frame.columns[1:]}
         return page(*self._shown(), hints)
 
 
 def span(seconds: float, unit: str = "", figures: int = 2) -> str:
-    """Write a time in two or more figures, in a unit or in that of which there is one; days from four of them on."""
+    """Write a time as text in two or more figures, in `unit` or in one of which there is one; days from four of them on."""
     if seconds != seconds:
         return "none"
     if unit:
         scale = SECONDS[unit]
     else:
         scale, unit = _unit(seconds)
-    value = seconds / scale
-    if unit == "s" and value < 9.95:
-        return f"{float(f'{value:.{figures}g}'):g} s"
-    if value >= 100 or unit == "s":
-        digits = 0
-    elif value >= 9.95:
-        digits = figures - 2
+    time_in_unit = seconds / scale
+    if unit == "s" and time_in_unit < 9.95:
+        return f"{float(f'{time_in_unit:.{figures}g}'):g} s"
+    if time_in_unit >= 100 or unit == "s":
+        shown_digits = 0
+    elif time_in_unit >= 9.95:
+        shown_digits = figures - 2
     else:
-        digits = figures - 1
-    return f"{value:,.{digits}f} {unit}"
+        shown_digits = figures - 1
+    return f"{time_in_unit:,.{shown_digits}f} {unit}"
 
 
 def round_span(seconds: float) -> float:
-    """Return the longest time that is 1, 2 or 5 times a power of ten in its unit, and not longer than that given; 0 for 0.
+    """Return the longest time (s) that is 1, 2 or 5 times a power of ten in its unit, and not above the given one; 0 for 0.
 
     Examples
     --------
@@ -168,47 +168,50 @@ def round_span(seconds: float) -> float:
     if not seconds > 0:
         return 0.0
     scale, _ = _largest_unit(seconds)
-    value = seconds / scale
-    power = math.floor(math.log10(value))
+    time_in_unit = seconds / scale
+    power = math.floor(math.log10(time_in_unit))
     steps = [float(f"{digit}e{power}") for digit in (1, 2, 5)]
-    shorter = [step for step in steps if step <= value]
+    shorter = [step for step in steps if step <= time_in_unit]
     return scale * max(shorter, default=steps[0])
 
 
 def round_words(seconds: float) -> str:
-    """Write a time of `round_span`."""
+    """Write a time of `round_span` as text."""
     scale, unit = _largest_unit(seconds)
     return f"{seconds / scale:g} {unit}"
 
 
 def _largest_unit(seconds: float) -> tuple[float, str]:
-    """Seconds and name of the largest unit of which a time has one or more; seconds if it has none."""
+    """Return the seconds and name, a tuple, of the largest unit of which a time has one or more; seconds if it has none."""
     return next((unit for unit in SCALES[::-1] if seconds >= unit[0]), SCALES[0])
 
 
 def _unit(seconds: float) -> tuple[float, str]:
-    """Seconds and name of the unit in which a time is written."""
-    scale, name = _largest_unit(seconds)
-    if name == "d" and seconds < 4 * scale:
+    """Return the seconds and name, a tuple, of the unit in which a time is written."""
+    scale, unit_name = _largest_unit(seconds)
+    if unit_name == "d" and seconds < 4 * scale:
         return SCALES[-2]
-    return scale, name
+    return scale, unit_name
 
 
 def two_spans(one: float, other: float) -> tuple[str, ...]:
-    """Write two times in one unit, unless that leaves less than 0.95 of it; in three figures if two do not tell them apart by 3 %."""
-    longer = max(one, other)
-    shorter = min(one, other)
-    scale, unit = _unit(longer)
-    if shorter / scale < 0.95:
+    """Return two times as texts, a tuple, in one unit unless that leaves less than 0.95 of it.
+
+    Each has three figures if two do not tell them apart by 3 %.
+    """
+    longer_time = max(one, other)
+    shorter_time = min(one, other)
+    scale, unit = _unit(longer_time)
+    if shorter_time / scale < 0.95:
         unit = ""
-    texts = (span(one, unit), span(other, unit))
-    if texts[0] == texts[1] and longer >= APART * shorter:
+    span_texts = (span(one, unit), span(other, unit))
+    if span_texts[0] == span_texts[1] and longer_time >= APART * shorter_time:
         return span(one, unit, 3), span(other, unit, 3)
-    return texts
+    return span_texts
 
 
 def percent(share: float) -> str:
-    """Write a share in percent: two figures, one below 1 %."""
+    """Write a share in percent as text: two figures, one below 1 %."""
     if 0 < share < 0.001:
         return "under 0.1 %"
     if 0 < share < 0.0995:
@@ -217,7 +220,7 @@ def percent(share: float) -> str:
 
 
 def times_of(ratio: float) -> str:
-    """Write how much sooner a ratio of times is: whole times, halves below 2.75, and percent below 1.95."""
+    """Write how much sooner a ratio of times is, as text: whole times, halves below 2.75, and percent below 1.95."""
     if ratio < 1.95:
         return f"{100 * (1 - 1 / ratio):.0f} %"
     if ratio < 2.75:
@@ -226,7 +229,7 @@ def times_of(ratio: float) -> str:
 
 
 def count(number: int) -> str:
-    """Write a number of jobs."""
+    """Write a number of jobs as text."""
     if number == 1:
         return "1 job"
     return f"{number:,} jobs"

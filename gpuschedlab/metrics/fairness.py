@@ -34,15 +34,15 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
     >>> finish_time_fairness(jobs).tolist()
     [2.0, 0.5]
     """
-    submit, end, duration, contention = known_jobs(run, censored, "submit", "end", "duration", "contention")
-    rho = (end - submit) / (duration * np.maximum(1.0, contention))
+    submission, completion, duration, contention = known_jobs(run, censored, "submit", "end", "duration", "contention")
+    rho = (completion - submission) / (duration * np.maximum(1.0, contention))
     if elastic_jobs(run):
         return np.full(len(rho), np.nan)
     return rho
 
 
 def elastic_jobs(run) -> int:
-    """Jobs of a run whose times its speed table says, and not their durations; 0 for a bare frame of jobs."""
+    """Number of jobs of a run whose times its speed table says, and not their durations; 0 for a bare frame of jobs."""
     return getattr(run, "info", {}).get("elastic", 0)
 
 
@@ -64,13 +64,13 @@ def unfair_fraction(rho: np.ndarray) -> float:
 
 
 def average_jobs(run, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Time-average number of unfinished jobs (running and waiting) over each interval [start, end], (k,)."""
-    line = line_of(run, "running", "waiting")
-    time = line["time"]
-    jobs = (line["running"] + line["waiting"]).astype(float)
-    area = np.concatenate([[0.0], np.cumsum(jobs[:-1] * np.diff(time))])
-    total = np.interp(end, time, area) - np.interp(start, time, area)
-    return np.maximum(1.0, total / np.maximum(end - start, 1e-12))
+    """Return an array (k,) of the time-average number of unfinished jobs (running, waiting) over each interval [start, end]."""
+    timeline = line_of(run, "running", "waiting")
+    event_times = timeline["time"]
+    jobs = (timeline["running"] + timeline["waiting"]).astype(float)
+    area = np.concatenate([[0.0], np.cumsum(jobs[:-1] * np.diff(event_times))])
+    job_seconds = np.interp(end, event_times, area) - np.interp(start, event_times, area)
+    return np.maximum(1.0, job_seconds / np.maximum(end - start, 1e-12))
 
 
 def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndarray:
@@ -109,10 +109,10 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
         )
     jobs = measured(run, censored)
     cluster = cluster_of(run)
-    submit = jobs["submit"].to_numpy()
-    end = jobs["end"].to_numpy()
-    shared = end - submit
-    share = cluster.capacity / average_jobs(run, submit, end)[:, None]
+    submission = jobs["submit"].to_numpy()
+    completion = jobs["end"].to_numpy()
+    shared = completion - submission
+    share = cluster.capacity / average_jobs(run, submission, completion)[:, None]
     slower = np.maximum(1.0, jobs["gpus"].to_numpy()[:, None] / share)
     alone = jobs["duration"].to_numpy()[:, None] * slower
     if speeds is not None and "model" in jobs.columns:
@@ -125,52 +125,52 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
 
 
 def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: np.ndarray) -> np.ndarray:
-    """Time (k, T) of each job alone on its share of each type: inf if it cannot run, `rigid` without a table."""
+    """Return an array (k, T), time of each job alone on its share of each type: inf if it cannot run, `rigid` without a table."""
     from gpuschedlab.speeds.codes import ANY  # compiled module: loaded only when speeds are in use
 
     alone = rigid.copy()
-    requested = np.maximum(1.0, np.ceil(jobs["gpus"].to_numpy()))
-    name = jobs["model"].fill_null("").to_numpy()
-    for m, model in enumerate(speeds.models):
-        rows = np.flatnonzero(name == model)
-        entries = np.arange(speeds.first[m], speeds.first[m + 1])
+    requested_gpus = np.maximum(1.0, np.ceil(jobs["gpus"].to_numpy()))
+    model_of_job = jobs["model"].fill_null("").to_numpy()
+    for model_number, model in enumerate(speeds.models):
+        jobs_of_model = np.flatnonzero(model_of_job == model)
+        entries = np.arange(speeds.first[model_number], speeds.first[model_number + 1])
         # Tables by exact placement (negative codes) belong to jobs with fixed GPUs: those stay rigid.
         entries = entries[speeds.code[entries] >= 0]
-        if not len(rows) or not len(entries):
+        if not len(jobs_of_model) or not len(entries):
             continue
-        kind = speeds.code[entries] >> 40
-        gpus = (speeds.code[entries] & ANY).astype(float)
-        requests = requested[rows][:, None]
-        needs = np.where(gpus == ANY, requests, gpus)
-        possible = np.ones(needs.shape, bool)
-        if speeds.relative[m]:
+        type_of_entry = speeds.code[entries] >> 40
+        entry_gpus = (speeds.code[entries] & ANY).astype(float)
+        requests = requested_gpus[jobs_of_model][:, None]
+        entry_needs = np.where(entry_gpus == ANY, requests, entry_gpus)
+        possible = np.ones(entry_needs.shape, bool)
+        if speeds.relative[model_number]:
             # Speeds relative to the duration on the requested GPUs do not cover other numbers of GPUs.
-            possible = needs == requests
-        seconds = _seconds(speeds, m, entries, _work(jobs, speeds, m)[rows])
-        for t, code in enumerate(speeds.type_codes(cluster.gpu_types)):
-            fits = possible & (kind == code) & (needs <= cluster.capacity[t])
-            waits = np.maximum(1.0, needs / share[rows, t][:, None])
-            alone[rows, t] = np.where(fits, seconds * waits, np.inf).min(axis=1)
+            possible = entry_needs == requests
+        seconds = _seconds(speeds, model_number, entries, _work(jobs, speeds, model_number)[jobs_of_model])
+        for type_number, code in enumerate(speeds.type_codes(cluster.gpu_types)):
+            fits = possible & (type_of_entry == code) & (entry_needs <= cluster.capacity[type_number])
+            waits = np.maximum(1.0, entry_needs / share[jobs_of_model, type_number][:, None])
+            alone[jobs_of_model, type_number] = np.where(fits, seconds * waits, np.inf).min(axis=1)
     return np.where(np.isfinite(alone).any(axis=1, keepdims=True), alone, rigid)
 
 
 def _work(jobs: pl.DataFrame, speeds, m: int) -> np.ndarray:
-    """Work (k,) of each job in the unit of model m's table."""
+    """Return an array (k,) of the work of each job in the unit of model m's table."""
     if speeds.relative[m]:
         return jobs["duration"].to_numpy()
-    last = float(speeds.seg_end[speeds.seg_first[m + 1] - 1])
+    whole_progress = float(speeds.seg_end[speeds.seg_first[m + 1] - 1])
     if "target" not in jobs.columns:
-        return np.full(jobs.height, last)
-    return jobs["target"].fill_null(last).to_numpy()
+        return np.full(jobs.height, whole_progress)
+    return jobs["target"].fill_null(whole_progress).to_numpy()
 
 
 def _seconds(speeds, m: int, entries: np.ndarray, work: np.ndarray) -> np.ndarray:
-    """Seconds (k, C) that amounts of work (k,) take in each configuration of model m, segment by segment."""
+    """Return an array (k, C) of seconds that amounts of work (k,) take in each configuration of model m, segment by segment."""
     ends = speeds.seg_end[speeds.seg_first[m] : speeds.seg_first[m + 1]]
-    rate = speeds.rate[speeds.row[entries][:, None] + np.arange(len(ends))]
-    begins = np.concatenate([[0.0], ends[:-1]])
-    spent = np.cumsum(np.diff(begins) / rate[:, :-1], axis=1)
-    before = np.concatenate([np.zeros((len(entries), 1)), spent], axis=1)
-    segment = np.minimum(np.searchsorted(ends, work), len(ends) - 1)
-    within = (work - begins[segment]) / rate[:, segment]
-    return (before[:, segment] + within).T
+    rate_of_segment = speeds.rate[speeds.row[entries][:, None] + np.arange(len(ends))]
+    segment_begins = np.concatenate([[0.0], ends[:-1]])
+    seconds_spent = np.cumsum(np.diff(segment_begins) / rate_of_segment[:, :-1], axis=1)
+    spent_before = np.concatenate([np.zeros((len(entries), 1)), seconds_spent], axis=1)
+    work_segment = np.minimum(np.searchsorted(ends, work), len(ends) - 1)
+    seconds_within = (work - segment_begins[work_segment]) / rate_of_segment[:, work_segment]
+    return (spent_before[:, work_segment] + seconds_within).T

@@ -28,23 +28,26 @@ FILLED = 20
 
 
 def half_width(values: np.ndarray, many: int = 0, level: float = LEVEL) -> np.ndarray:
-    """Half the width of Student's interval of the mean of values (n, ...); of one `behind` the best of so `many` (95 %) if given."""
-    n = len(values)
+    """Return half the width of Student's interval of the mean of values (n, ...), an array (...) or one number.
+
+    Of one `behind` the best of so `many` (95 %) if given.
+    """
+    value_count = len(values)
     if many < 3:
-        constant = stdtrit(n - 1, (1 + level) / 2)
+        constant = stdtrit(value_count - 1, (1 + level) / 2)
     else:
-        constant = best_constant(many, n)
-    return constant * np.std(values, axis=0, ddof=1) / np.sqrt(n)
+        constant = best_constant(many, value_count)
+    return constant * np.std(values, axis=0, ddof=1) / np.sqrt(value_count)
 
 
 def mean_interval(values: np.ndarray, many: int = 0) -> tuple[float, float]:
-    """Mean of values (n,), and the half width of its interval (`half_width`); nan for fewer than two values."""
+    """Return a tuple: the mean of values (n,) and the half width of its interval (`half_width`); nan for fewer than two."""
     if not len(values):
         return np.nan, np.nan
-    mean = float(np.mean(values))
+    sample_mean = float(np.mean(values))
     if len(values) == 1:
-        return mean, np.nan
-    return mean, float(half_width(values, many))
+        return sample_mean, np.nan
+    return sample_mean, float(half_width(values, many))
 
 
 @cache
@@ -54,13 +57,13 @@ def best_constant(many: int, seeds: int) -> float:
     Differences are paired, each with its own standard error; the quantile is that of drawn normal values.
     """
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(4_000, seeds, many)).astype(np.float32)
-    best = x.mean(axis=1).argmin(axis=1)
-    behind = x - np.take_along_axis(x, best[:, None, None], axis=2)
+    drawn_means = rng.normal(size=(4_000, seeds, many)).astype(np.float32)
+    best_policy = drawn_means.mean(axis=1).argmin(axis=1)
+    behind = drawn_means - np.take_along_axis(drawn_means, best_policy[:, None, None], axis=2)
     deviation = behind.std(axis=1, ddof=1)
     with np.errstate(invalid="ignore"):  # the best beside itself
-        t = behind.mean(axis=1) / deviation * np.sqrt(seeds)
-    return float(np.quantile(np.nanmax(t, axis=1), LEVEL))
+        student_ratio = behind.mean(axis=1) / deviation * np.sqrt(seeds)
+    return float(np.quantile(np.nanmax(student_ratio, axis=1), LEVEL))
 
 
 class MedianInterval(NamedTuple):
@@ -77,7 +80,7 @@ class MedianInterval(NamedTuple):
 
 
 def median_interval(values: np.ndarray, level: float = LEVEL) -> MedianInterval:
-    """Interval of the median of a continuous distribution from draws of it, by interpolated order statistics.
+    """Return the `MedianInterval` of a continuous distribution from draws of it, by interpolated order statistics.
 
     The pair of the d-th smallest and d-th largest of n values holds the median with probability g(d) = 1 - 2 P(B < d), where B is
     binomial (n, 1/2), whatever the distribution. Between the narrowest pair that reaches the level and the next one inward, both
@@ -114,37 +117,37 @@ def median_interval(values: np.ndarray, level: float = LEVEL) -> MedianInterval:
     MedianInterval(median=2.0, low=nan, high=nan, widest=0.75)
     """
     ordered = np.sort(np.asarray(values, float))
-    count = len(ordered)
+    draw_count = len(ordered)
     unknown = int(np.isnan(ordered).sum())
     if unknown or not 0 < level < 1:
         raise RunError(
-            f"median_interval: found {unknown} nan among {count} values, level={level}; expected numbers "
+            f"median_interval: found {unknown} nan among {draw_count} values, level={level}; expected numbers "
             "and a level between 0 and 1. Leave out what is not known."
         )
-    if not count:
+    if not draw_count:
         return MedianInterval(np.nan, np.nan, np.nan, np.nan)
     median = float(np.median(ordered))
-    widest = 1 - 2.0 ** (1 - count)
+    widest = 1 - 2.0 ** (1 - draw_count)
     if widest < level:
         return MedianInterval(median, np.nan, np.nan, widest)
-    depth, share = _depth_of(count, level)
-    inner = min(depth + 1, count)
+    depth, share = _depth_of(draw_count, level)
+    inner = min(depth + 1, draw_count)
     outer_low = ordered[depth - 1]
-    outer_high = ordered[count - depth]
+    outer_high = ordered[draw_count - depth]
     low = outer_low + share * (ordered[inner - 1] - outer_low)
-    high = outer_high + share * (ordered[count - inner] - outer_high)
+    high = outer_high + share * (ordered[draw_count - inner] - outer_high)
     return MedianInterval(median, float(low), float(high), widest)
 
 
 @cache
-def _depth_of(count: int, level: float) -> tuple[int, float]:
-    """Depth of the narrowest pair of order statistics that reaches a level, and how far its ends go towards the next pair."""
-    depths = np.arange(1, count // 2 + 2)
-    reached = 1 - 2 * bdtr(depths - 1, count, 0.5)
-    last = int(np.flatnonzero(reached >= level)[-1])
-    depth = last + 1
-    surplus = (reached[last] - level) / (reached[last] - reached[last + 1])
-    share = (count - depth) * surplus / (depth + (count - 2 * depth) * surplus)
+def _depth_of(draw_count: int, level: float) -> tuple[int, float]:
+    """Return the depth of the narrowest pair of order statistics that reaches a level, and how far its ends go to the next."""
+    depths = np.arange(1, draw_count // 2 + 2)
+    reached = 1 - 2 * bdtr(depths - 1, draw_count, 0.5)
+    last_reached = int(np.flatnonzero(reached >= level)[-1])
+    depth = last_reached + 1
+    surplus = (reached[last_reached] - level) / (reached[last_reached] - reached[last_reached + 1])
+    share = (draw_count - depth) * surplus / (depth + (draw_count - 2 * depth) * surplus)
     return depth, float(share)
 
 
@@ -153,74 +156,77 @@ def autocorrelation_times(*series: np.ndarray) -> float:
 
     A time is 1 + 2 x the sum of autocorrelations up to the first lag that is 5 of such times (Sokal, 1997), at least 1.
     """
-    counts = [len(values) / _autocorrelation_time(values) for values in series]
-    return float(min(counts))
+    times_of_series = [len(values) / _autocorrelation_time(values) for values in series]
+    return float(min(times_of_series))
 
 
-def _autocorrelation_time(values: np.ndarray) -> float:
+def _autocorrelation_time(series: np.ndarray) -> float:
     """Autocorrelation time of values (n,), in values; 1 if all are equal."""
-    n = len(values)
-    away = values - values.mean()
+    value_count = len(series)
+    away = series - series.mean()
     if not away.any():
         return 1.0
-    size = 1 << (2 * n - 1).bit_length()
-    spectrum = np.abs(np.fft.rfft(away, size)) ** 2
-    covariance = np.fft.irfft(spectrum)[:n]
-    times = 2 * np.cumsum(covariance / covariance[0]) - 1
-    is_long = np.arange(n) >= 5 * times
+    fft_size = 1 << (2 * value_count - 1).bit_length()
+    spectrum = np.abs(np.fft.rfft(away, fft_size)) ** 2
+    covariance = np.fft.irfft(spectrum)[:value_count]
+    time_by_lag = 2 * np.cumsum(covariance / covariance[0]) - 1
+    is_long = np.arange(value_count) >= 5 * time_by_lag
     is_long[-1] = True
-    return max(1.0, times[is_long.argmax()])
+    return max(1.0, time_by_lag[is_long.argmax()])
 
 
-def _sums(values: np.ndarray, blocks: int) -> np.ndarray:
-    """Sums of stretches of as many values each, one more or less."""
-    borders = np.linspace(0, len(values), min(blocks, len(values)) + 1).astype(int)
-    return np.add.reduceat(values, borders[:-1])
+def _sums(series: np.ndarray, blocks: int) -> np.ndarray:
+    """Return an array of sums of stretches of as many values each, one more or less."""
+    borders = np.linspace(0, len(series), min(blocks, len(series)) + 1).astype(int)
+    return np.add.reduceat(series, borders[:-1])
 
 
 def _times(*series: np.ndarray, carry: tuple[np.ndarray, ...]) -> float:
     """Autocorrelation times of series, if they and the stretches that `carry` a figure are enough; else nan."""
     if len(series[0]) < max(TIMES, FILLED):
         return np.nan
-    times = autocorrelation_times(*series)
-    if times < TIMES:
+    series_times = autocorrelation_times(*series)
+    if series_times < TIMES:
         return np.nan
-    sums = np.stack([_sums(np.abs(values), STRETCHES) for values in carry])
+    sums = np.stack([_sums(np.abs(carried_series), STRETCHES) for carried_series in carry])
     squares = (sums**2).sum(axis=1)
     if (sums.sum(axis=1) ** 2 >= FILLED * squares).all():
-        return times
+        return series_times
     return np.nan
 
 
-def _half(without: np.ndarray, times: float, level: float = LEVEL) -> np.ndarray:
-    """Half a width from the values (5, ...) with each block left out (the jackknife)."""
+def _half(without: np.ndarray, series_times: float, level: float = LEVEL) -> np.ndarray:
+    """Return half a width from the values (5, ...) with each block left out (the jackknife), an array (...) or one number."""
     student = stdtrit(BLOCKS - 1, 1 - INNER * (1 - level) / 2)
-    return student * without.std(axis=0) * np.sqrt((BLOCKS - 1) * (1 + WIDER / times))
+    return student * without.std(axis=0) * np.sqrt((BLOCKS - 1) * (1 + WIDER / series_times))
 
 
 def ratio_interval(first: np.ndarray, second: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Ends for the sum of `first` over that of `second`, both (n,) above or at 0, in order of time; nan if too short to tell."""
-    times = _times(first, second, carry=(first, second))
-    if np.isnan(times):
+    """Return ends (low, high), a tuple, for the sum of `first` over that of `second`; nan if it is too short to tell.
+
+    Both are (n,), 0 or above, in order of time.
+    """
+    series_times = _times(first, second, carry=(first, second))
+    if np.isnan(series_times):
         return np.nan, np.nan
-    return _ratio(first, second, times, level)
+    return _ratio(first, second, series_times, level)
 
 
-def _ratio(first: np.ndarray, second: np.ndarray, times: float, level: float) -> tuple[float, float]:
-    """Ends of the ratio in logarithms."""
-    sums = _sums(first, BLOCKS)
+def _ratio(first_series: np.ndarray, second: np.ndarray, series_times: float, level: float) -> tuple[float, float]:
+    """Return the ends (low, high) of the ratio, whose interval is in logarithms, as a tuple."""
+    sums = _sums(first_series, BLOCKS)
     sums_of_second = _sums(second, BLOCKS)
-    total = sums.sum()
+    total_of_first = sums.sum()
     total_of_second = sums_of_second.sum()
     with np.errstate(divide="ignore", invalid="ignore"):  # all of it in one block: no interval
-        without = np.log((total - sums) / (total_of_second - sums_of_second))
-        half = _half(without, times, level)
-        ratio = total / total_of_second
+        without = np.log((total_of_first - sums) / (total_of_second - sums_of_second))
+        half = _half(without, series_times, level)
+        ratio = total_of_first / total_of_second
     return float(ratio * np.exp(-half)), float(ratio * np.exp(half))
 
 
 def difference_interval(one: np.ndarray, two: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Ends for the mean of `two` - `one`, both (n,) above or at 0, in order of time; nan if too short to tell.
+    """Return ends (low, high), a tuple, for the mean of `two` - `one`, both (n,) in order of time; nan if too short to tell.
 
     If all blocks agree on the sign and it is clear, by the difference or by the ratio, the difference is taken in logarithms: a
     few bad weeks carry much of it, so that it may be far larger than measured, and less smaller.
@@ -228,24 +234,24 @@ def difference_interval(one: np.ndarray, two: np.ndarray, level: float = LEVEL) 
     change = two - one
     if not change.any():
         return 0.0, 0.0
-    times = _times(change, carry=(change,))
+    series_times = _times(change, carry=(change,))
     sums = _sums(change, BLOCKS)
-    mean = change.mean()
-    if np.isnan(times):
+    mean_change = change.mean()
+    if np.isnan(series_times):
         return np.nan, np.nan
     sizes = _sums(np.ones(len(change)), BLOCKS)
-    without = (sums.sum() - sums) / (len(change) - sizes)
-    half = _half(without, times, level)
-    low, high = _ratio(two, one, times, level)
-    if (sums * mean > 0).all() and (abs(mean) > half or low > 1 or high < 1):
-        half = _half(np.log(without / mean), times, level)
-        ends = (float(mean * np.exp(-half)), float(mean * np.exp(half)))
-        return min(ends), max(ends)
-    return float(mean - half), float(mean + half)
+    mean_without_block = (sums.sum() - sums) / (len(change) - sizes)
+    half = _half(mean_without_block, series_times, level)
+    low, high = _ratio(two, one, series_times, level)
+    if (sums * mean_change > 0).all() and (abs(mean_change) > half or low > 1 or high < 1):
+        half = _half(np.log(mean_without_block / mean_change), series_times, level)
+        interval_ends = (float(mean_change * np.exp(-half)), float(mean_change * np.exp(half)))
+        return min(interval_ends), max(interval_ends)
+    return float(mean_change - half), float(mean_change + half)
 
 
 def verdict(low: float, high: float, words: tuple[str, str], center: float = 0.0) -> str:
-    """The first word if an interval lies below a value, the second if above, "undecided" if it holds it, or `SHORT`."""
+    """Return the first word if an interval lies below a value, the second if above, "undecided" if it holds it, or `SHORT`."""
     if np.isnan(low):
         return SHORT
     if high < center:
@@ -270,7 +276,7 @@ class PairedRatio(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Return "better" or "worse" of the second schedule, "same", "undecided" where the interval holds 1, or "too short to tell".
+        """Word for the second schedule: "better", "worse", "same", "undecided" if the interval holds 1, or "too short to tell".
 
         Examples
         --------
@@ -338,20 +344,20 @@ def paired_ratio(submit, first, second, *, level: float = LEVEL) -> PairedRatio:
     submit = np.asarray(submit, float)
     first = np.asarray(first, float)
     second = np.asarray(second, float)
-    both = np.isfinite(first) & np.isfinite(second)
+    ended_under_both = np.isfinite(first) & np.isfinite(second)
     is_sound = submit.shape == first.shape == second.shape and submit.ndim == 1 and 0 < level < 1
-    if not is_sound or (np.minimum(first[both], second[both]) <= 0).any():
+    if not is_sound or (np.minimum(first[ended_under_both], second[ended_under_both]) <= 0).any():
         raise RunError(
             f"paired_ratio: found times of shapes {submit.shape}, {first.shape}, {second.shape}, level={level}; expected one "
             "submission and two JCTs above 0 (nan: not ended) for each job, a level between 0 and 1."
         )
-    if not both.any():
+    if not ended_under_both.any():
         return PairedRatio(np.nan, np.nan, np.nan, 0, 0.0)
-    order = np.flatnonzero(both)[np.argsort(submit[both], kind="stable")]
-    first = first[order]
-    second = second[order]
-    times = autocorrelation_times(first, second)
+    submission_order = np.flatnonzero(ended_under_both)[np.argsort(submit[ended_under_both], kind="stable")]
+    first = first[submission_order]
+    second = second[submission_order]
+    series_times = autocorrelation_times(first, second)
     if (first == second).all():
-        return PairedRatio(1.0, 1.0, 1.0, len(order), times)
+        return PairedRatio(1.0, 1.0, 1.0, len(submission_order), series_times)
     low, high = ratio_interval(first, second, level)
-    return PairedRatio(float(first.sum() / second.sum()), low, high, len(order), times)
+    return PairedRatio(float(first.sum() / second.sum()), low, high, len(submission_order), series_times)

@@ -69,12 +69,12 @@ class Weeks:
 
     @cached_property
     def ratios(self) -> np.ndarray:
-        """(n,) how many times sooner a job is done under the first policy than under the second, week by week."""
+        """Array (n,): how many times sooner a job is done under the first policy than under the second, week by week."""
         return np.asarray(self.before, float) / np.asarray(self.now, float)
 
     @cached_property
     def interval(self) -> MedianInterval:
-        """Interval of the median of all such weeks; nan for fewer than six."""
+        """`MedianInterval` of the median of all such weeks; nan for fewer than six."""
         return median_interval(self.ratios)
 
     @property
@@ -89,13 +89,13 @@ class Weeks:
 
     @cached_property
     def growing(self) -> tuple[str, ...]:
-        """Names of the policies whose queue grows without end."""
+        """Names of the policies whose queue grows without end, a tuple."""
         pairs = zip(self.names, zip(*self.queues, strict=True), strict=True)
-        return tuple(name for name, queues in pairs if grows_without_end(queues))
+        return tuple(policy_name for policy_name, queues in pairs if grows_without_end(queues))
 
     @property
     def kind(self) -> str:
-        """Answer of the weeks.
+        """Answer of the weeks, one word.
 
         "grows" (the queue of a policy has no end, so that no ratio holds), "same" (equal in each), "few" (fewer than six), "none" (the
         interval lies within 3 % of 1), "sooner", "later", "small" (the interval says which, and the middle lies within 3 %), or "open" (the
@@ -123,29 +123,33 @@ class Weeks:
     @property
     def main(self) -> str:
         """The sentence, as HTML: which policy is better in the middle week, how sure that is, and how unusual this week is."""
-        x, y = self._marked
+        first_policy, second_policy = self._marked
         who = FIGURES[self.measure][0]
-        start = f"In {len(self.seeds)} such {self.noun}"
+        beginning_words = f"In {len(self.seeds)} such {self.noun}"
         if self.empty:
-            start += ", each of which begins empty,"
-        kind = self.kind
-        if kind == "grows":
-            return self._of_growth(start)
-        if kind == "same":
-            return f"{start} {who} is done after the same time under {x} and {y} in each."
-        if kind == "none":
-            return f"{start} it makes no difference for {who}: {self._amounts(False)}."
-        if kind == "few":
+            beginning_words += ", each of which begins empty,"
+        answer_word = self.kind
+        if answer_word == "grows":
+            return self._of_growth(beginning_words)
+        if answer_word == "same":
+            return (
+                f"{beginning_words} {who} is done after the same time under {first_policy} and {second_policy} in each."
+            )
+        if answer_word == "none":
+            return f"{beginning_words} it makes no difference for {who}: {self._amounts(False)}."
+        if answer_word == "few":
             span = f"{times(self.ratios.min())} to {times(self.ratios.max())}"
-            return f"{start} {who} is done {span} times sooner under {x} than under {y}."
-        if kind == "small":
-            return f"{start} it makes little difference for {who}: {self._amounts(self.interval.median < 1)}."
-        if kind == "open":
-            return f"{start} neither is surely sooner for {who} under {x}: {self._amounts(False)}."
-        return f"{start} {who} is done {self._amounts(kind == 'later')}."
+            return (
+                f"{beginning_words} {who} is done {span} times sooner under {first_policy} than under {second_policy}."
+            )
+        if answer_word == "small":
+            return f"{beginning_words} it makes little difference for {who}: {self._amounts(self.interval.median < 1)}."
+        if answer_word == "open":
+            return f"{beginning_words} neither is surely sooner for {who} under {first_policy}: {self._amounts(False)}."
+        return f"{beginning_words} {who} is done {self._amounts(answer_word == 'later')}."
 
     def _amounts(self, later: bool) -> str:
-        """The middle week, its interval, the range, and the number of this week."""
+        """Write the middle week, its interval, the range, and the number of this week, as text."""
         ratios = self.ratios
         direction = "sooner"
         if later:
@@ -155,22 +159,25 @@ class Weeks:
         week = self.noun.removesuffix("s")
         interval = f"95 %: {times(middle.low)} to {times(middle.high)}"
         extent = f"from {times(ratios.min())} to {times(ratios.max())}"
-        text = f"{times(middle.median)} times {direction} under {self._marked[0]} in the middle {week} ({interval}), {extent}"
+        amounts_in_words = f"{times(middle.median)} times {direction} under {self._marked[0]} in the middle {week} ({interval}), {extent}"
         if len(ratios) >= NUMBERED:
-            number = 1 + int((ratios > ratios[0]).sum())
-            text += f"; this {week} is number {number} of {len(ratios)}"
-        return text
+            rank_of_week = 1 + int((ratios > ratios[0]).sum())
+            amounts_in_words += f"; this {week} is number {rank_of_week} of {len(ratios)}"
+        return amounts_in_words
 
     @property
     def _marked(self) -> list[str]:
-        """Names of both policies, as HTML."""
-        return [f'<b class="{role}">{escape(name)}</b>' for role, name in zip(("now", "ref"), self.names, strict=True)]
+        """List of the names of both policies, as HTML."""
+        return [
+            f'<b class="{role}">{escape(policy_name)}</b>'
+            for role, policy_name in zip(("now", "ref"), self.names, strict=True)
+        ]
 
-    def _of_growth(self, start: str) -> str:
+    def _of_growth(self, beginning_words: str) -> str:
         """The sentence if a queue has no end."""
         clauses = []
-        for name, marked, queues in zip(self.names, self._marked, zip(*self.queues, strict=True), strict=True):
-            if name not in self.growing:
+        for policy_name, marked, queues in zip(self.names, self._marked, zip(*self.queues, strict=True), strict=True):
+            if policy_name not in self.growing:
                 continue
             busy = percent(served(list(queues)))
             load = percent(brought(list(queues)))
@@ -178,7 +185,10 @@ class Weeks:
                 f"under {marked} the queue grows without end: while it is long it keeps {busy} of the GPUs busy, "
                 f"and the jobs bring work for {load}"
             )
-        return f"{start} {'; '.join(clauses)}. How much later jobs end depends on how long one looks, so there is no ratio."
+        return (
+            f"{beginning_words} {'; '.join(clauses)}. How much later jobs end depends on how long one looks, so there "
+            "is no ratio."
+        )
 
     @property
     def source(self) -> str:
@@ -204,26 +214,26 @@ class Weeks:
     __str__ = text.fget
 
     def called(self, words: Mapping[str, str]) -> "Weeks":
-        """Return the same with other names of the policies, if `words` has some."""
-        return replace(self, names=tuple(words.get(name, name) for name in self.names))
+        """Return the same `Weeks` with other names of the policies, if `words` has some."""
+        return replace(self, names=tuple(words.get(policy_name, policy_name) for policy_name in self.names))
 
     def summary(self) -> dict:
-        """Return the findings as plain values, for JSON."""
+        """Return a dict of the findings as plain values, for JSON."""
         middle = self.interval
-        values = {"now": self.names[0], "before": self.names[1], "measure": self.measure, "kind": self.kind}
-        values |= {"weeks": len(self.seeds), "seeds": list(self.seeds), "ratios": self.ratios.tolist()}
-        values |= {"median": middle.median, "low": _known(middle.low), "high": _known(middle.high)}
-        return values | {"this": float(self.ratios[0]), "rank": self.rank, "growing": list(self.growing)}
+        findings = {"now": self.names[0], "before": self.names[1], "measure": self.measure, "kind": self.kind}
+        findings |= {"weeks": len(self.seeds), "seeds": list(self.seeds), "ratios": self.ratios.tolist()}
+        findings |= {"median": middle.median, "low": _known(middle.low), "high": _known(middle.high)}
+        return findings | {"this": float(self.ratios[0]), "rank": self.rank, "growing": list(self.growing)}
 
     def _repr_html_(self) -> str:
         return self.html
 
 
-def _known(value: float) -> float | None:
-    """The value, or None if it is nan."""
-    if np.isnan(value):
+def _known(interval_end: float) -> float | None:
+    """Return the value, or None if it is nan."""
+    if np.isnan(interval_end):
         return None
-    return value
+    return interval_end
 
 
 def enough(interval: MedianInterval) -> bool:
@@ -232,7 +242,7 @@ def enough(interval: MedianInterval) -> bool:
 
 
 def times(ratio: float) -> str:
-    """Write a ratio: one decimal from 1.95 on, two below, none from 99.5 on."""
+    """Write a ratio as text: one decimal from 1.95 on, two below, none from 99.5 on."""
     if ratio >= 99.5:
         return f"{ratio:,.0f}"
     if ratio >= 1.95:
@@ -241,7 +251,7 @@ def times(ratio: float) -> str:
 
 
 def ranges(seeds: tuple[int, ...]) -> str:
-    """Write seeds in ascending order, those that follow one another as a range.
+    """Write seeds in ascending order as text, those that follow one another as a range.
 
     Examples
     --------
@@ -255,13 +265,13 @@ def ranges(seeds: tuple[int, ...]) -> str:
         else:
             runs.append([seed, seed])
     texts = []
-    for first, last in runs:
-        if first == last:
-            texts.append(f"{first:,}")
-        elif last == first + 1:
-            texts.append(f"{first:,} and {last:,}")
+    for first_seed, last_seed in runs:
+        if first_seed == last_seed:
+            texts.append(f"{first_seed:,}")
+        elif last_seed == first_seed + 1:
+            texts.append(f"{first_seed:,} and {last_seed:,}")
         else:
-            texts.append(f"{first:,} to {last:,}")
+            texts.append(f"{first_seed:,} to {last_seed:,}")
     if len(texts) == 1:
         return texts[0]
     return f"{', '.join(texts[:-1])}, and {texts[-1]}"

@@ -11,7 +11,7 @@ WEEK = 7 * DAY
 
 
 def weeks_of(now, before, censored: bool = False) -> np.ndarray:
-    """Return ratios (weeks,) of the mean time to finish before to that now, of the jobs submitted in each whole week.
+    """Return an array (weeks,) of ratios of mean time to finish before to that now, of jobs submitted in each whole week.
 
     Jobs count that ended under both, `censored` as in `metrics.measured`. Weeks of fewer than 30 such jobs are left
     out; a log of less than two weeks has none.
@@ -21,13 +21,13 @@ def weeks_of(now, before, censored: bool = False) -> np.ndarray:
     submit = jobs["submit"]
     if not ended.any():
         return np.zeros(0)
-    begin = float(submit.min())
-    week = ((submit[ended] - begin) // WEEK).astype(int)
-    number = np.bincount(week)
+    first_submission = float(submit.min())
+    week = ((submit[ended] - first_submission) // WEEK).astype(int)
+    jobs_in_week = np.bincount(week)
     mine = np.bincount(week, (jobs["end"] - submit)[ended])
     theirs = np.bincount(week, (jobs_of(before)["end"] - submit)[ended])
-    complete = number >= FEWEST
-    if submit.max() - begin < len(number) * WEEK - DAY:
+    complete = jobs_in_week >= FEWEST
+    if submit.max() - first_submission < len(jobs_in_week) * WEEK - DAY:
         complete[-1] = False  # a part of a week
     ratios = theirs[complete] / mine[complete]
     if len(ratios) < 2:
@@ -36,7 +36,7 @@ def weeks_of(now, before, censored: bool = False) -> np.ndarray:
 
 
 def log_in_words(ratios: np.ndarray) -> str:
-    """Write in how many weeks of a log jobs end sooner, and the smallest and largest ratio; "" without weeks.
+    """Write as text in how many weeks of a log jobs end sooner, and the smallest and largest ratio; "" without weeks.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class Queue(NamedTuple):
 
 
 def queue_of(run) -> Queue:
-    """Measure the queue of a run.
+    """Measure the `Queue` of a run.
 
     Examples
     --------
@@ -47,29 +47,29 @@ def queue_of(run) -> Queue:
     (2.0, 1.0, True, True)
     """
     run = reading(run)
-    line = run["timeline"]
+    timeline = run["timeline"]
     jobs = run["jobs"]
-    last = float(jobs["submit"].max(initial=0.0))
-    days = max(1.0, float(np.ceil(last / DAY)))
+    last_submission = float(jobs["submit"].max(initial=0.0))
+    days = max(1.0, float(np.ceil(last_submission / DAY)))
     gpus = float(cluster_of(run).total_gpus)
-    begin = line["time"]
-    end = np.append(begin[1:], max(last, begin.max(initial=0.0)))
-    largest = float(jobs["gpus"].max(initial=0.0))
-    is_crowded = line["demanded"] >= max(CROWDED * gpus, LARGEST * largest)
-    lengths = np.clip(np.minimum(end, last) - begin, 0.0, None)
+    row_begin = timeline["time"]
+    row_end = np.append(row_begin[1:], max(last_submission, row_begin.max(initial=0.0)))
+    largest_job = float(jobs["gpus"].max(initial=0.0))
+    is_crowded = timeline["demanded"] >= max(CROWDED * gpus, LARGEST * largest_job)
+    lengths = np.clip(np.minimum(row_end, last_submission) - row_begin, 0.0, None)
     crowded = np.where(is_crowded, lengths, 0.0)
     seconds = float(crowded.sum())
     busy = 0.0
     if seconds:
-        busy = float((crowded * line["used"]).sum()) / (seconds * gpus)
+        busy = float((crowded * timeline["used"]).sum()) / (seconds * gpus)
 
     def demanded(until: float) -> float:
-        first = np.maximum(begin, until - DAY)
-        within = np.clip(np.minimum(end, until) - first, 0.0, None)
-        return float((within * line["demanded"]).sum()) / (DAY * gpus)
+        day_begin = np.maximum(row_begin, until - DAY)
+        within = np.clip(np.minimum(row_end, until) - day_begin, 0.0, None)
+        return float((within * timeline["demanded"]).sum()) / (DAY * gpus)
 
-    load = float(jobs["attained"][run.counted].sum()) / (gpus * days * DAY)
-    return Queue(seconds, busy, load, demanded(last) - demanded(0.0))
+    mean_load = float(jobs["attained"][run.counted].sum()) / (gpus * days * DAY)
+    return Queue(seconds, busy, mean_load, demanded(last_submission) - demanded(0.0))
 
 
 def grows_without_end(queues: Iterable[Queue]) -> bool:
@@ -89,10 +89,10 @@ def grows_without_end(queues: Iterable[Queue]) -> bool:
     if seconds < LONG:
         return False
     longer = median_interval(np.array([queue.longer for queue in queues]), LEVEL)
-    least = longer.low
-    if np.isnan(least):
-        least = longer.median
-    return served(queues) < brought(queues) and least > 0
+    least_growth = longer.low
+    if np.isnan(least_growth):
+        least_growth = longer.median
+    return served(queues) < brought(queues) and least_growth > 0
 
 
 def served(queues: list[Queue]) -> float:

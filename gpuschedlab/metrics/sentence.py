@@ -99,14 +99,14 @@ class Difference:
             return "Choose another policy, or move its knob."
         if self.kind == "alone":
             return ""
-        a, b = self._amounts()
+        amount_now, amount_before = self._amounts()
         if self.kind == "same":
             if self.measure in TIMES:
-                return f"The average is {b} under both."
+                return f"The average is {amount_before} under both."
             return ""
         if self.kind == "few":
             if self.jobs:
-                return f"On average: {a} under {escape(self.names[0])}, {b} under {escape(self.names[1])}."
+                return f"On average: {amount_now} under {escape(self.names[0])}, {amount_before} under {escape(self.names[1])}."
             return ""
         sentences = []
         if self.kind == "short":
@@ -119,11 +119,11 @@ class Difference:
 
     @property
     def html(self) -> str:
-        """Both sentences, each a paragraph."""
-        first = f'<p class="sentence">{self.main}</p>'
+        """Both sentences as HTML, each a paragraph."""
+        first_paragraph = f'<p class="sentence">{self.main}</p>'
         if not self.rest:
-            return first
-        return f'{first}<p class="second">{self.rest}</p>'
+            return first_paragraph
+        return f'{first_paragraph}<p class="second">{self.rest}</p>'
 
     @property
     def text(self) -> str:
@@ -135,35 +135,35 @@ class Difference:
     @property
     def _few(self) -> str:
         """First sentence if there are too few jobs."""
-        which = ""
+        which_jobs = ""
         if self.measure == "late":
-            which = " with deadlines"
+            which_jobs = " with deadlines"
         if self.of:
-            which += f" {self.of}"
+            which_jobs += f" {self.of}"
         if not self.jobs:
-            return f"There are no jobs{which}: nothing to compare."
-        return f"{count(self.jobs)}{which}: too few to compare."
+            return f"There are no jobs{which_jobs}: nothing to compare."
+        return f"{count(self.jobs)}{which_jobs}: too few to compare."
 
     @property
     def amount(self) -> Amount | None:
-        """Name of the measure, if it is an amount; None otherwise."""
+        """`Amount` that the measure is, None if it is none."""
         if isinstance(self.measure, Amount):
             return self.measure
         return AMOUNTS.get(self.measure)
 
     @property
     def _marked(self) -> list[str]:
-        """Names of both, as HTML."""
-        return [f'<b class="{role}">{escape(name)}</b>' for role, name in zip(ROLES, self.names)]
+        """List of the names of both, as HTML."""
+        return [f'<b class="{role}">{escape(policy_name)}</b>' for role, policy_name in zip(ROLES, self.names)]
 
     @property
     def _figures(self) -> list[str]:
-        """Values of both, as HTML."""
-        return [f'<b class="{role}">{text}</b>' for role, text in zip(ROLES, self._amounts())]
+        """List of the values of both, as HTML."""
+        return [f'<b class="{role}">{amount_text}</b>' for role, amount_text in zip(ROLES, self._amounts())]
 
     @property
     def _direction(self) -> str:
-        """The kind, or of a difference that may be chance the direction on these jobs."""
+        """The word of `kind`; of a difference that may be chance, the direction on these jobs: "less" or "more"."""
         if self.kind != "short":
             return self.kind
         if self.now < self.before:
@@ -181,15 +181,15 @@ class Difference:
     def _beginning(self) -> str:
         """Words before the statement: "Under srtf"."""
         under = self._preposition
-        x = self._marked[0]
+        policy_now = self._marked[0]
         if self.kind == "short" and not self.of:
-            return f"On these jobs, {under} {x}"
+            return f"On these jobs, {under} {policy_now}"
         if self.place:
-            return f"{self.place}, {under} {x}"
-        return f"{under.capitalize()} {x}"
+            return f"{self.place}, {under} {policy_now}"
+        return f"{under.capitalize()} {policy_now}"
 
     def _amounts(self) -> tuple[str, ...]:
-        """Both values as they are read."""
+        """Return both values as they are read, a tuple of texts."""
         if self.measure == "jct" or (self.amount and not self.amount.form):
             return two_spans(self.now, self.before)
         if self.amount:
@@ -202,182 +202,187 @@ def plain(html: str) -> str:
     return unescape(re.sub("<[^>]*>", "", html))
 
 
-def _of_times(d: Difference) -> str:
+def _of_times(difference: Difference) -> str:
     """First sentence on the time to finish."""
-    x, y = d._marked
-    a, b = d._figures
-    under = d._beginning
-    job = _average(d)
-    direction = d._direction
+    policy_now, policy_before = difference._marked
+    figure_now, figure_before = difference._figures
+    under = difference._beginning
+    job = _average(difference)
+    direction = difference._direction
     if direction == "alone":
-        return f"{under} the {job} is done after {a}."
+        return f"{under} the {job} is done after {figure_now}."
     if direction == "same":
-        return f"No difference: under {x} each job ends when it did under {y}."
+        return f"No difference: under {policy_now} each job ends when it did under {policy_before}."
     if direction == "none":
-        return f"No difference for the {job}: {a} under {x}, {b} under {y}."
+        return f"No difference for the {job}: {figure_now} under {policy_now}, {figure_before} under {policy_before}."
     if direction == "close":
-        return f"Too close to call for the {job}: {a} under {x}, {b} under {y}."
+        return (
+            f"Too close to call for the {job}: {figure_now} under {policy_now}, {figure_before} under {policy_before}."
+        )
     if direction == "near":
-        return f"{under} the {job} is done after {a}, under {y} after {b}: within 3 %."
+        return f"{under} the {job} is done after {figure_now}, under {policy_before} after {figure_before}: within 3 %."
     if direction in ("sooner", "less"):
-        return f"{under} the {job} is done {times_of(d.value)} sooner than under {y}: after {a} instead of {b}."
-    longer = 1 / d.value
-    if longer >= 1.95:
-        much = f"{times_of(longer)} as long as"
+        return (
+            f"{under} the {job} is done {times_of(difference.value)} sooner than under {policy_before}: after {figure_now} "
+            f"instead of {figure_before}."
+        )
+    times_longer = 1 / difference.value
+    if times_longer >= 1.95:
+        much = f"{times_of(times_longer)} as long as"
     else:
-        much = f"{100 * (longer - 1):.0f} % longer than"
-    return f"{under} the {job} takes {much} under {y}: {a} instead of {b}."
+        much = f"{100 * (times_longer - 1):.0f} % longer than"
+    return f"{under} the {job} takes {much} under {policy_before}: {figure_now} instead of {figure_before}."
 
 
-def _average(d: Difference) -> str:
-    """Whose average it is."""
-    if d.of:
-        return f"average of the {count(d.jobs)} {d.of}"
+def _average(difference: Difference) -> str:
+    """Say in words whose average it is."""
+    if difference.of:
+        return f"average of the {count(difference.jobs)} {difference.of}"
     return AVERAGE
 
 
-def _of_amounts(d: Difference) -> str:
+def _of_amounts(difference: Difference) -> str:
     """First sentence on an amount."""
-    direction = d._direction
+    direction = difference._direction
     much = direction
-    if d.before:
-        ratio = d.now / d.before
-        much = f"{100 * abs(1 - ratio):.0f} % {direction}"
-        if ratio >= 1.95:
-            much = f"{times_of(ratio)} as much"
-    statement = f"{d.amount.words.replace(AVERAGE, _average(d))} {d._figures[0]}"
-    return _beside_before(d, d.amount.noun, statement, much)
+    if difference.before:
+        amount_ratio = difference.now / difference.before
+        much = f"{100 * abs(1 - amount_ratio):.0f} % {direction}"
+        if amount_ratio >= 1.95:
+            much = f"{times_of(amount_ratio)} as much"
+    statement = f"{difference.amount.words.replace(AVERAGE, _average(difference))} {difference._figures[0]}"
+    return _beside_before(difference, difference.amount.noun, statement, much)
 
 
-def _of_shares(d: Difference) -> str:
+def _of_shares(difference: Difference) -> str:
     """First sentence on a share of the jobs."""
-    jobs, state, noun = SHARES[d.measure]
-    if d.of:
-        jobs = f"{d.jobs:,} {jobs} {d.of}"
-    points = abs(100 * (d.now - d.before))
-    much = f"{points:.1f} points"
-    if points >= 9.95:
-        much = f"{points:.0f} points"
-    if d._direction == "less":
+    jobs, state, noun = SHARES[difference.measure]
+    if difference.of:
+        jobs = f"{difference.jobs:,} {jobs} {difference.of}"
+    percent_points = abs(100 * (difference.now - difference.before))
+    much = f"{percent_points:.1f} points"
+    if percent_points >= 9.95:
+        much = f"{percent_points:.0f} points"
+    if difference._direction == "less":
         much += " fewer"
     else:
         much += " more"
-    return _beside_before(d, noun, f"{d._figures[0]} of the {jobs} are {state}", much)
+    return _beside_before(difference, noun, f"{difference._figures[0]} of the {jobs} are {state}", much)
 
 
-def _beside_before(d: Difference, noun: str, statement: str, much: str) -> str:
-    """A statement of now beside the value of before, which differs by so `much`."""
-    statement = f"{d._beginning} {statement}"
-    if d.kind == "alone":
+def _beside_before(difference: Difference, noun: str, statement: str, much: str) -> str:
+    """Write a statement of now beside the value of before, which differs by so `much`, as text."""
+    statement = f"{difference._beginning} {statement}"
+    if difference.kind == "alone":
         return f"{statement}."
-    a, b = d._figures
-    both = f"{statement}, {d._preposition} {d._marked[1]} {b}"
+    figure_now, figure_before = difference._figures
+    both = f"{statement}, {difference._preposition} {difference._marked[1]} {figure_before}"
     both_within = both[0].lower() + both[1:]
-    if d.kind == "same":
-        return f"No difference in {noun}: {a} {d._preposition} both."
-    if d.kind == "none":
+    if difference.kind == "same":
+        return f"No difference in {noun}: {figure_now} {difference._preposition} both."
+    if difference.kind == "none":
         return f"No difference in {noun}: {both_within}."
-    if d.kind == "close":
+    if difference.kind == "close":
         return f"Too close to call: {both_within}."
-    if d.kind == "near":
+    if difference.kind == "near":
         return f"{both}."
     return f"{both}: {much}."
 
 
-def _ends(d: Difference) -> str:
-    """Which jobs end sooner, and which later; or wait less, and longer."""
-    verb, _, more = TIMES[d.measure]
-    gain = _gain(d)
-    over = _over(d.later)
-    if not len(d.later.rows):
-        return f'{gain} <b class="pay">Nobody pays</b>: no job {verb}s {over}{more}.'
-    falls = _fall(d.later, "; {} of the lost time falls on jobs that ", "; no kind of job stands out")
-    how = f"{span(d.later.mean)} {more}"
+def _ends(difference: Difference) -> str:
+    """Say in a text which jobs end sooner, and which later; or wait less, and longer."""
+    verb, _, later_words = TIMES[difference.measure]
+    gain = _gain(difference)
+    over = _over(difference.later)
+    if not len(difference.later.rows):
+        return f'{gain} <b class="pay">Nobody pays</b>: no job {verb}s {over}{later_words}.'
+    falls = _fall(difference.later, "; {} of the lost time falls on jobs that ", "; no kind of job stands out")
+    how = f"{span(difference.later.mean)} {later_words}"
     if over:
-        how = f"{over}{more}, by {span(d.later.mean)}"
-    return f"{gain} {_payers(d)}, {verb}ing {how} on average{falls}."
+        how = f"{over}{later_words}, by {span(difference.later.mean)}"
+    return f"{gain} {_payers(difference)}, {verb}ing {how} on average{falls}."
 
 
-def _gain(d: Difference) -> str:
-    """Which jobs end sooner, or wait less."""
-    verb, less, _ = TIMES[d.measure]
-    moved = d.sooner
+def _gain(difference: Difference) -> str:
+    """Say in a sentence which jobs end sooner, or wait less."""
+    verb, less, _ = TIMES[difference.measure]
+    moved = difference.sooner
     over = _over(moved)
     if not len(moved.rows):
         return f"No job {verb}s {over}{less}."
     falls = _fall(moved, "; {} of it goes to jobs that ", "")
-    return f"{_gainers(d, verb)} {over}{less}, by {span(moved.mean)} on average{falls}."
+    return f"{_gainers(difference, verb)} {over}{less}, by {span(moved.mean)} on average{falls}."
 
 
-def _gainers(d: Difference, verb: str) -> str:
-    """How many jobs end, or wait."""
-    number = len(d.sooner.rows)
-    if number == d.jobs == 1:
+def _gainers(difference: Difference, verb: str) -> str:
+    """Say in words how many jobs end, or wait."""
+    gaining_jobs = len(difference.sooner.rows)
+    if gaining_jobs == difference.jobs == 1:
         return f"The only job {verb}s"
-    if number == d.jobs:
+    if gaining_jobs == difference.jobs:
         return f"All jobs {verb}"
-    if d.sooner.share > NEARLY_EVERY:
+    if difference.sooner.share > NEARLY_EVERY:
         return f"Nearly all jobs {verb}"
-    if d.jobs <= 1000 or number >= 100:
-        return f"{percent(d.sooner.share)} of the jobs {verb}"
-    if number == 1:
+    if difference.jobs <= 1000 or gaining_jobs >= 100:
+        return f"{percent(difference.sooner.share)} of the jobs {verb}"
+    if gaining_jobs == 1:
         return f"1 job {verb}s"
-    return f"{count(number)} {verb}"
+    return f"{count(gaining_jobs)} {verb}"
 
 
 def _over(moved: Moved) -> str:
-    """By how much jobs move at least: "over 1 min "; "" if all that move count."""
+    """Say in words by how much jobs move at least: "over 1 min "; "" if all that move count."""
     if moved.over:
         return f"over {round_words(moved.over)} "
     return ""
 
 
-def _becomes(d: Difference) -> str:
-    """Which jobs are late, or treated unfairly, under one of the two only."""
-    _, state, _ = SHARES[d.measure]
-    x, y = d._marked
-    number = len(d.sooner.rows)
+def _becomes(difference: Difference) -> str:
+    """Say in a text which jobs are late, or treated unfairly, under one of the two only."""
+    _, state, _ = SHARES[difference.measure]
+    policy_now, policy_before = difference._marked
+    gaining_jobs = len(difference.sooner.rows)
     gain = ""
-    if number == 1:
-        gain = f"1 job is {state} only under {y}. "
-    elif number:
-        gain = f"{count(number)} are {state} only under {y}. "
-    if not len(d.later.rows):
-        return f'{gain}<b class="pay">Nobody pays</b>: no job is {state} only under {x}.'
-    falls = _fall(d.later, "; {} of them ", "; no kind of job stands out")
-    return f"{gain}{_payers(d)}: {state} only under {x}{falls}."
+    if gaining_jobs == 1:
+        gain = f"1 job is {state} only under {policy_before}. "
+    elif gaining_jobs:
+        gain = f"{count(gaining_jobs)} are {state} only under {policy_before}. "
+    if not len(difference.later.rows):
+        return f'{gain}<b class="pay">Nobody pays</b>: no job is {state} only under {policy_now}.'
+    falls = _fall(difference.later, "; {} of them ", "; no kind of job stands out")
+    return f"{gain}{_payers(difference)}: {state} only under {policy_now}{falls}."
 
 
-def _payers(d: Difference) -> str:
-    """How many jobs pay."""
-    number = len(d.later.rows)
+def _payers(difference: Difference) -> str:
+    """Say in words how many jobs pay, as HTML."""
+    paying_jobs = len(difference.later.rows)
     pay = "pay"
-    if number == 1:
+    if paying_jobs == 1:
         pay = "pays"
-    return f'<b class="pay">{count(number)} {pay}</b> ({percent(d.later.share)})'
+    return f'<b class="pay">{count(paying_jobs)} {pay}</b> ({percent(difference.later.share)})'
 
 
 def _fall(moved: Moved, words: str, none: str) -> str:
-    """On which jobs a change falls."""
+    """Say in words on which jobs a change falls; `none` if it falls on no group."""
     if moved.group is None:
         return none
-    name, share, jobs = moved.group
+    group_name, share, jobs = moved.group
     if share >= NEARLY:
-        return f"{words.format('nearly all')}{name}"
-    return f"{words.format(percent(share))}{name} ({percent(jobs)} of all)"
+        return f"{words.format('nearly all')}{group_name}"
+    return f"{words.format(percent(share))}{group_name} ({percent(jobs)} of all)"
 
 
 def head(found, *words: str) -> str:
-    """HTML of comparisons at the head of a screen: the first sentence large, then who pays, the others, and further words."""
-    first = ""
+    """Return HTML of comparisons at a screen's head: the first sentence large, then who pays, the others, and further words."""
+    first_sentence = ""
     sentences = []
-    for number, difference in enumerate(found):
-        if number == 0:
+    for difference_number, difference in enumerate(found):
+        if difference_number == 0:
             small = ""
             if len(re.sub("<[^>]*>", "", difference.main)) > 115:
                 small = " gpuschedlab-long"
-            first = f'<p class="gpuschedlab-sentence{small}">{difference.main}</p>'
+            first_sentence = f'<p class="gpuschedlab-sentence{small}">{difference.main}</p>'
         else:
             sentences.append(difference.main)
         sentences.append(difference.rest)
-    return f"{first}<p>{' '.join(filter(None, (*sentences, *words)))}</p>"
+    return f"{first_sentence}<p>{' '.join(filter(None, (*sentences, *words)))}</p>"

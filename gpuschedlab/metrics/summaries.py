@@ -79,13 +79,13 @@ FIRST = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "util
 
 
 def _fairness(rho: np.ndarray) -> dict:
-    """Metrics of finish-time fairness."""
+    """Return a dict of the metrics of finish-time fairness."""
     spread = times.spread(rho)
     return {"rho_mean": spread.mean, "rho_worst": spread.max, "unfair_fraction": fairness.unfair_fraction(rho)}
 
 
 def summary(run, *, censored: bool = False, prices: float | dict[str, float] | None = None, speeds=None) -> dict:
-    """All metrics of a run, by the names in `METRICS` and in their units.
+    """Return a dict of all metrics of a run, by the names in `METRICS` and in their units.
 
     Parameters
     ----------
@@ -108,52 +108,52 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     original = run
     run = reading(run)
     jobs = run["jobs"]
-    rows = run.counted
-    names = ("submit", "end", "duration", "queueing", "contention")
-    measured = dict(zip(names, known_jobs(jobs, censored, *names), strict=True))
-    values = _of_times(measured)
+    counted_jobs = run.counted
+    measured_columns = ("submit", "end", "duration", "queueing", "contention")
+    measured = dict(zip(measured_columns, known_jobs(jobs, censored, *measured_columns), strict=True))
+    metric_values = _of_times(measured)
     if speeds is not None:
-        values |= _fairness(fairness.finish_time_fairness_by_type(original, speeds, censored))
+        metric_values |= _fairness(fairness.finish_time_fairness_by_type(original, speeds, censored))
     elif fairness.elastic_jobs(run):  # what their durations say would look fair
-        values |= dict.fromkeys(("rho_mean", "rho_worst", "unfair_fraction"))
+        metric_values |= dict.fromkeys(("rho_mean", "rho_worst", "unfair_fraction"))
     else:
-        values |= _fairness(fairness.finish_time_fairness(measured, True))
-    values["jobs"] = int(rows.sum())
-    values["finished"] = len(measured["end"])
-    values["unfinished"] = int(np.isnan(jobs["end"][rows]).sum())
-    values["censored"] = 0
+        metric_values |= _fairness(fairness.finish_time_fairness(measured, True))
+    metric_values["jobs"] = int(counted_jobs.sum())
+    metric_values["finished"] = len(measured["end"])
+    metric_values["unfinished"] = int(np.isnan(jobs["end"][counted_jobs]).sum())
+    metric_values["censored"] = 0
     if "censored" in jobs:
-        values["censored"] = int(jobs["censored"][rows].sum())
-    values |= _of_use(run)
-    values["preemptions"] = int(jobs["preemptions"][rows].sum())
-    values["failures"] = int(jobs["failures"][rows].sum())
-    values["restarts_mean"] = 0.0
-    if rows.any():
+        metric_values["censored"] = int(jobs["censored"][counted_jobs].sum())
+    metric_values |= _of_use(run)
+    metric_values["preemptions"] = int(jobs["preemptions"][counted_jobs].sum())
+    metric_values["failures"] = int(jobs["failures"][counted_jobs].sum())
+    metric_values["restarts_mean"] = 0.0
+    if counted_jobs.any():
         # A job that never started has -1 restarts by the formula, and none in truth.
-        values["restarts_mean"] = times.mean_of(jobs["restarts"][rows].clip(0))
+        metric_values["restarts_mean"] = times.mean_of(jobs["restarts"][counted_jobs].clip(0))
     slos_kept = attainment.slo_attainment(run, censored)
-    values["slo_attainment"] = slos_kept
-    values["late"] = 1.0 - slos_kept
-    values["slo_violation"] = attainment.slo_violation(run, censored)
-    values["cost"] = None
+    metric_values["slo_attainment"] = slos_kept
+    metric_values["late"] = 1.0 - slos_kept
+    metric_values["slo_violation"] = attainment.slo_violation(run, censored)
+    metric_values["cost"] = None
     if prices is not None:
-        values["cost"] = usage.cost(run, prices)
-    values["seconds"] = run.info.get("seconds")
-    return {name: _unless_nan(values[name]) for name in METRICS}
+        metric_values["cost"] = usage.cost(run, prices)
+    metric_values["seconds"] = run.info.get("seconds")
+    return {metric_name: _unless_nan(metric_values[metric_name]) for metric_name in METRICS}
 
 
 def _of_times(measured: dict[str, np.ndarray]) -> dict:
-    """Metrics of the times of the measured jobs, by their columns (k,)."""
-    values = {"bounded_slowdown_mean": times.mean_of(times.bounded_slowdown(measured, censored=True))}
+    """Return a dict of the metrics of times of the measured jobs, by their columns (k,)."""
+    time_metrics = {"bounded_slowdown_mean": times.mean_of(times.bounded_slowdown(measured, censored=True))}
     for function in (times.jct, times.queueing, times.slowdown):
         spread = times.spread(function(measured, True))
-        for part, value in spread._asdict().items():
-            values[f"{function.__name__}_{part}"] = value
-    return values
+        for spread_part, spread_value in spread._asdict().items():
+            time_metrics[f"{function.__name__}_{spread_part}"] = spread_value
+    return time_metrics
 
 
 def _of_use(run) -> dict:
-    """Metrics of the use of the cluster."""
+    """Return a dict of the metrics of the use of the cluster."""
     spent = usage.gpu_time(run)
     kept_alive = usage.kept_alive(run)
     return {
@@ -169,11 +169,11 @@ def _of_use(run) -> dict:
     }
 
 
-def _unless_nan(value):
-    """The value, or None if it is nan."""
-    if value != value:
+def _unless_nan(metric_value):
+    """Return the value, or None if it is nan."""
+    if metric_value != metric_value:
         return None
-    return value
+    return metric_value
 
 
 def _check(source: str, censored, prices, speeds):
@@ -212,12 +212,14 @@ def compare(runs: dict, metrics: list[str] | None = None, **options) -> pl.DataF
         A metric that does not exist, or an argument of another type.
     """
     check_runs("compare", "runs", runs)
-    names = list(METRICS)
+    metric_names = list(METRICS)
     if metrics is not None:
-        names = names_of("compare", "metrics", metrics, METRICS)
-    rows = [{"policy": name} | summary(run, **options) for name, run in runs.items()]
-    kinds = dict.fromkeys(METRICS, pl.Float64)
-    if rows:
-        kinds |= {name: pl.Int64 for name in METRICS if isinstance(rows[0][name], int)}
-    table = pl.DataFrame(rows, schema={"policy": pl.Utf8} | kinds)
-    return table.select("policy", *names)
+        metric_names = names_of("compare", "metrics", metrics, METRICS)
+    run_summaries = [{"policy": policy_name} | summary(run, **options) for policy_name, run in runs.items()]
+    metric_types = dict.fromkeys(METRICS, pl.Float64)
+    if run_summaries:
+        metric_types |= {
+            metric_name: pl.Int64 for metric_name in METRICS if isinstance(run_summaries[0][metric_name], int)
+        }
+    metric_table = pl.DataFrame(run_summaries, schema={"policy": pl.Utf8} | metric_types)
+    return metric_table.select("policy", *metric_names)

@@ -55,11 +55,11 @@ def measured(run, censored: bool = False) -> pl.DataFrame:
     >>> measured(jobs).height, measured(jobs, censored=True).height
     (1, 2)
     """
-    rows = known(run, censored)
+    known_rows = known(run, censored)
     jobs = run
     if not isinstance(run, pl.DataFrame):
         jobs = run.jobs
-    return jobs.filter(pl.Series(rows))
+    return jobs.filter(pl.Series(known_rows))
 
 
 def jct(run, censored: bool = False) -> np.ndarray:
@@ -70,8 +70,8 @@ def jct(run, censored: bool = False) -> np.ndarray:
     >>> jct(pl.DataFrame({"submit": [0.0, 5.0], "end": [10.0, 8.0]})).tolist()
     [10.0, 3.0]
     """
-    submit, end = known_jobs(run, censored, "submit", "end")
-    return end - submit
+    submit, completion = known_jobs(run, censored, "submit", "end")
+    return completion - submit
 
 
 def queueing(run, censored: bool = False) -> np.ndarray:
@@ -96,8 +96,8 @@ def slowdown(run, censored: bool = False) -> np.ndarray:
     >>> slowdown(pl.DataFrame({"submit": [0.0], "end": [30.0], "duration": [10.0]})).tolist()
     [3.0]
     """
-    submit, end, duration = known_jobs(run, censored, "submit", "end", "duration")
-    return (end - submit) / duration
+    submit, completion, duration = known_jobs(run, censored, "submit", "end", "duration")
+    return (completion - submit) / duration
 
 
 def bounded_slowdown(run, threshold: float = 10.0, censored: bool = False) -> np.ndarray:
@@ -122,12 +122,12 @@ def bounded_slowdown(run, threshold: float = 10.0, censored: bool = False) -> np
     >>> bounded_slowdown(pl.DataFrame({"submit": [0.0, 0.0], "end": [5.0, 40.0], "duration": [1.0, 20.0]})).tolist()
     [1.0, 2.0]
     """
-    submit, end, duration = known_jobs(run, censored, "submit", "end", "duration")
-    return np.maximum(1.0, (end - submit) / np.maximum(duration, threshold))
+    submit, completion, duration = known_jobs(run, censored, "submit", "end", "duration")
+    return np.maximum(1.0, (completion - submit) / np.maximum(duration, threshold))
 
 
 def spread(values: np.ndarray) -> Spread:
-    """Reduce values (k,) to their mean and tails.
+    """Reduce values (k,) to their mean and tails, a `Spread`; nan if there is none.
 
     Examples
     --------
@@ -150,12 +150,12 @@ def mean_of(values: np.ndarray) -> float:
 
 def _quantile(ordered: np.ndarray, share: float) -> float:
     """Quantile of sorted values, linear between two of them: `numpy.quantile`, without its checks."""
-    last = len(ordered) - 1
-    rank = share * last
+    last_rank = len(ordered) - 1
+    rank = share * last_rank
     low = int(rank)
-    part = rank % 1
-    a = float(ordered[low])
-    b = float(ordered[min(low + 1, last)])
-    if part < 0.5:
-        return a + (b - a) * part
-    return b - (b - a) * (1 - part)
+    rank_part = rank % 1
+    value_below = float(ordered[low])
+    value_above = float(ordered[min(low + 1, last_rank)])
+    if rank_part < 0.5:
+        return value_below + (value_above - value_below) * rank_part
+    return value_above - (value_above - value_below) * (1 - rank_part)

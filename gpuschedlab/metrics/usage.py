@@ -21,40 +21,40 @@ class GpuTime(NamedTuple):
 
 
 def line_of(run, *names: str) -> dict[str, np.ndarray]:
-    """Columns of a run's timeline over its window: the first row is at its beginning, the last at its end."""
+    """Return a dict of columns of a run's timeline over its window, arrays whose first row is its beginning, the last its end."""
     run = reading(run)
-    line = run["timeline"]
-    begin, stop = run.window
-    time = line["time"]
-    if not len(time):
-        return {name: line[name] for name in ("time", *names)}
-    first, last = np.searchsorted(time, [begin, stop], side="right") - 1
-    rows = np.arange(first, last + 1 + (time[last] < stop))
-    rows[-1] = last
-    within = {name: line[name][rows] for name in ("time", *names)}
-    within["time"][0] = begin
-    within["time"][-1] = stop
+    timeline = run["timeline"]
+    window_begin, window_stop = run.window
+    event_times = timeline["time"]
+    if not len(event_times):
+        return {column_name: timeline[column_name] for column_name in ("time", *names)}
+    first_row, last_row = np.searchsorted(event_times, [window_begin, window_stop], side="right") - 1
+    timeline_rows = np.arange(first_row, last_row + 1 + (event_times[last_row] < window_stop))
+    timeline_rows[-1] = last_row
+    within = {column_name: timeline[column_name][timeline_rows] for column_name in ("time", *names)}
+    within["time"][0] = window_begin
+    within["time"][-1] = window_stop
     return within
 
 
 def timeline_of(run) -> pl.DataFrame:
-    """Timeline of a run over its window, as `line_of`."""
-    names = [name for name in run.timeline.columns if name != "time"]
-    return pl.DataFrame(line_of(run, *names))
+    """Return a frame of the timeline of a run over its window, as `line_of`."""
+    column_names = [column_name for column_name in run.timeline.columns if column_name != "time"]
+    return pl.DataFrame(line_of(run, *column_names))
 
 
 def time_mean(timeline, column: str) -> float:
     """Time-weighted mean of a column of a timeline: a row holds until the next; nan when no time passes."""
-    weights = np.diff(timeline["time"])
-    total = float(weights.sum())
-    if not total > 0:
+    time_weights = np.diff(timeline["time"])
+    total_time = float(time_weights.sum())
+    if not total_time > 0:
         return float("nan")
-    return _dot(np.asarray(timeline[column])[:-1], weights) / total
+    return _dot(np.asarray(timeline[column])[:-1], time_weights) / total_time
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
+def _dot(first_factor: np.ndarray, second_factor: np.ndarray) -> float:
     """Sum of products, by one thread: those of BLAS cost milliseconds to wake beside other work."""
-    return float((a * b).sum())
+    return float((first_factor * second_factor).sum())
 
 
 def makespan(run) -> float:
@@ -66,11 +66,11 @@ def makespan(run) -> float:
     """
     run = reading(run)
     submit = run["jobs"]["submit"][run.counted]
-    end = run["jobs"]["end"][run.counted]
-    end = end[~np.isnan(end)]
-    if not len(end):
+    completion = run["jobs"]["end"][run.counted]
+    completion = completion[~np.isnan(completion)]
+    if not len(completion):
         return float("nan")
-    return float(end.max() - submit.min())
+    return float(completion.max() - submit.min())
 
 
 def utilisation(run) -> float:
@@ -86,11 +86,11 @@ def utilisation(run) -> float:
     float
         0 to 1; nan when no GPU was ever up.
     """
-    line = line_of(run, "used", "capacity")
-    up = time_mean(line, "capacity")
+    timeline = line_of(run, "used", "capacity")
+    up = time_mean(timeline, "capacity")
     if not up > 0:
         return float("nan")
-    return time_mean(line, "used") / up
+    return time_mean(timeline, "used") / up
 
 
 def contention(run) -> float:
@@ -115,14 +115,14 @@ def contention(run) -> float:
     >>> contention(SimpleNamespace(timeline=line, jobs=jobs, info={}))
     1.25
     """
-    line = line_of(run, "demanded", "capacity")
-    up = line["capacity"]
-    line["ratio"] = np.divide(line["demanded"], up, out=np.zeros(len(up)), where=up > 0)
-    return time_mean(line, "ratio")
+    timeline = line_of(run, "demanded", "capacity")
+    gpus_up = timeline["capacity"]
+    timeline["ratio"] = np.divide(timeline["demanded"], gpus_up, out=np.zeros(len(gpus_up)), where=gpus_up > 0)
+    return time_mean(timeline, "ratio")
 
 
 def gpu_time(run) -> GpuTime:
-    """Split the GPU-seconds that all jobs held into useful, overhead and lost.
+    """Split the GPU-seconds that all jobs held into useful, overhead and lost, a `GpuTime`.
 
     A job's seconds of overhead and loss are weighted with the GPUs that it held on average (attained /
     executed), which is exact for a job with a GPU count that never changed.
@@ -136,67 +136,73 @@ def gpu_time(run) -> GpuTime:
     """
     run = reading(run)
     jobs = run["jobs"]
-    attained = jobs["attained"][run.counted]
-    executed = jobs["executed"][run.counted]
-    gpus = np.divide(attained, executed, out=np.zeros(len(attained)), where=executed > 0)
-    total = float(attained.sum())
+    attained_gpu_time = jobs["attained"][run.counted]
+    executed_seconds = jobs["executed"][run.counted]
+    gpus = np.divide(
+        attained_gpu_time, executed_seconds, out=np.zeros(len(attained_gpu_time)), where=executed_seconds > 0
+    )
+    total_gpu_time = float(attained_gpu_time.sum())
     overhead = _dot(jobs["overhead"][run.counted], gpus)
     lost = _dot(jobs["lost"][run.counted], gpus)
-    return GpuTime(total, total - overhead - lost, overhead, lost)
+    return GpuTime(total_gpu_time, total_gpu_time - overhead - lost, overhead, lost)
 
 
 def cluster_of(run) -> Cluster:
-    """Cluster of a run, from its `info`."""
+    """Return the `Cluster` of a run, from its `info`."""
     return reading(run).cluster
 
 
 def _own(run: Reading, *names: str) -> list[np.ndarray]:
-    """Columns (m,) of the allocations, without those of guests: their GPUs are their partners', and count once."""
+    """Return a list of columns (m,) of the allocations without those of guests, whose GPUs are their partners' and count once."""
     allocations = run["allocations"]
-    columns = [allocations[name] for name in names]
+    held_columns = [allocations[column_name] for column_name in names]
     if "guest" not in allocations or not allocations["guest"].any():
-        return columns
+        return held_columns
     hosts = ~allocations["guest"]
-    return [column[hosts] for column in columns]
+    return [held_column[hosts] for held_column in held_columns]
 
 
 def _paid(run: Reading, *names: str) -> list[np.ndarray]:
-    """Columns (m,) of the allocations as `_own`, without those of jobs that do not count."""
+    """Return a list of columns (m,) of the allocations as `_own`, without those of jobs that do not count."""
     if run.counted.all():
         return _own(run, *names)
-    (job, *columns) = _own(run, "job", *names)
-    return [column[run.counted[job]] for column in columns]
+    (job, *held_columns) = _own(run, "job", *names)
+    return [held_column[run.counted[job]] for held_column in held_columns]
 
 
 def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
-    """GPUs free on a node (L,), > 0, ascending, and GPU-s (L,) free on nodes while they had that many."""
+    """Return a tuple of arrays (L,): GPUs free on a node, > 0, ascending, and GPU-s free on nodes while they had that many."""
     run = reading(run)
     cluster = run.cluster
-    begin, stop = run.window
-    size = cluster.node_gpus.astype(float)
+    window_begin, window_stop = run.window
+    node_size = cluster.node_gpus.astype(float)
     # Every reason why GPUs of a node are not free: allocations first, then outages.
-    columns = _own(run, "node", "gpus", "start", "end")
-    down = [(e.node, size[e.node], e.start, min(e.end, stop)) for e in cluster.events if e.start < stop]
+    held_columns = _own(run, "node", "gpus", "start", "end")
+    down = [
+        (event.node, node_size[event.node], event.start, min(event.end, window_stop))
+        for event in cluster.events
+        if event.start < window_stop
+    ]
     if down:
-        outages = np.array(down, dtype=float).T
-        columns = [np.concatenate(pair) for pair in zip(columns, outages)]
-    node, gpus, start, end = columns
+        outage_columns = np.array(down, dtype=float).T
+        held_columns = [np.concatenate(pair) for pair in zip(held_columns, outage_columns)]
+    node, gpus, held_from, held_until = held_columns
     # One event a change of a node's held GPUs; every node begins with none. Numbers of few bytes are sorted fastest.
-    nodes = np.concatenate([np.arange(len(size)), node, node])
-    nodes = nodes.astype(np.min_scalar_type(len(size)))
-    times = np.concatenate([np.full(len(size), begin), start, end])
-    times = np.clip(times, begin, stop)
-    delta = np.concatenate([np.zeros(len(size)), gpus, -gpus])
-    order = np.lexsort((times, nodes))
-    nodes = nodes[order]
-    times = times[order]
+    nodes = np.concatenate([np.arange(len(node_size)), node, node])
+    nodes = nodes.astype(np.min_scalar_type(len(node_size)))
+    change_times = np.concatenate([np.full(len(node_size), window_begin), held_from, held_until])
+    change_times = np.clip(change_times, window_begin, window_stop)
+    delta = np.concatenate([np.zeros(len(node_size)), gpus, -gpus])
+    node_order = np.lexsort((change_times, nodes))
+    nodes = nodes[node_order]
+    change_times = change_times[node_order]
     # Each node's changes add up to zero, so that one running sum serves all nodes.
-    used = np.cumsum(delta[order])
-    until = np.append(times[1:], stop)
-    until[np.append(nodes[1:] != nodes[:-1], True)] = stop
-    slots = np.rint((size[nodes] - used) * SLOTS)
+    used = np.cumsum(delta[node_order])
+    until = np.append(change_times[1:], window_stop)
+    until[np.append(nodes[1:] != nodes[:-1], True)] = window_stop
+    slots = np.rint((node_size[nodes] - used) * SLOTS)
     slots = np.maximum(slots, 0).astype(np.int64)
-    seconds = np.bincount(slots, until - times)
+    seconds = np.bincount(slots, until - change_times)
     gpu_time = seconds * np.arange(slots.max(initial=0) + 1) / SLOTS
     levels = np.flatnonzero(gpu_time)
     return levels / SLOTS, gpu_time[levels]
@@ -242,43 +248,43 @@ def fragmentation(run, gpus: float | None = None) -> float:
 
 
 def _reserved(run: Reading) -> tuple[np.ndarray, ...]:
-    """Stretches of time over which GPUs were reserved: GPU type, GPUs, start and end (s), each (p,)."""
+    """Return arrays (p,), a tuple, of the stretches in which GPUs were reserved: GPU type, GPUs, start and end (s)."""
     pools = run["pools"]
     if not len(pools["time"]):
         return (np.zeros(0, object), *np.zeros((3, 0)))
     # In order of name, type and time: a row holds until the next of its name and type.
-    name = _codes(pools["name"])
-    kind = _codes(pools["gpu_type"])
-    order = np.lexsort((pools["time"], kind, name))
-    name = name[order]
-    kind = kind[order]
-    start = pools["time"][order]
+    pool_name = _codes(pools["name"])
+    pool_type = _codes(pools["gpu_type"])
+    pool_order = np.lexsort((pools["time"], pool_type, pool_name))
+    pool_name = pool_name[pool_order]
+    pool_type = pool_type[pool_order]
+    reserved_from = pools["time"][pool_order]
     if not run.counted.all():
-        start = np.maximum(start, 0.0)  # what is reserved before does not count, as the jobs of then
-    last = max(run.stopped, start.max())
-    goes_on = (name[1:] == name[:-1]) & (kind[1:] == kind[:-1])
-    end = np.append(np.where(goes_on, start[1:], last), last)
-    return pools["gpu_type"][order], pools["gpus"][order], start, end
+        reserved_from = np.maximum(reserved_from, 0.0)  # what is reserved before does not count, as the jobs of then
+    last_instant = max(run.stopped, reserved_from.max())
+    goes_on = (pool_name[1:] == pool_name[:-1]) & (pool_type[1:] == pool_type[:-1])
+    reserved_until = np.append(np.where(goes_on, reserved_from[1:], last_instant), last_instant)
+    return pools["gpu_type"][pool_order], pools["gpus"][pool_order], reserved_from, reserved_until
 
 
 def _codes(texts: np.ndarray) -> np.ndarray:
-    """Number (n,) of each of some texts (n,), in their order."""
+    """Return an array (n,) with the number of each of some texts (n,), in their order."""
     return np.unique(texts.astype(str), return_inverse=True)[1]
 
 
 def kept_alive(run) -> float:
     """GPU-seconds reserved after the last job had ended, such as those of warm pools until they are given back."""
     run = reading(run)
-    _, gpus, start, end = _reserved(run)
-    return _dot(gpus, np.maximum(0.0, end - np.maximum(start, run.window[1])))
+    _, gpus, reserved_from, reserved_until = _reserved(run)
+    return _dot(gpus, np.maximum(0.0, reserved_until - np.maximum(reserved_from, run.window[1])))
 
 
 def billed(run) -> float:
     """GPU-seconds that jobs held, or that were reserved, those that were `kept_alive` among them."""
     run = reading(run)
-    gpus, start, end = _paid(run, "gpus", "start", "end")
+    gpus, held_from, held_until = _paid(run, "gpus", "start", "end")
     _, reserved, start_of_reserved, end_of_reserved = _reserved(run)
-    return _dot(gpus, end - start) + _dot(reserved, end_of_reserved - start_of_reserved)
+    return _dot(gpus, held_until - held_from) + _dot(reserved, end_of_reserved - start_of_reserved)
 
 
 def cost(run, prices: float | dict[str, float]) -> float:
@@ -313,15 +319,15 @@ def cost(run, prices: float | dict[str, float]) -> float:
     run = reading(run)
     if not isinstance(prices, dict):
         return billed(run) / 3600.0 * prices
-    parts = [_paid(run, "gpu_type", "gpus", "start", "end"), _reserved(run)]
-    columns = [np.concatenate(pair) for pair in zip(*parts, strict=True)]
-    kind, gpus, start, end = columns
-    kinds, kind = np.unique(kind.astype(str), return_inverse=True)
-    missing = sorted(set(kinds.tolist()) - set(prices))
+    paid_stretches = [_paid(run, "gpu_type", "gpus", "start", "end"), _reserved(run)]
+    paid_columns = [np.concatenate(pair) for pair in zip(*paid_stretches, strict=True)]
+    type_of_stretch, gpus, paid_from, paid_until = paid_columns
+    paid_types, type_of_stretch = np.unique(type_of_stretch.astype(str), return_inverse=True)
+    missing = sorted(set(paid_types.tolist()) - set(prices))
     if missing:
         raise RunError(
             f"cost: found no price for {missing}; expected one for each GPU type used. Add them to `prices`."
         )
-    gpu_hours = np.bincount(kind, gpus * (end - start) / 3600.0)
-    price = np.array([prices[name] for name in kinds.tolist()])
+    gpu_hours = np.bincount(type_of_stretch, gpus * (paid_until - paid_from) / 3600.0)
+    price = np.array([prices[gpu_type] for gpu_type in paid_types.tolist()])
     return _dot(gpu_hours, price)

@@ -70,7 +70,7 @@ ALL_JOBS = Scope()
 def compared(
     now, before=None, names=("now", "before"), scope: Scope = ALL_JOBS, *, measure="jct", censored=False, prices=1.0
 ) -> Difference:
-    """Compare two runs of one trace, or their `jobs` frames, job by job; without `before` there is nothing to compare with.
+    """Compare two runs of one trace, or their `jobs` frames, job by job, in a `Difference`; without `before` it holds one run.
 
     The `measure` is "jct", "wait", "late" (jobs that end after their first deadline), "unfair" (rho above 1) or "cost" (at `prices`).
     `censored` as in `metrics.measured`.
@@ -89,22 +89,22 @@ def compared(
     check_text("sentence", "place", scope.place)
     if measure == "cost":
         return _of_cost(runs, now is not before, names, scope, prices)
-    values = np.array([MEASURES[measure](run, censored) for run in runs])
+    measured_jobs = np.array([MEASURES[measure](run, censored) for run in runs])
     eligible = _eligible(now, measure, censored)
     if scope.among is not None:
         eligible &= np.asarray(scope.among)
-    rows = np.flatnonzero(np.isfinite(values).all(axis=0) & eligible)
-    of = scope.of
-    if len(rows) < eligible.sum():
-        of = f"{of} {_decided(runs, measure, censored)}".strip()
-    mine = values[0, rows]
-    theirs = values[-1, rows]
+    judged = np.flatnonzero(np.isfinite(measured_jobs).all(axis=0) & eligible)
+    scope_of = scope.of
+    if len(judged) < eligible.sum():
+        scope_of = f"{scope_of} {_decided(runs, measure, censored)}".strip()
+    mine = measured_jobs[0, judged]
+    theirs = measured_jobs[-1, judged]
     means = (mean_of(mine), mean_of(theirs))
     least = 0.0
     if measure in TIMES:
         least = least_of(*means)
-    gain = _moved(jobs, rows, theirs - mine, least, measure)
-    loss = _moved(jobs, rows, mine - theirs, least, measure)
+    gain = _moved(jobs, judged, theirs - mine, least, measure)
+    loss = _moved(jobs, judged, mine - theirs, least, measure)
     kind = "self"
     change = (1.0, 1.0, 1.0)
     fewest = 1
@@ -115,42 +115,42 @@ def compared(
             change, kind = _happened(measure, mine, theirs)
         else:
             fewest = FEWEST
-            change, kind = _judged(measure, jobs["submit"][rows], mine, theirs)
+            change, kind = _judged(measure, jobs["submit"][judged], mine, theirs)
         if not any(len(moved.rows) or moved.over for moved in (gain, loss)):
             kind = "same"
-    if now is not before and len(rows) < fewest:
+    if now is not before and len(judged) < fewest:
         kind = "few"
-    return Difference(kind, measure, tuple(names[:2]), *means, len(rows), *change, gain, loss, of, scope.place)
+    return Difference(kind, measure, tuple(names[:2]), *means, len(judged), *change, gain, loss, scope_of, scope.place)
 
 
 def _of_cost(runs: list, are_two: bool, names, scope: Scope, prices) -> Difference:
-    """Compare the cost of one run or two: a total, of which no interval is known."""
+    """Compare the cost of one run or two in a `Difference`: a total, of which no interval is known."""
     costs = [float(usage.cost(run, prices)) for run in runs]
     mine = costs[0]
     theirs = costs[-1]
-    kind = "self"
+    verdict = "self"
     change = (1.0, 1.0, 1.0)
     if len(runs) == 1:
-        kind = "alone"
+        verdict = "alone"
     elif are_two:
         if scope.place:
-            change, kind = _happened("cost", np.array([mine]), np.array([theirs]))
+            change, verdict = _happened("cost", np.array([mine]), np.array([theirs]))
         else:
             change = (_ratio(theirs, mine), np.nan, np.nan)
-            kind = _kind(change, "less", "more")
+            verdict = _kind(change, "less", "more")
         if abs(mine - theirs) <= PAID * mine:
-            kind = "same"
+            verdict = "same"
     jobs = len(jobs_of(runs[0])["end"])
     return Difference(
-        kind, "cost", tuple(names[:2]), mine, theirs, jobs, *change, NO_JOBS, NO_JOBS, scope.of, scope.place
+        verdict, "cost", tuple(names[:2]), mine, theirs, jobs, *change, NO_JOBS, NO_JOBS, scope.of, scope.place
     )
 
 
 def difference_of_jobs(one: Mapping, two: Mapping) -> str:
-    """Return the first of `OF_A_JOB` in which the jobs of two runs differ; "" if they are those of one trace."""
-    for name in OF_A_JOB:
-        if name in one and name in two and not np.array_equal(one[name], two[name]):
-            return name
+    """Return the first name of `OF_A_JOB` in which the jobs of two runs differ; "" if they are those of one trace."""
+    for job_column in OF_A_JOB:
+        if job_column in one and job_column in two and not np.array_equal(one[job_column], two[job_column]):
+            return job_column
     return ""
 
 
@@ -170,7 +170,7 @@ def _check(measure: str, among, jobs: int):
 
 
 def _eligible(run, measure: str, censored: bool) -> np.ndarray:
-    """(n,) jobs that a measure is of, whether or not it is known of them."""
+    """Return an array (n,) of bools: jobs that a measure is of, whether or not it is known of them."""
     if measure == "late":
         return attainment.has_deadline(run, censored)
     return counting(jobs_of(run))
@@ -200,22 +200,22 @@ def best_of(
     words: Mapping[str, str] | None = None,
     **options,
 ) -> Difference | None:
-    """Compare two of several runs (`pair_of`), named in `words` if it has their names; None if no measure is known."""
-    names = pair_of(runs, measure, headline, scope, **options)
-    if not names:
+    """Return the `Difference` of two of several runs (`pair_of`), called as `words` says; None if no measure is known."""
+    compared_names = pair_of(runs, measure, headline, scope, **options)
+    if not compared_names:
         return None
-    now = runs[names[0]]
+    now = runs[compared_names[0]]
     before = None
-    if len(names) == 2:
-        before = runs[names[1]]
-    spoken = [(words or {}).get(name, name) for name in names]
+    if len(compared_names) == 2:
+        before = runs[compared_names[1]]
+    spoken = [(words or {}).get(policy_name, policy_name) for policy_name in compared_names]
     return compared(now, before, (spoken[0], spoken[-1]), scope, measure=measure, **options)
 
 
 def pair_of(
     runs: dict, measure: str = "jct", headline: str = "", scope: Scope = ALL_JOBS, **options
 ) -> tuple[str, ...]:
-    """Return the names that `best_of` compares: the headline, and the first run or, if that is the headline, the next best.
+    """Return the names that `best_of` compares, a tuple: the headline, and the first run or, if that is it, the next best.
 
     Parameters
     ----------
@@ -236,23 +236,23 @@ def pair_of(
     tuple of str
         Two names, one of a run alone, and none if no measure is known.
     """
-    means = {name: compared(run, scope=scope, measure=measure, **options).now for name, run in runs.items()}
-    known_means = [name for name in means if not np.isnan(means[name])]
-    order = sorted(known_means, key=means.get)
-    if not order:
+    means = {policy: compared(run, scope=scope, measure=measure, **options).now for policy, run in runs.items()}
+    known_means = [policy for policy in means if not np.isnan(means[policy])]
+    by_mean = sorted(known_means, key=means.get)
+    if not by_mean:
         return ()
-    first = next(iter(runs))
-    fair = [name for name in order if not sees_truth(runs[name])]
-    rivals = order
-    if set(fair) - {first}:
-        rivals = [*fair, *order]
-    best = rivals[0]
-    if headline in order:
-        best = headline
-    candidates = [name for name in dict.fromkeys([first, *rivals]) if name != best]
-    jobs = jobs_of(runs[best])
-    same = [name for name in candidates if not difference_of_jobs(jobs, jobs_of(runs[name]))]
-    return (best, *same[:1])
+    first_policy = next(iter(runs))
+    fair = [policy for policy in by_mean if not sees_truth(runs[policy])]
+    rivals = by_mean
+    if set(fair) - {first_policy}:
+        rivals = [*fair, *by_mean]
+    best_policy = rivals[0]
+    if headline in by_mean:
+        best_policy = headline
+    candidates = [policy for policy in dict.fromkeys([first_policy, *rivals]) if policy != best_policy]
+    jobs = jobs_of(runs[best_policy])
+    same = [policy for policy in candidates if not difference_of_jobs(jobs, jobs_of(runs[policy]))]
+    return (best_policy, *same[:1])
 
 
 def sees_truth(run) -> bool:
@@ -261,40 +261,40 @@ def sees_truth(run) -> bool:
 
 
 def counted(amount: Amount, now: float, before: float, names: tuple[str, str], wide: float = 0.0) -> Difference:
-    """Compare two numbers, which `amount` names; their ratio's interval goes `wide` to each side, in logarithms, 0 if they are exact."""
+    """Return the `Difference` of two amounts; their ratio's interval goes `wide` to each side, in logarithms (0: exact)."""
     ratio = _ratio(before, now)
-    low = float(ratio * np.exp(-wide))
-    high = float(ratio * np.exp(wide))
-    kind = "same"
+    interval_low = float(ratio * np.exp(-wide))
+    interval_high = float(ratio * np.exp(wide))
+    verdict = "same"
     if now != before:
-        kind = _kind((ratio, low, high), "less", "more")
-    return Difference(kind, amount, names, now, before, 0, ratio, low, high, NO_JOBS, NO_JOBS)
+        verdict = _kind((ratio, interval_low, interval_high), "less", "more")
+    return Difference(verdict, amount, names, now, before, 0, ratio, interval_low, interval_high, NO_JOBS, NO_JOBS)
 
 
-def _ratio(before: float, now: float) -> float:
+def _ratio(total_before: float, total_now: float) -> float:
     """How many times a total of now that before is; inf if that of now is 0."""
-    if not now:
+    if not total_now:
         return np.inf
-    return before / now
+    return total_before / total_now
 
 
-def _jct(run, censored: bool, column: str = "") -> np.ndarray:
-    """JCT (s) of each job, or another time of it; nan if it is not known."""
+def _jct(run, censored: bool, time_column: str = "") -> np.ndarray:
+    """Return an array of the JCT (s) of each job, or of another time of it; nan if it is not known."""
     jobs = jobs_of(run)
-    if column:
-        seconds = jobs[column]
+    if time_column:
+        job_seconds = jobs[time_column]
     else:
-        seconds = jobs["end"] - jobs["submit"]
-    return np.where(known(jobs, censored), seconds, np.nan)
+        job_seconds = jobs["end"] - jobs["submit"]
+    return np.where(known(jobs, censored), job_seconds, np.nan)
 
 
 def _unfair(run, censored: bool) -> np.ndarray:
-    """1 if a job is treated unfairly, 0 if not, nan if that is not known."""
-    rows = known(run, censored)
+    """Return an array with 1 if a job is treated unfairly, 0 if not, nan if that is not known."""
+    known_rows = known(run, censored)
     rho = fairness.finish_time_fairness(run, censored)
-    out = np.full(len(rows), np.nan)
-    out[rows] = np.where(np.isnan(rho), np.nan, rho > 1.0 + 1e-9)
-    return out
+    is_unfair = np.full(len(known_rows), np.nan)
+    is_unfair[known_rows] = np.where(np.isnan(rho), np.nan, rho > 1.0 + 1e-9)
+    return is_unfair
 
 
 MEASURES = {
@@ -306,40 +306,40 @@ MEASURES = {
 
 
 def _judged(measure: str, submit, mine, theirs) -> tuple[tuple[float, float, float], str]:
-    """Ratio (shares: difference) of before to now, the ends of its interval, and the verdict."""
+    """Return a tuple: the ratio (shares: difference) of before to now with the ends of its interval, and the verdict, a word."""
     if measure == "jct":
         ratio = paired_ratio(submit, theirs, mine)[:3]
         return ratio, _kind(ratio, "sooner", "later")
     if not len(mine):
         return (np.nan, np.nan, np.nan), "few"
-    order = np.argsort(submit, kind="stable")
+    submission_order = np.argsort(submit, kind="stable")
     if measure == "wait":
-        interval = ratio_interval(theirs[order], mine[order])
+        interval = ratio_interval(theirs[submission_order], mine[submission_order])
         ratio = (_ratio(theirs.sum(), mine.sum()), *interval)
         return ratio, _kind(ratio, "less", "more")
-    interval = difference_interval(mine[order], theirs[order])
+    interval = difference_interval(mine[submission_order], theirs[submission_order])
     change = (float((theirs - mine).mean()), *interval)
     return change, _kind(np.exp(change), "less", "more", np.exp(POINT))
 
 
 def _happened(measure: str, mine, theirs) -> tuple[tuple[float, float, float], str]:
-    """Ratio (shares: difference) of before to now without an interval, and in which direction it lies: "near" within 3 %."""
+    """Return a tuple as `_judged`, without an interval; the word is the direction of the ratio, or "near" within 3 %."""
     if not len(mine):
         return (np.nan, np.nan, np.nan), "few"
     if not mine.any() and not theirs.any():
         return (1.0, np.nan, np.nan), "near"
     if measure in TIMES or measure == "cost":
-        value = _ratio(float(theirs.sum()), float(mine.sum()))
+        ratio_or_difference = _ratio(float(theirs.sum()), float(mine.sum()))
         logarithm = -np.inf
-        if value:
-            logarithm = np.log(value)
+        if ratio_or_difference:
+            logarithm = np.log(ratio_or_difference)
         border = np.log(CLOSE)
     else:
-        value = float((theirs - mine).mean())
-        logarithm = value
+        ratio_or_difference = float((theirs - mine).mean())
+        logarithm = ratio_or_difference
         border = POINT
     better, worse = DIRECTIONS.get(measure, ("less", "more"))
-    change = (value, np.nan, np.nan)
+    change = (ratio_or_difference, np.nan, np.nan)
     if abs(logarithm) < border:
         return change, "near"
     if logarithm > 0:
@@ -348,18 +348,18 @@ def _happened(measure: str, mine, theirs) -> tuple[tuple[float, float, float], s
 
 
 def _kind(ratio: tuple[float, float, float], better: str, worse: str, close: float = CLOSE) -> str:
-    """Judge a ratio with the ends of its interval, nan if there is none.
+    """Judge a ratio with the ends of its interval, nan if there is none, in a word.
 
     Return the direction if the interval is clear of 1, "none" if it lies within the zone, "short" if there is no interval, else "close".
     """
-    value, low, high = ratio
+    middle_ratio, low, high = ratio
     if np.isnan(low):
-        if 1 / close < value < close:
+        if 1 / close < middle_ratio < close:
             return "close"
         return "short"
-    if low > 1 and value >= close:
+    if low > 1 and middle_ratio >= close:
         return better
-    if high < 1 and value <= 1 / close:
+    if high < 1 and middle_ratio <= 1 / close:
         return worse
     if low > 1 / close and high < close:
         return "none"
@@ -372,28 +372,28 @@ def least_of(now: float, before: float) -> float:
 
 
 def _moved(jobs, rows: np.ndarray, change: np.ndarray, least: float, measure: str) -> Moved:
-    """Jobs for which a change is above the least that counts."""
+    """Return the jobs for which a change is above the least that counts, as `Moved`."""
     rounding = 0.0
     if measure in TIMES:
         rounding = ROUNDING * float(np.nanmax(jobs["end"][rows], initial=0.0))
-    counts = change > least + rounding
+    moves_enough = change > least + rounding
     over = 0.0
-    if counts.sum() < (change > rounding).sum():
+    if moves_enough.sum() < (change > rounding).sum():
         over = least
-    if not counts.any():
+    if not moves_enough.any():
         return NO_JOBS._replace(over=over)
-    moved = rows[counts]
-    change = change[counts]
+    moved = rows[moves_enough]
+    change = change[moves_enough]
     borders = GROUPS
     if jobs["duration"][rows].mean() < BRIEF:
         borders = (*GROUPS, *BRIEF_GROUPS)
     groups = []
-    for clause, column, border, above in borders:
-        inside = (jobs[column] > border) == above
+    for clause, job_column, border, above in borders:
+        inside = (jobs[job_column] > border) == above
         of_change = change[inside[moved]].sum() / change.sum()
         groups.append(Group(clause, float(of_change), float(inside[rows].mean())))
-    best = max(groups, key=lambda group: group.share - group.jobs)
+    telling_group = max(groups, key=lambda group: group.share - group.jobs)
     named = None
-    if best.share - best.jobs >= FOCUS:
-        named = best
+    if telling_group.share - telling_group.jobs >= FOCUS:
+        named = telling_group
     return Moved(moved, float(change.mean()), float(change.max()), len(moved) / len(rows), named, over)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuschedlab._faces import names_of_papers
+from gpuschedlab._knob import check_kind, check_number
 from gpuschedlab.errors import SolverError, interrupts
 from gpuschedlab.optim.programs.program import Change, Program, Solution
 
@@ -80,7 +81,7 @@ class Session:
             self._last = None
 
     def solve(self) -> Solution:
-        """Solve the present program, unless the last solution is of the same; errors are those of `solve`."""
+        """Return the `Solution` of the present program, the last one if it is of the same; errors are those of `solve`."""
         program = self._present("solve")
         if self._last is None or self._edits != getattr(program, "edits", 0):
             self._edits = getattr(program, "edits", 0)
@@ -96,7 +97,7 @@ class Session:
 def solve(
     program: Program, solver: str = "highs", *, time_limit=None, work=None, gap: float = 1e-4, warm=None, **options
 ) -> Solution:
-    """Solve a program with the solver named, and no other.
+    """Solve a program with the solver named, and no other, and return the `Solution`.
 
     Parameters
     ----------
@@ -124,34 +125,44 @@ def solve(
     [0.0, 1.0]
     """
     worker = _make(solver, {"gap": gap, "time_limit": time_limit, "work": work, **options})
-    x = getattr(warm, "x", warm)
-    if x is not None and isinstance(program, Program) and np.shape(x) != program.c.shape:
-        raise SolverError(f"solve: found a warm start of shape {np.shape(x)}; expected {program.c.shape}.")
-    return _solved(program, worker, *(() if x is None else (x,)))
+    warm_point = getattr(warm, "x", warm)
+    if warm_point is not None and isinstance(program, Program) and np.shape(warm_point) != program.c.shape:
+        raise SolverError(f"solve: found a warm start of shape {np.shape(warm_point)}; expected {program.c.shape}.")
+    return _solved(program, worker, *(() if warm_point is None else (warm_point,)))
 
 
 def _solved(program, worker, *start) -> Solution:
-    """What the solver finds; an edited program says itself where to start."""
+    """Return the solver's `Solution`; an edited program says itself where to start."""
     with interrupts():
         return worker.solve(program, *start) if isinstance(program, Program) else program.solved_by(worker)
 
 
 @cache
 def solvers() -> dict[str, tuple[str, str]]:
-    """Module and class of each solver by its word: classes in this folder that have a `word`, then those of papers by their names."""
+    """Return a dict of the module and class, a pair of names, of each solver by its word.
+
+    First come classes in this folder that have a `word`, then those of papers by their names.
+    """
     home = Path(__file__).parent
-    found = {}
-    for path in home.rglob("*.py"):
-        inside = path.relative_to(home).with_suffix("")
+    solver_classes = {}
+    for solver_file in home.rglob("*.py"):
+        inside = solver_file.relative_to(home).with_suffix("")
         module = ".".join((__package__, *inside.parts))
-        found |= {word: (module, name) for name, word in SOLVER.findall(path.read_text(encoding="utf-8"))}
-    return dict(sorted(found.items())) | {
-        name.lower(): (module, name) for name, module in names_of_papers("optim").items()
+        solver_classes |= {
+            solver_word: (module, class_name)
+            for class_name, solver_word in SOLVER.findall(solver_file.read_text(encoding="utf-8"))
+        }
+    return dict(sorted(solver_classes.items())) | {
+        class_name.lower(): (module, class_name) for class_name, module in names_of_papers("optim").items()
     }
 
 
 def _make(solver: str, options: dict):
-    """The solver of that name, with these options: an object with `solve(program)`."""
+    """Return the solver of that name, with these options: an object with `solve(program)`."""
+    check_kind(solver, str, SolverError, "solve: solver", f"one of {', '.join(solvers())}")
+    for limit in ("gap", "work", "time_limit"):
+        if options.get(limit) is not None:
+            check_number(options[limit], SolverError, f"{solver}: {limit}", "a number, 0 or more", finite=False)
     word = solver.partition("-")[0] if solver.startswith("pop-") else solver
     if word not in solvers():
         raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(solvers())}.")

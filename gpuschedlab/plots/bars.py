@@ -10,7 +10,7 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def interruptions(runs) -> Bars:
-    """Mean preemptions, restarts and failures per job of each run (all its jobs that count)."""
+    """Return `Bars` of the mean preemptions, restarts and failures per job of each run (all its jobs that count)."""
     runs = as_runs(runs)
     kinds = ("preemptions", "restarts", "failures")
     frames = [run.jobs.filter(run.jobs["submit"] >= 0) for run in runs.values()]
@@ -20,7 +20,7 @@ def interruptions(runs) -> Bars:
 
 
 def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
-    """One metric of each run, a horizontal bar labelled with its value; times in hours.
+    """Return `Bars` of one metric of each run, horizontal and labelled with its value; times in hours.
 
     Parameters
     ----------
@@ -39,32 +39,32 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> Bars:
     if metric not in METRICS:
         raise RunError(f"metric_bars: found metric {metric!r}; expected one of {', '.join(METRICS)}.")
     runs = as_runs(runs)
-    values = np.array([summary(run, **options)[metric] for run in runs.values()], float)  # None becomes nan
+    metric_values = np.array([summary(run, **options)[metric] for run in runs.values()], float)  # None becomes nan
     divisor, title = metric_axis(metric)
-    look = {"orientation": "h", "texttemplate": "%{x:,.3~r}", "textposition": "outside", "cliponaxis": False}
+    bar_look = {"orientation": "h", "texttemplate": "%{x:,.3~r}", "textposition": "outside", "cliponaxis": False}
     sides = axis(title, rangemode="tozero"), axis("", autorange="reversed")
     marker = {"color": list(colours_of(runs).values()), "line": {"color": INK, "width": 0.6}}
-    points = {metric: {"x": values / divisor, "y": list(runs), "marker": marker}}
+    points = {metric: {"x": metric_values / divisor, "y": list(runs), "marker": marker}}
     layout = {"showlegend": False, "margin_r": 70}
     hover = "<b>%{x:,.3~r}</b><extra>%{y}</extra>"
-    return Bars(upper(METRICS[metric].label), *sides, list(runs), points, hover, look, layout)
+    return Bars(upper(METRICS[metric].label), *sides, list(runs), points, hover, bar_look, layout)
 
 
 def metric_axis(metric: str) -> tuple[float, str]:
-    """Divisor of a metric, and its axis title: times in hours, but for those that the computer takes."""
-    about = METRICS[metric]
+    """Return a tuple: divisor of a metric, and its axis title; times are in hours, but for those that the computer takes."""
+    metric_facts = METRICS[metric]
     divisor = 1.0
-    unit = about.unit
-    if about.unit in ("s", "GPU-s") and metric != "seconds":
+    unit = metric_facts.unit
+    if metric_facts.unit in ("s", "GPU-s") and metric != "seconds":
         divisor = HOUR
-        unit = f"{about.unit[:-1]}h"
+        unit = f"{metric_facts.unit[:-1]}h"
     notes = [unit]
-    if about.better:
-        notes.append(f"{about.better} is better")
+    if metric_facts.better:
+        notes.append(f"{metric_facts.better} is better")
     note = ", ".join(filter(None, notes))
     if not note:
-        return divisor, about.label
-    return divisor, f"{about.label} ({note})"
+        return divisor, metric_facts.label
+    return divisor, f"{metric_facts.label} ({note})"
 
 
 def upper(title: str) -> str:

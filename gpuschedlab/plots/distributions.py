@@ -13,12 +13,15 @@ TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 
 
 
 def log_time_axis(title: str, **more) -> dict:
-    """Logarithmic axis over hours with ticks in seconds, minutes, hours and days."""
+    """Return a logarithmic axis over hours as a dict, with ticks in seconds, minutes, hours and days."""
     return axis(title, type="log", tickvals=list(TICK_HOURS), ticktext=list(TICK_NAMES)) | more
 
 
 def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]:
-    """Exact points of the empirical distribution function at no more than `points` of the values, the least and 20 greatest among them."""
+    """Return exact points of the empirical distribution function at no more than `points` values, as a tuple of two arrays.
+
+    The least and the 20 greatest values are among them.
+    """
     x = np.sort(values)
     n = len(x)
     ranks = np.arange(len(x))
@@ -28,14 +31,14 @@ def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]
 
 
 def time_steps(seconds: np.ndarray, share: np.ndarray) -> dict:
-    """Points of a distribution of durations (q,), s: hours on the axis, a readable value and its unit for the hover text."""
+    """Return a dict of the points of a distribution of durations (q,), s: hours on the axis, and the hover's value and unit."""
     value, unit = readable(seconds)
     hours = {"x": (seconds / HOUR).astype("f4"), "y": share.astype("f4")}
     return hours | {"customdata": value.astype("f4"), "text": unit}
 
 
 def jct_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
-    """Distribution of completion times, a step line per run over a logarithmic time axis.
+    """Return `Lines` of the distribution of completion times, a step line per run over a logarithmic time axis.
 
     Parameters
     ----------
@@ -46,44 +49,47 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
     censored : bool
         As in `metrics.measured`.
     """
-    values = {}
-    for name, run in as_runs(runs).items():
+    cdf_lines = {}
+    for run_name, run in as_runs(runs).items():
         times = jct(run, censored)
         tails = spread(times)
         left_out = int((run.jobs["submit"] >= 0).sum()) - len(times)
         sentence = (
-            f"{name}: median {spoken(tails.median)}, p90 {spoken(tails.p90)}, p99 {spoken(tails.p99)}, "
+            f"{run_name}: median {spoken(tails.median)}, p90 {spoken(tails.p90)}, p99 {spoken(tails.p99)}, "
             f"average {spoken(tails.mean)}"
         )
         if left_out:
             sentence += f"<br>{left_out:,} jobs left out: no known end"
-        values[name] = time_steps(*ecdf(times, points)) | {"meta": sentence}
+        cdf_lines[run_name] = time_steps(*ecdf(times, points)) | {"meta": sentence}
     hover = "<b>%{y:.1%} of jobs</b> within <b>%{customdata:.3~r} %{text}</b><br>%{meta}<extra></extra>"
-    return steps("Job completion time", log_time_axis("job completion time (logarithmic)"), values, hover)
+    return steps("Job completion time", log_time_axis("job completion time (logarithmic)"), cdf_lines, hover)
 
 
 def fairness_cdf(runs, points: int = 500, censored: bool = False) -> Lines:
-    """Distribution of finish-time fairness rho (`metrics.finish_time_fairness`), with its border at 1; parameters as in `jct_cdf`."""
-    values = {}
-    for name, run in as_runs(runs).items():
+    """Return `Lines` of the distribution of finish-time fairness rho, with its border at 1; parameters as in `jct_cdf`.
+
+    Rho is that of `metrics.finish_time_fairness`.
+    """
+    cdf_lines = {}
+    for run_name, run in as_runs(runs).items():
         rho = finish_time_fairness(run, censored)
         rho = rho[~np.isnan(rho)]
         x, share = ecdf(rho, points)
         worst = float("nan")
         if len(rho):
             worst = float(rho.max())
-        sentence = f"{name}: {unfair_fraction(rho):.1%} of jobs unfair, worst rho {worst:.3g}"
-        values[name] = {"x": x.astype("f4"), "y": share.astype("f4"), "meta": sentence}
+        sentence = f"{run_name}: {unfair_fraction(rho):.1%} of jobs unfair, worst rho {worst:.3g}"
+        cdf_lines[run_name] = {"x": x.astype("f4"), "y": share.astype("f4"), "meta": sentence}
     border = {"type": "line", "line": {"width": 1, "dash": "dot"}, "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
     note = {"x": 0, "y": 0, "text": "unfair beyond 1 \u2192", "showarrow": False}
     note |= {"yref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
     x = axis("finish-time fairness rho = time shared / time alone (logarithmic)", type="log")
     hover = "<b>%{y:.1%} of jobs</b> have rho up to <b>%{x:.3~r}</b><br>%{meta}<extra></extra>"
-    return steps("Finish-time fairness", x, values, hover, shapes=[border], annotations=[note])
+    return steps("Finish-time fairness", x, cdf_lines, hover, shapes=[border], annotations=[note])
 
 
 def steps(title: str, x: dict, values: dict, hover: str, **layout) -> Lines:
-    """Shares of jobs up to a value, as step lines."""
+    """Return `Lines` of shares of jobs up to a value, as steps."""
     return Lines(title, x, share_axis(), None, values, hover, {"shape": "hv"}, layout)
 
 
@@ -104,19 +110,21 @@ PERCENTILES = (
 
 
 def size_bucket(gpus: np.ndarray) -> np.ndarray:
-    """Index into `SIZE_LABELS` of each demand (n,), in GPUs."""
+    """Return an array (n,) of the index into `SIZE_LABELS` of each demand (n,), in GPUs."""
     return np.searchsorted(SIZES, gpus)
 
 
 def size_axes(left: dict, right: dict) -> dict:
-    """Two panels side by side over job sizes, with these y axes; traces on the right are on x2 and y2."""
-    sizes = axis("GPUs requested", type="category")
-    sides = {"xaxis": sizes | {"domain": [0, 0.41]}, "xaxis2": sizes | {"domain": [0.59, 1], "anchor": "y2"}}
+    """Return a dict of two panels side by side over job sizes, with these y axes; traces on the right are on x2 and y2."""
+    size_axis = axis("GPUs requested", type="category")
+    sides = {"xaxis": size_axis | {"domain": [0, 0.41]}, "xaxis2": size_axis | {"domain": [0.59, 1], "anchor": "y2"}}
     return sides | {"yaxis": left, "yaxis2": right | {"anchor": "x2"}}
 
 
 def slowdown_by_size(runs, censored: bool = False) -> Drawing:
-    """Percentiles of slowdown, JCT / duration, by GPUs requested: the median job of each size on the left, the worst percent on the right.
+    """Return a `Drawing` of slowdown, JCT / duration, by GPUs requested: the median job of each size, and the worst per cent.
+
+    The median is on the left, the worst per cent on the right.
 
     Parameters as in `jct_cdf`.
     """
@@ -126,24 +134,24 @@ def slowdown_by_size(runs, censored: bool = False) -> Drawing:
     traces = []
     for run in runs.values():
         jobs = measured(run, censored)
-        which = size_bucket(jobs["gpus"].to_numpy())
-        values = slowdown(jobs, True)
+        size_of_job = size_bucket(jobs["gpus"].to_numpy())
+        job_slowdowns = slowdown(jobs, True)
         level = np.full((buckets, len(LEVELS)), np.nan)
-        for k in np.unique(which):
-            level[k] = np.percentile(values[which == k], LEVELS)
-        tables.append((np.bincount(which, minlength=buckets), level))
+        for k in np.unique(size_of_job):
+            level[k] = np.percentile(job_slowdowns[size_of_job == k], LEVELS)
+        tables.append((np.bincount(size_of_job, minlength=buckets), level))
     # Empty buckets are not drawn; the numbers are sent as JSON, which has no nan.
-    used = sum(count for count, _ in tables) > 0
+    used = sum(size_counts for size_counts, _ in tables) > 0
     used |= not used.any()
-    labels = [label for label, some in zip(SIZE_LABELS, used) if some]
-    for i, (name, which, (count, level)) in enumerate(zip(runs, looks(runs), tables)):
-        details = np.nan_to_num(np.column_stack([count, level]))[used]
-        for side, rank, word in (("", 1, "median"), ("2", 4, "p99")):
-            hover = f"<b>{word} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>{PERCENTILES}"
-            points = {"x": labels, "y": level[used, rank], "name": name, "customdata": details}
-            place = {"legendgroup": str(i), "showlegend": not side, "xaxis": f"x{side}", "yaxis": f"y{side}"}
-            traces.append((points, line(which, hover, i) | place))
-    panels = (axis(f"{word} JCT / duration", type="log") for word in ("median", "p99"))
+    labels = [label for label, size_used in zip(SIZE_LABELS, used) if size_used]
+    for i, (run_name, run_look, (size_counts, level)) in enumerate(zip(runs, looks(runs), tables)):
+        details = np.nan_to_num(np.column_stack([size_counts, level]))[used]
+        for side, rank, percentile_name in (("", 1, "median"), ("2", 4, "p99")):
+            hover = f"<b>{percentile_name} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>{PERCENTILES}"
+            points = {"x": labels, "y": level[used, rank], "name": run_name, "customdata": details}
+            panel_axes = {"legendgroup": str(i), "showlegend": not side, "xaxis": f"x{side}", "yaxis": f"y{side}"}
+            traces.append((points, line(run_look, hover, i) | panel_axes))
+    panels = (axis(f"{percentile_name} JCT / duration", type="log") for percentile_name in ("median", "p99"))
     return Drawing.of(traces, title="Slowdown by job size", **size_axes(*panels))
 
 

@@ -30,49 +30,56 @@ class Compared(NamedTuple):
     weekday: int | None
 
     def lines(self, among=slice(None)) -> dict[str, np.ndarray]:
-        """Instants, `hours`, and how many jobs, or of those that `among` picks, are there `now` and `before`."""
+        """Return a dict of arrays: instants, `hours`, and numbers of jobs that are there `now` and `before`.
+
+        If `among` picks jobs, only these count.
+        """
         ends = [np.sort(np.nan_to_num(self.submit + took, nan=np.inf)[among]) for took in (self.now, self.before)]
-        last = max(float(end[np.isfinite(end)].max(initial=1.0)) for end in ends)
-        grid = np.linspace(0.0, last, POINTS)
+        last_end = max(float(end_times[np.isfinite(end_times)].max(initial=1.0)) for end_times in ends)
+        grid = np.linspace(0.0, last_end, POINTS)
         submitted = np.searchsorted(np.sort(self.submit[among]), grid, "right")
-        present = [submitted - np.searchsorted(end, grid, "right") for end in ends]
+        present = [submitted - np.searchsorted(end_times, grid, "right") for end_times in ends]
         return {"hours": grid / HOUR} | dict(zip(("now", "before"), present))
 
     def jobs_there(self, record: dict | None = None) -> Drawing:
-        """Jobs that are in the cluster, waiting or running, over time: the area below a line is the sum of the times to finish."""
+        """Return a `Drawing` of jobs in the cluster over time, waiting or running: the area below sums the times to finish."""
         title = "Jobs in the cluster, waiting or running"
-        lines = self.lines()
-        there = {name: lines[when] for name, when in zip(self.names[::-1], ("before", "now"))}
-        return Lines(title, time_axis(), "jobs", lines["hours"], there).draw()._replace(record=record)
+        job_lines = self.lines()
+        jobs_present = {side_name: job_lines[when] for side_name, when in zip(self.names[::-1], ("before", "now"))}
+        return Lines(title, time_axis(), "jobs", job_lines["hours"], jobs_present).draw()._replace(record=record)
 
     def sent(self, also: int | None, timed, sized) -> dict:
-        """The jobs that a page gets: all jobs; of a large log, `rows` of those that change most and of a share of the others.
+        """Return a dict of the jobs that a page gets: all, or of a large log `rows` of those that change most, and some others.
 
         With those come the `lines` of all jobs that are `sized` (n,), and counts of `all` that are `timed` (n,).
         """
         if len(timed) <= 3 * SENT:
             return self._asdict()
         change = self.now - self.before
-        rows = [np.array([also or 0])]
-        groups = [np.flatnonzero(timed & (self.moved == way) & np.isfinite(change)) for way in (1, -1, 0)]
-        for mine in groups:
-            far, rest = np.split(mine[np.argsort(-np.abs(change[mine]), kind="stable")], [SENT // 4])
-            rows += [far, np.sort(rest)[:: 1 + len(rest) // (SENT - len(far))]]
-        rows = np.unique(np.concatenate(rows))
+        sent_jobs = [np.array([also or 0])]
+        groups = [
+            np.flatnonzero(timed & (self.moved == change_sign) & np.isfinite(change)) for change_sign in (1, -1, 0)
+        ]
+        for changed_jobs in groups:
+            far, smaller_changes = np.split(
+                changed_jobs[np.argsort(-np.abs(change[changed_jobs]), kind="stable")], [SENT // 4]
+            )
+            sent_jobs += [far, np.sort(smaller_changes)[:: 1 + len(smaller_changes) // (SENT - len(far))]]
+        sent_jobs = np.unique(np.concatenate(sent_jobs))
         fields = self._asdict()
-        for name, part in fields.items():
-            if isinstance(part, np.ndarray):
-                fields[name] = part[rows]
-        counts = dict(zip(("later", "sooner", "same"), map(len, groups))) | {"jobs": len(timed)}
-        return fields | {"rows": rows, "all": counts, "lines": self.lines(sized)}
+        for field_name, field_values in fields.items():
+            if isinstance(field_values, np.ndarray):
+                fields[field_name] = field_values[sent_jobs]
+        change_counts = dict(zip(("later", "sooner", "same"), map(len, groups))) | {"jobs": len(timed)}
+        return fields | {"rows": sent_jobs, "all": change_counts, "lines": self.lines(sized)}
 
     def changes(self, record: dict | None = None) -> Drawing:
-        """One dot per job: how much later (up) or sooner (down) it ends, by its run time."""
+        """Return a `Drawing` of one dot per job: how much later (up) or sooner (down) it ends, by its run time."""
         change = (self.now - self.before) / HOUR
         dots = {}
-        for name, mine in (("others", self.moved <= 0), ("jobs that end later", self.moved > 0)):
-            rows = np.flatnonzero(mine & np.isfinite(change))
-            rows = rows[:: max(1, len(rows) // MOST)]
-            dots[name] = {"x": self.duration[rows] / HOUR, "y": change[rows]}
+        for dots_name, is_drawn in (("others", self.moved <= 0), ("jobs that end later", self.moved > 0)):
+            drawn_jobs = np.flatnonzero(is_drawn & np.isfinite(change))
+            drawn_jobs = drawn_jobs[:: max(1, len(drawn_jobs) // MOST)]
+            dots[dots_name] = {"x": self.duration[drawn_jobs] / HOUR, "y": change[drawn_jobs]}
         sides = axis("run time (h)", type="log"), "hours later; below 0: sooner"
         return Points("How much later each job ends", *sides, None, dots).draw()._replace(record=record or {})

@@ -9,15 +9,18 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Time-weighted means (B,) over bins with borders edges (B + 1,) of a step function: each value holds from its time on; nan outside."""
+    """Return an array (B,) of time-weighted means over bins with borders edges (B + 1,) of a step function; nan outside.
+
+    Each value holds from its time on.
+    """
     area = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(time))])
-    part = np.diff(np.interp(edges, time, area))
+    bin_areas = np.diff(np.interp(edges, time, area))
     covered = np.diff(np.clip(edges, time[0], time[-1]))
-    return np.divide(part, covered, out=np.full(len(part), np.nan), where=covered > 0)
+    return np.divide(bin_areas, covered, out=np.full(len(bin_areas), np.nan), where=covered > 0)
 
 
 def load_over_time(runs, points: int = 1000, start: float | None = None, end: float | None = None) -> Drawing:
-    """Jobs waiting above, utilisation (GPUs held over GPUs up) below, on one time axis: means over at most `points` bins.
+    """Return a `Drawing` on one time axis: jobs waiting above, utilisation (GPUs held over GPUs up) below; means over bins.
 
     Parameters
     ----------
@@ -30,23 +33,23 @@ def load_over_time(runs, points: int = 1000, start: float | None = None, end: fl
     """
     runs = as_runs(runs)
     traces = []
-    lines = [timeline_of(run) for run in runs.values()]
+    run_timelines = [timeline_of(run) for run in runs.values()]
     if start is None:
-        start = min(line["time"].min() for line in lines)
+        start = min(line["time"].min() for line in run_timelines)
     if end is None:
-        end = max(line["time"].max() for line in lines)
+        end = max(line["time"].max() for line in run_timelines)
     edges = np.linspace(start, max(end, start + 1e-9), min(max(points, 1), 1000) + 1)
-    for i, (name, which, frame) in enumerate(zip(runs, looks(runs), lines)):
+    for i, (run_name, run_look, frame) in enumerate(zip(runs, looks(runs), run_timelines)):
         time = frame["time"].to_numpy()
         used = bin_means(time, frame["used"].to_numpy().astype(float), edges)
         up = bin_means(time, frame["capacity"].to_numpy().astype(float), edges)
         waiting = bin_means(time, frame["waiting"].to_numpy().astype(float), edges)
         share = np.divide(used, up, out=np.full(used.shape, np.nan), where=up > 0)
         common = {"legendgroup": str(i), "connectgaps": False}
-        style = line(which, "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h", i, width=1.6) | common
-        traces.append(({"x": middles(edges), "y": waiting.astype("f4"), "name": name}, style))
+        style = line(run_look, "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h", i, width=1.6) | common
+        traces.append(({"x": middles(edges), "y": waiting.astype("f4"), "name": run_name}, style))
         below = {"yaxis": "y2", "showlegend": False, "hovertemplate": "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h"}
-        traces.append(({"x": middles(edges), "y": share.astype("f4"), "name": name}, style | below))
+        traces.append(({"x": middles(edges), "y": share.astype("f4"), "name": run_name}, style | below))
     sides = {"x": time_axis(anchor="y2"), "y": axis("jobs waiting", domain=[0.54, 1])}
     sides["yaxis2"] = share_axis("GPUs in use", domain=[0, 0.46], range=[0, 1.03])
     return Drawing.of(traces, title="Queue and utilisation", zero=True, **sides)
@@ -60,27 +63,30 @@ def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
     tuple of float
         Its start and end, s, which are `length` apart if the runs are that long.
     """
-    lines = [timeline_of(run) for run in as_runs(runs).values()]
-    first = min(t["time"].min() for t in lines)
-    last = max(t["time"].max() for t in lines)
-    if last - first <= length:
-        return float(first), float(max(last, first + 1.0))
-    edges = np.arange(first, last + length / 8, length / 8)
-    for column in ("waiting", "used"):
-        means = [bin_means(t["time"].to_numpy(), t[column].to_numpy().astype(float), edges) for t in lines]
+    run_timelines = [timeline_of(run) for run in as_runs(runs).values()]
+    first_time = min(timeline["time"].min() for timeline in run_timelines)
+    last_time = max(timeline["time"].max() for timeline in run_timelines)
+    if last_time - first_time <= length:
+        return float(first_time), float(max(last_time, first_time + 1.0))
+    edges = np.arange(first_time, last_time + length / 8, length / 8)
+    for load_column in ("waiting", "used"):
+        means = [
+            bin_means(timeline["time"].to_numpy(), timeline[load_column].to_numpy().astype(float), edges)
+            for timeline in run_timelines
+        ]
         mean = np.nan_to_num(means).mean(axis=0)
         if mean.max() > 0:
             break
     total = np.convolve(mean, np.ones(8), "valid")
-    busiest = first
+    busiest = first_time
     if len(total):
         busiest = edges[int(total.argmax())]
-    start = float(min(busiest, last - length))
-    return start, start + length
+    window_start = float(min(busiest, last_time - length))
+    return window_start, window_start + length
 
 
 def free_space(run, points: int = 400) -> Lines:
-    """Reduce a run's timeline to free GPUs, in all and on the freest node, and GPUs that waiting jobs request, in some bins."""
+    """Return `Lines` of free GPUs, in all and on the freest node, and of GPUs that waiting jobs request, in some bins."""
     ((_, run),) = as_runs(run).items()
     line = timeline_of(run)
     time = line["time"].to_numpy()
@@ -88,9 +94,12 @@ def free_space(run, points: int = 400) -> Lines:
     used = line["used"].to_numpy().astype(float)
     up = line["capacity"].to_numpy().astype(float)
     wanted = line["demanded"].to_numpy().astype(float)
-    names = ("free in all", "free on the freest node", "requested by waiting jobs")
-    values = (up - used, line["largest_free"].to_numpy().astype(float), np.maximum(wanted - used, 0.0))
-    means = {name: bin_means(time, v, edges).astype("f4") for name, v in zip(names, values, strict=True)}
+    line_names = ("free in all", "free on the freest node", "requested by waiting jobs")
+    gpu_lines = (up - used, line["largest_free"].to_numpy().astype(float), np.maximum(wanted - used, 0.0))
+    means = {
+        line_name: bin_means(time, gpu_line, edges).astype("f4")
+        for line_name, gpu_line in zip(line_names, gpu_lines, strict=True)
+    }
     title = "Free GPUs, and GPUs that waiting jobs request"
     hover = "<b>%{y:.3~r} GPUs NAME</b> at %{x:.2f} h<extra></extra>"
     return Lines(title, time_axis(), "GPUs", middles(edges), means, hover, layout={"zero": True})

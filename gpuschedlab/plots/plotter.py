@@ -44,7 +44,7 @@ def figure(numbers):
     from gpuschedlab.plots.web.figure import Figure
 
     drawing = draw(numbers)
-    traces = [style | data for style, data in zip(drawing.style, drawing.data, strict=True)]
+    traces = [style | trace_numbers for style, trace_numbers in zip(drawing.style, drawing.data, strict=True)]
     return Figure(data=traces, layout={"template": template()} | drawing.layout).update_layout(**drawing.live)
 
 
@@ -57,11 +57,12 @@ def plotter(compute):
             return figure(arguments[0])
         return figure(compute(*arguments, **options))
 
-    name = compute.__name__
-    first = inspect.getdoc(compute).partition("\n")[0]
+    figure_name = compute.__name__
+    first_sentence = inspect.getdoc(compute).partition("\n")[0]
     plot.__doc__ = (
-        f"Draw `{name}`: {first[0].lower()}{first[1:]} Parameters as in `{name}`, or the numbers that it returned."
+        f"Draw `{figure_name}`: {first_sentence[0].lower()}{first_sentence[1:]} Parameters as in `{figure_name}`, or the numbers that "
+        "it returned."
     )
-    plot.__name__ = plot.__qualname__ = f"plot_{name}"
+    plot.__name__ = plot.__qualname__ = f"plot_{figure_name}"
     plot.__signature__ = signature.replace(return_annotation="plotly.graph_objects.Figure")
     return plot

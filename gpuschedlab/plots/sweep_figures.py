@@ -20,37 +20,43 @@ COST_SIGN = {"lower": 1.0, "higher": -1.0}
 
 
 def opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, dict]]:
-    """Frame and knobs of a sweep (or of a frame like a sweep's); the columns and metrics must exist."""
+    """Return a tuple: frame and dict of knobs of a sweep (or of a frame like it); the columns and metrics must exist."""
     frame = getattr(sweep, "frame", None)
     if isinstance(sweep, pl.DataFrame):
         frame = sweep
     if frame is None or frame.is_empty():
         raise RunError(f"plots: found {sweep!r} without rows; expected a Sweep with finished cells, or its frame.")
-    for noun, names in (("column", columns), ("metric", metrics)):
-        choices = [c for c in frame.columns if (c in METRICS) == (noun == "metric")]
-        if wrong := [name for name in names if name not in choices]:
-            raise RunError(f"plots: found no {noun} {wrong[0]!r} in the sweep; expected one of {', '.join(choices)}.")
+    for noun, column_names in (("column", columns), ("metric", metrics)):
+        choices = [choice for choice in frame.columns if (choice in METRICS) == (noun == "metric")]
+        if unknown_columns := [column_name for column_name in column_names if column_name not in choices]:
+            raise RunError(
+                f"plots: found no {noun} {unknown_columns[0]!r} in the sweep; expected one of {', '.join(choices)}."
+            )
     return frame, getattr(sweep, "knobs", {})
 
 
 def differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
-    """Columns in which rows differ, without metrics and seed."""
-    free = [c for c in frame.columns if c not in METRICS and c not in (*without, "seed")]
-    return [c for c in free if frame[c].n_unique() > 1]
+    """Return a list of the columns in which rows differ, without metrics and seed."""
+    free = [
+        free_column
+        for free_column in frame.columns
+        if free_column not in METRICS and free_column not in (*without, "seed")
+    ]
+    return [free_column for free_column in free if frame[free_column].n_unique() > 1]
 
 
 def word(row: dict, by: list[str], knobs: dict[str, dict]) -> str:
     """Name of a row by some columns: "fair, queues 3"; `knobs` have the words of some columns."""
-    parts = []
-    for column in by:
-        value = row[column]
+    column_words = []
+    for row_column in by:
+        value = row[row_column]
         if value is None:
             continue
-        if column in NAMES:
-            parts.append(str(value))
+        if row_column in NAMES:
+            column_words.append(str(value))
         else:
-            parts.append(f"{spoken(column, knobs)} {knob_word(value, 6)}")
-    return ", ".join(parts)
+            column_words.append(f"{spoken(row_column, knobs)} {knob_word(value, 6)}")
+    return ", ".join(column_words)
 
 
 def spoken(column: str, knobs: dict[str, dict]) -> str:
@@ -59,13 +65,13 @@ def spoken(column: str, knobs: dict[str, dict]) -> str:
 
 
 def _whiskers(above: np.ndarray, below: np.ndarray) -> dict:
-    """Error bars from the least to the greatest seed."""
+    """Return a dict of error bars from the least to the greatest seed."""
     lengths = {"array": abs(above), "arrayminus": abs(below)}
     return {"type": "data", "symmetric": False, "thickness": 1, "width": 3} | lengths
 
 
 def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
-    """One metric over one knob (or any other column); a line for each choice of whatever else differs, whiskers over its seeds.
+    """Return `Lines` of one metric over a knob or other column: a line for each choice of all else, whiskers over its seeds.
 
     Parameters
     ----------
@@ -83,56 +89,59 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> Lines:
         No such column or metric, or no row has a value of x.
     """
     frame, knobs = opened(sweep, (x,), (metric,))
-    about = knobs.get(x, {})
-    order = [v for v in frame[x].unique(maintain_order=True).to_list() if v is not None]
+    knob_facts = knobs.get(x, {})
+    order = [knob_value for knob_value in frame[x].unique(maintain_order=True).to_list() if knob_value is not None]
     if not order:
         raise RunError(f"sweep_lines: found no row with a value of {x!r}; expected some.")
     named = isinstance(order[0], str)
-    log = bool(about.get("log"))
+    log = bool(knob_facts.get("log"))
     if not named:
         order = sorted(order)
     uneven = not named and not log and _uneven(order)
     by = differing(frame, (x,)) or ["policy"]
     groups: dict[str, list[tuple]] = {}
-    column = pl.col(metric).cast(pl.Float64)
-    numbers = (getattr(column, how)().fill_null(np.nan).alias(f"{how} {metric}") for how in HOWS)
-    for row in frame.group_by([*by, x], maintain_order=True).agg(*numbers, seeds=pl.len()).iter_rows(named=True):
+    metric_column = pl.col(metric).cast(pl.Float64)
+    seed_summaries = (
+        getattr(metric_column, seed_summary)().fill_null(np.nan).alias(f"{seed_summary} {metric}")
+        for seed_summary in HOWS
+    )
+    for row in frame.group_by([*by, x], maintain_order=True).agg(*seed_summaries, seeds=pl.len()).iter_rows(named=True):
         choices = [row[x]]
         if row[x] is None:
             choices = order
         for value in choices:
-            summaries = (row[f"{how} {metric}"] for how in HOWS)
+            summaries = (row[f"{seed_summary} {metric}"] for seed_summary in HOWS)
             groups.setdefault(word(row, by, knobs), []).append((order.index(value), *summaries, row["seeds"]))
     divisor, title = metric_axis(metric)
-    values = {}
-    for which, (name, rows) in zip(looks(groups), groups.items()):
-        numbers_of_choices, mean, low, high, seeds = np.array(sorted(rows), float).T
+    choice_lines = {}
+    for line_look, (choice_name, choice_rows) in zip(looks(groups), groups.items()):
+        numbers_of_choices, mean, low, high, seeds = np.array(sorted(choice_rows), float).T
         mean = mean / divisor
         low = low / divisor
         high = high / divisor
         choices = [order[int(i)] for i in numbers_of_choices]
         if uneven:
-            points = {"x": [knob_word(v, 6) for v in choices], "y": mean}
+            points = {"x": [knob_word(knob_value, 6) for knob_value in choices], "y": mean}
         else:
             points = {"x": np.array(choices), "y": mean}
-        whiskers = _whiskers(high - mean, mean - low) | {"color": COLOURS[which % len(COLOURS)]}
-        values[name] = points | {"customdata": seeds.astype(int), "error_y": whiskers}
+        whiskers = _whiskers(high - mean, mean - low) | {"color": COLOURS[line_look % len(COLOURS)]}
+        choice_lines[choice_name] = points | {"customdata": seeds.astype(int), "error_y": whiskers}
     side = {}
     if named or uneven:
         side["type"] = "category"
     elif log:
         side["type"] = "log"
     if uneven:
-        side["categoryarray"] = [knob_word(v, 6) for v in order]
-    label = axis(about.get("label", x) + " (uneven steps)" * uneven, **side)
+        side["categoryarray"] = [knob_word(knob_value, 6) for knob_value in order]
+    label = axis(knob_facts.get("label", x) + " (uneven steps)" * uneven, **side)
     hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
     return Lines(
-        upper(f"{METRICS[metric].label} over {spoken(x, knobs)}"), label, title, None, values, hover, {"most": 0}
+        upper(f"{METRICS[metric].label} over {spoken(x, knobs)}"), label, title, None, choice_lines, hover, {"most": 0}
     )
 
 
 def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
-    """One metric over two knobs (or other columns); parameters as in `sweep_lines`.
+    """Return a `Landscape` of one metric over two knobs (or other columns); parameters as in `sweep_lines`.
 
     Raises
     ------
@@ -141,46 +150,48 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> Landscape:
     """
     frame, knobs = opened(sweep, (x, y), (metric,))
     frame = frame.filter(pl.col(x).is_not_null() & pl.col(y).is_not_null())
-    problem = ""
+    map_problem = ""
     if frame.is_empty():
-        problem = f"no row with {x} and {y}"
-    elif more := differing(frame, (x, y)):
-        problem = f"rows that differ in {', '.join(more)} too"
-    if problem:
+        map_problem = f"no row with {x} and {y}"
+    elif differing_columns := differing(frame, (x, y)):
+        map_problem = f"rows that differ in {', '.join(differing_columns)} too"
+    if map_problem:
         raise RunError(
-            f"sweep_map: found {problem}; expected one value of each. Pass a part: sweep.filter(policy='tiresias')."
+            f"sweep_map: found {map_problem}; expected one value of each. Pass a part: sweep.filter(policy='tiresias')."
         )
-    columns = _choices(frame[x])
-    rows = _choices(frame[y])
-    values = np.full((len(rows), len(columns)), np.nan)
-    for a, b, value in frame.group_by(x, y, maintain_order=True).agg(pl.col(metric).mean()).iter_rows():
+    column_choices = _choices(frame[x])
+    row_choices = _choices(frame[y])
+    metric_map = np.full((len(row_choices), len(column_choices)), np.nan)
+    for column_choice, row_choice, value in (
+        frame.group_by(x, y, maintain_order=True).agg(pl.col(metric).mean()).iter_rows()
+    ):
         if value is not None:
-            values[rows.index(b), columns.index(a)] = value
+            metric_map[row_choices.index(row_choice), column_choices.index(column_choice)] = value
     divisor, title = metric_axis(metric)
     label = METRICS[metric].label
     policy = frame["policy"][0]
-    heights = values / divisor
-    sides = (axis(knobs.get(c, {}).get("label", c), type="category") for c in (x, y))
+    heights = metric_map / divisor
+    sides = (axis(knobs.get(map_axis, {}).get("label", map_axis), type="category") for map_axis in (x, y))
     hover = f"<b>%{{z:,.4~r}}</b><br>{spoken(x, knobs)} %{{x}}<br>{spoken(y, knobs)} %{{y}}<extra></extra>"
     ramp = RAMP
     if METRICS[metric].better == "higher":
         ramp = RAMP[::-1]
     style = {"colorbar": {"title": {"text": title, "side": "right"}}, "hoverongaps": False, "xgap": 1, "ygap": 1}
-    labels = ([knob_word(v, 6) for v in choices] for choices in (columns, rows))
-    table = {"text": texts(heights, ".4g"), "hover": hover, "colours": ramp, "look": style}
-    return Landscape(upper(f"{label} of {policy}"), *sides, title, *labels, heights, **table)
+    labels = ([knob_word(knob_value, 6) for knob_value in choices] for choices in (column_choices, row_choices))
+    map_cells = {"text": texts(heights, ".4g"), "hover": hover, "colours": ramp, "look": style}
+    return Landscape(upper(f"{label} of {policy}"), *sides, title, *labels, heights, **map_cells)
 
 
-def _choices(column: pl.Series) -> tuple:
-    """Values of a knob or another column, once each: numbers in order, texts as they come."""
-    values = column.unique(maintain_order=True).to_list()
-    if isinstance(values[0], str):
-        return tuple(values)
-    return tuple(sorted(values))
+def _choices(swept_column: pl.Series) -> tuple:
+    """Return a tuple of the values of a knob or another column, once each: numbers in order, texts as they come."""
+    column_values = swept_column.unique(maintain_order=True).to_list()
+    if isinstance(column_values[0], str):
+        return tuple(column_values)
+    return tuple(sorted(column_values))
 
 
 def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
-    """Two metrics of every choice of policy and knobs, and those choices that no other beats in both.
+    """Return a `Drawing` of two metrics of every choice of policy and knobs, and those choices that no other beats in both.
 
     Parameters
     ----------
@@ -204,47 +215,55 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> Drawing:
             "'unfair_fraction')."
         )
     frame, knobs = opened(sweep, (), metrics)
-    if unclear := [m for m in metrics if not METRICS[m].better]:
+    if unclear := [metric for metric in metrics if not METRICS[metric].better]:
         raise RunError(f"sweep_front: found metric {unclear[0]!r}, of which neither more nor less is better.")
-    by = ["policy", *(c for c in differing(frame, ()) if c != "policy")]
+    by = ["policy", *(differing_column for differing_column in differing(frame, ()) if differing_column != "policy")]
     means = frame.group_by(by, maintain_order=True).agg(
-        getattr(pl.col(m), how)().cast(pl.Float64).alias(f"{how} {m}") for how in HOWS for m in metrics
+        getattr(pl.col(metric), seed_summary)().cast(pl.Float64).alias(f"{seed_summary} {metric}")
+        for seed_summary in HOWS
+        for metric in metrics
     )
-    means = means.drop_nulls([f"mean {m}" for m in metrics])
-    groups = {name: part for (name,), part in means.partition_by("policy", as_dict=True, maintain_order=True).items()}
-    sign = np.array([COST_SIGN[METRICS[m].better] for m in metrics])
-    every = means.select(f"mean {m}" for m in metrics).to_numpy()
+    means = means.drop_nulls([f"mean {metric}" for metric in metrics])
+    groups = {
+        policy_name: policy_rows
+        for (policy_name,), policy_rows in means.partition_by("policy", as_dict=True, maintain_order=True).items()
+    }
+    sign = np.array([COST_SIGN[METRICS[metric].better] for metric in metrics])
+    metric_points = means.select(f"mean {metric}" for metric in metrics).to_numpy()
     divisors, titles = zip(*map(metric_axis, metrics))
     hover = "<b>%{x:,.4~r}, %{y:,.4~r}</b><br>%{customdata}<extra></extra>"
     ring = {"symbol": "circle-open", "size": 16, "color": INK, "line": {"width": 1.5}}
     steps = {"mode": "lines+markers", "line": {"color": INK, "width": 1, "dash": "dot", "shape": "hv"}}
-    x, y = (every[best(every * sign)] / divisors).T
+    x, y = (metric_points[best(metric_points * sign)] / divisors).T
     traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
-    for which, (name, part) in zip(looks(groups), groups.items()):
-        choices = [word(row, by, knobs) for row in part.iter_rows(named=True)]
-        mean = part.select(f"mean {m}" for m in metrics).to_numpy() / divisors
-        low = part.select(f"min {m}" for m in metrics).to_numpy() / divisors
-        high = part.select(f"max {m}" for m in metrics).to_numpy() / divisors
-        points = {"x": mean[:, 0], "y": mean[:, 1], "name": name, "customdata": choices}
+    for policy_look, (policy_name, policy_rows) in zip(looks(groups), groups.items()):
+        choices = [word(row, by, knobs) for row in policy_rows.iter_rows(named=True)]
+        mean = policy_rows.select(f"mean {metric}" for metric in metrics).to_numpy() / divisors
+        low = policy_rows.select(f"min {metric}" for metric in metrics).to_numpy() / divisors
+        high = policy_rows.select(f"max {metric}" for metric in metrics).to_numpy() / divisors
+        points = {"x": mean[:, 0], "y": mean[:, 1], "name": policy_name, "customdata": choices}
         points["error_x"] = _whiskers((high - mean)[:, 0], (mean - low)[:, 0])
         points["error_y"] = _whiskers((high - mean)[:, 1], (mean - low)[:, 1])
-        traces.append((points, marks(line(which, most=0)["marker"] | {"size": 9}, hover)))
-    title = " against ".join(METRICS[m].label for m in metrics)
+        traces.append((points, marks(line(policy_look, most=0)["marker"] | {"size": 9}, hover)))
+    title = " against ".join(METRICS[metric].label for metric in metrics)
     return Drawing.of(traces, upper(title), showlegend=True, x=titles[0], y=titles[1])
 
 
 def best(cost: np.ndarray) -> np.ndarray:
-    """Rows (indices) of costs (n, 2) that no other row beats in one and equals or beats in the other, by the first."""
+    """Return an array of the indices of costs (n, 2) that no other row beats in one and equals or beats in the other.
+
+    They are ordered by the first cost.
+    """
     order = np.lexsort((cost[:, 1], cost[:, 0]))
-    least = np.minimum.accumulate(cost[order, 1])
+    least_cost = np.minimum.accumulate(cost[order, 1])
     if not len(order):
         return order
-    return order[np.concatenate([[True], least[1:] < least[:-1]])]
+    return order[np.concatenate([[True], least_cost[1:] < least_cost[:-1]])]
 
 
-def _uneven(values: list[float]) -> bool:
+def _uneven(axis_values: list[float]) -> bool:
     """Whether ascending values are spaced so unevenly that they overlap on a linear axis."""
-    gaps = np.diff(values)
+    gaps = np.diff(axis_values)
     return len(gaps) > 1 and bool(gaps.max() > 20 * gaps.min())
 
 

@@ -16,7 +16,7 @@ def _checked(traces: dict) -> dict:
 
 
 def arrivals(traces: dict, seconds: float = HOUR) -> Lines:
-    """Jobs submitted in each bin of time since a trace's first job.
+    """Return `Lines` of the jobs submitted in each bin of time since a trace's first job.
 
     Parameters
     ----------
@@ -26,41 +26,46 @@ def arrivals(traces: dict, seconds: float = HOUR) -> Lines:
         Length of a bin, s.
     """
     submits = [(trace["submit"] - trace["submit"].min()).to_numpy() for trace in _checked(traces).values()]
-    edges = np.arange(0, max(s.max() for s in submits) + seconds, seconds)
-    count = np.array([np.histogram(s, edges)[0] for s in submits])
-    fano = count.var(axis=1) / count.mean(axis=1)
+    edges = np.arange(0, max(submit_times.max() for submit_times in submits) + seconds, seconds)
+    jobs_per_bin = np.array([np.histogram(submit_times, edges)[0] for submit_times in submits])
+    fano = jobs_per_bin.var(axis=1) / jobs_per_bin.mean(axis=1)
     middle = middles(edges)
-    values = {
-        name: {"x": middle, "y": jobs, "meta": f"{name}: variance over mean {over:.3g}"}
-        for name, jobs, over in zip(traces, count, fano)
+    arrival_lines = {
+        trace_name: {"x": middle, "y": jobs, "meta": f"{trace_name}: variance over mean {over:.3g}"}
+        for trace_name, jobs, over in zip(traces, jobs_per_bin, fano)
     }
     hover = "<b>%{y:,d} jobs</b> around %{x:.1f} h<br>%{meta}<extra></extra>"
-    return Lines("Jobs submitted", time_axis(), "jobs per hour", middle, values, hover, {"width": 1.5}, {"zero": True})
+    return Lines(
+        "Jobs submitted", time_axis(), "jobs per hour", middle, arrival_lines, hover, {"width": 1.5}, {"zero": True}
+    )
 
 
 def durations(traces: dict, points: int = 500) -> Lines:
-    """Distribution of durations, at no more than `points` values per trace."""
-    values = {name: time_steps(*ecdf(trace["duration"].to_numpy(), points)) for name, trace in _checked(traces).items()}
+    """Return `Lines` of the distribution of durations, at no more than `points` values per trace."""
+    duration_lines = {
+        trace_name: time_steps(*ecdf(trace["duration"].to_numpy(), points))
+        for trace_name, trace in _checked(traces).items()
+    }
     hover = "<b>%{y:.1%} of jobs</b> run at most <b>%{customdata:.3~r} %{text}</b>"
-    return steps("Job durations", log_time_axis("duration (logarithmic)"), values, hover)
+    return steps("Job durations", log_time_axis("duration (logarithmic)"), duration_lines, hover)
 
 
 def demand(traces: dict) -> Drawing:
-    """Shares of jobs on the left, and of GPU-time (GPUs x duration) on the right, by GPUs requested."""
+    """Return a `Drawing` by GPUs requested: shares of jobs on the left, of GPU-time (GPUs x duration) on the right."""
     drawn = []
     k = 1 + max(int(size_bucket(trace["gpus"].max())) for trace in _checked(traces).values())
-    for i, (name, trace) in enumerate(traces.items()):
+    for i, (trace_name, trace) in enumerate(traces.items()):
         gpus = trace["gpus"].to_numpy()
         seconds = trace["duration"].to_numpy()
-        which = size_bucket(gpus)
-        work = np.bincount(which, gpus * seconds, k)
-        shares = {"jobs": np.bincount(which, minlength=k) / len(gpus), "GPU-time": work / work.sum()}
+        size_of_job = size_bucket(gpus)
+        work = np.bincount(size_of_job, gpus * seconds, k)
+        shares = {"jobs": np.bincount(size_of_job, minlength=k) / len(gpus), "GPU-time": work / work.sum()}
         for side, (unit, share) in zip(("", "2"), shares.items()):
-            look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
+            size_bar_look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
             hover = f"<b>%{{y:.1%}} of {unit}</b> by jobs of %{{x}} GPUs"
-            look |= {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover}
-            drawn.append(({"x": list(SIZE_LABELS[:k]), "y": share, "name": name}, look))
-    sides = (share_axis(f"share of {what}", rangemode="tozero") for what in ("jobs", "GPU-time"))
+            size_bar_look |= {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover}
+            drawn.append(({"x": list(SIZE_LABELS[:k]), "y": share, "name": trace_name}, size_bar_look))
+    sides = (share_axis(f"share of {share_noun}", rangemode="tozero") for share_noun in ("jobs", "GPU-time"))
     return Drawing.of(drawn, title="GPUs requested", barmode="group", **size_axes(*sides))
 
 

@@ -16,7 +16,10 @@ def repacked(
     fresh: Callable[[], FreeGpus],
     find: Callable[[FreeGpus, int], np.ndarray],
 ) -> tuple[np.ndarray, list]:
-    """Place jobs, given by position in their order: first who stays where it is, then the others; if one finds no place, all anew."""
+    """Return a tuple: an array of the cells of jobs that are placed, and a list of those that found no place.
+
+    Jobs are given by position in their order. First come those that stay, then the others; if one finds no place, all anew.
+    """
     # Anew, only who is `pinned` (n,) is sure to stay; another one goes where it was if it is its turn and that is still free. Who may
     # stay is in `same` (n,). `fresh` makes what is free before any is placed, and `find` takes nodes of it for a job, as
     # `FreeGpus.take`. Returned are rows as of `Allocation.nodes`, and the jobs without a place.
@@ -26,17 +29,17 @@ def repacked(
     may_stay &= same
     for stays in (may_stay, may_stay & pinned):
         free = fresh()
-        held = view.nodes[stays[holder]]
-        free.hold(held[:, NODE:])
-        follow = [i for i in todo if not stays[i]]
-        rows = []
-        for i in follow:
-            own = view.nodes[holder == i, NODE:] if may_stay[i] else held[:0, NODE:]
-            rows.append(own if len(own) and free.hold(own) else find(free, i))
-        count = [len(own) for own in rows]
-        if all(count):
+        cells_kept = view.nodes[stays[holder]]
+        free.hold(cells_kept[:, NODE:])
+        follow = [job for job in todo if not stays[job]]
+        cells_of_jobs = []
+        for job in follow:
+            present_cells = view.nodes[holder == job, NODE:] if may_stay[job] else cells_kept[:0, NODE:]
+            cells_of_jobs.append(present_cells if len(present_cells) and free.hold(present_cells) else find(free, job))
+        cell_counts = [len(present_cells) for present_cells in cells_of_jobs]
+        if all(cell_counts):
             break
-    left = [i for i, own in zip(follow, count, strict=True) if not own]
-    cells = np.concatenate([held[:0, NODE:], *rows])
-    placed = np.column_stack([np.repeat(follow, count), cells])
-    return np.concatenate([held, placed]), left
+    jobs_without_place = [job for job, present_cells in zip(follow, cell_counts, strict=True) if not present_cells]
+    placed_cells = np.concatenate([cells_kept[:0, NODE:], *cells_of_jobs])
+    placed = np.column_stack([np.repeat(follow, cell_counts), placed_cells])
+    return np.concatenate([cells_kept, placed]), jobs_without_place

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def restart_factor(age: np.ndarray, restarts: np.ndarray, restart: np.ndarray | float) -> np.ndarray:
-    """Share of goodput left if restarts go on at their past pace: max(T - N S, 0) / (T + S) (equation 3.3).
+    """Return the share (n,) of goodput left if restarts go on at their past pace: max(T - N S, 0) / (T + S) (equation 3.3).
 
     Parameters
     ----------
@@ -25,6 +25,6 @@ def restart_factor(age: np.ndarray, restarts: np.ndarray, restart: np.ndarray | 
     """
     age = np.asarray(age, float)
     restart = np.asarray(restart, float)
-    total = age + restart
-    factor = np.maximum(age - np.asarray(restarts) * restart, 0.0) / np.where(total > 0, total, 1.0)
-    return np.where(age < restart, 1.0, np.where(total > 0, factor, 1.0))
+    age_and_restart = age + restart
+    factor = np.maximum(age - np.asarray(restarts) * restart, 0.0) / np.where(age_and_restart > 0, age_and_restart, 1.0)
+    return np.where(age < restart, 1.0, np.where(age_and_restart > 0, factor, 1.0))

@@ -7,17 +7,17 @@ from gpuschedlab._compiled import njit
 
 @njit
 def serve(order, able, gpus, capacity):
-    """Give pairs their GPUs in order, as long as they fit: types and GPUs (n,)."""
+    """Give pairs their GPUs in order, as long as they fit; return two arrays (n,): types and GPUs."""
     # Pairs (m,) are job x T + type, in the order in which they are served; `able` (n, T) says where each job can run.
-    n, T = able.shape
-    gpu_type = np.zeros(n, np.int64)
-    given = np.zeros(n)
+    job_count, T = able.shape
+    gpu_type = np.zeros(job_count, np.int64)
+    gpus_given = np.zeros(job_count)
     room = capacity.copy()
     for pair in order:
-        i = pair // T
-        t = pair % T
-        if able[i, t] and given[i] == 0 and gpus[i] <= room[t] + 1e-9:
-            gpu_type[i] = t
-            given[i] = gpus[i]
-            room[t] -= gpus[i]
-    return gpu_type, given
+        job = pair // T
+        pair_type = pair % T
+        if able[job, pair_type] and gpus_given[job] == 0 and gpus[job] <= room[pair_type] + 1e-9:
+            gpu_type[job] = pair_type
+            gpus_given[job] = gpus[job]
+            room[pair_type] -= gpus[job]
+    return gpu_type, gpus_given

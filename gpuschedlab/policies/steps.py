@@ -25,5 +25,5 @@ class Case(NamedTuple):
 
 
 def spell(seconds: float) -> str:
-    """Seconds in words."""
+    """Write seconds in words."""
     return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds / 3600:.3g} h"

@@ -80,8 +80,8 @@ class Themis(Ordered):
     @staticmethod
     def gate(now: float, job: np.void, knobs: np.void) -> float:
         """Minus rho."""
-        left = max(0.0, job.estimate - job.progress)
-        return -(now - job.submit + left) / (job.estimate * max(1.0, job.contention))
+        seconds_left = max(0.0, job.estimate - job.progress)
+        return -(now - job.submit + seconds_left) / (job.estimate * max(1.0, job.contention))
 
 
 @dataclass(frozen=True)
@@ -113,23 +113,25 @@ class ThemisRounds(Round):
     goals: ClassVar = ("fair",)
 
     def allocate(self, view) -> Allocation:
-        """Order the jobs by fairness, and serve them."""
-        n = len(view.index)
+        """Order the jobs by fairness, serve them, and return the `Allocation`."""
+        job_count = len(view.index)
         T = len(view.capacity)
-        if n == 0:
+        if job_count == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
         rate = np.nan_to_num(requested_rates(view))
         able = rate > 0
-        best = np.maximum(rate.max(axis=1), 1e-300)
-        left = work_left(view)
-        alone = (view.progress + left) / best * np.maximum(1.0, view.contention)
-        rho = (view.age + left / best) / alone
+        best_rate = np.maximum(rate.max(axis=1), 1e-300)
+        work_of_jobs = work_left(view)
+        alone = (view.progress + work_of_jobs) / best_rate * np.maximum(1.0, view.contention)
+        rho = (view.age + work_of_jobs / best_rate) / alone
         worst = np.argsort(-rho, kind="stable")
-        count = int(np.ceil((1 - self.f) * n))
-        first = worst[: max(1, count)]
-        rest = np.setdiff1d(np.arange(n), first)
-        order = np.concatenate([first, rest[np.argsort(view.attained[rest], kind="stable")]])
-        held = np.arange(T) == view.gpu_type[:, None]  # at equal speed a job stays on its type
-        types = np.lexsort((~held, -rate), axis=1)[order]
-        gpu_type, gpus = serve((order[:, None] * T + types).ravel(), able, view.gpus, view.capacity.astype(float))
+        gated_jobs = int(np.ceil((1 - self.f) * job_count))
+        jobs_before_gate = worst[: max(1, gated_jobs)]
+        jobs_behind_gate = np.setdiff1d(np.arange(job_count), jobs_before_gate)
+        fair_order = np.concatenate(
+            [jobs_before_gate, jobs_behind_gate[np.argsort(view.attained[jobs_behind_gate], kind="stable")]]
+        )
+        held_type = np.arange(T) == view.gpu_type[:, None]  # at equal speed a job stays on its type
+        types = np.lexsort((~held_type, -rate), axis=1)[fair_order]
+        gpu_type, gpus = serve((fair_order[:, None] * T + types).ravel(), able, view.gpus, view.capacity.astype(float))
         return Allocation(gpu_type, gpus)

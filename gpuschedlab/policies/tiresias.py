@@ -23,34 +23,34 @@ def _ascends(thresholds: tuple) -> bool:
     return all(lower < upper for lower, upper in itertools.pairwise(thresholds))
 
 
-def _ascending(k: dict) -> dict:
-    """Sort the thresholds; too many are dropped, missing ones added tenfold above or below, or in the widest gap."""
-    kept = sorted(set(k["thresholds"]))[: k["queues"] - 1] or [3250.0][: k["queues"] - 1]
-    while len(kept) < k["queues"] - 1:
-        if kept[-1] <= 1e7:
-            more = kept[-1] * 10
-        elif kept[0] >= 10:
-            more = kept[0] / 10
+def _ascending(knobs: dict) -> dict:
+    """Return a dict of the sorted thresholds; too many are dropped, missing ones added tenfold apart, or in the widest gap."""
+    thresholds = sorted(set(knobs["thresholds"]))[: knobs["queues"] - 1] or [3250.0][: knobs["queues"] - 1]
+    while len(thresholds) < knobs["queues"] - 1:
+        if thresholds[-1] <= 1e7:
+            added_threshold = thresholds[-1] * 10
+        elif thresholds[0] >= 10:
+            added_threshold = thresholds[0] / 10
         else:
-            low, high = max(itertools.pairwise(kept), key=lambda pair: pair[1] / pair[0])
-            more = math.sqrt(low * high)
-        kept = sorted([*kept, more])
-    return {"thresholds": tuple(kept)}
+            low, high = max(itertools.pairwise(thresholds), key=lambda pair: pair[1] / pair[0])
+            added_threshold = math.sqrt(low * high)
+        thresholds = sorted([*thresholds, added_threshold])
+    return {"thresholds": tuple(thresholds)}
 
 
 def gittins_ranks(services: np.ndarray) -> tuple[float, ...]:
-    """Rank the Gittins index at each point of the grid of attained service, 0 for the highest."""
+    """Return a tuple of the rank of the Gittins index at each point of the grid of attained service, 0 for the highest."""
     # The index of a job with attained service a is the largest, over quanta d, of P(S - a <= d | S > a) / E[min(S - a,
     # d) | S > a] (section 3.3), with S drawn from `services` (m,), the total service (GPU-s) of jobs of the past.
-    size = np.quantile(np.asarray(services, float), np.linspace(0, 1, min(len(services), 512)))
-    index = np.zeros(GRID)
-    for i, a in enumerate(np.expm1(np.linspace(0, WIDEST, GRID))):
-        left = size[size > a] - a
-        if len(left):
+    service_quantiles = np.quantile(np.asarray(services, float), np.linspace(0, 1, min(len(services), 512)))
+    gittins_index = np.zeros(GRID)
+    for grid_point, attained_service in enumerate(np.expm1(np.linspace(0, WIDEST, GRID))):
+        service_left = service_quantiles[service_quantiles > attained_service] - attained_service
+        if len(service_left):
             # Each quantum tried is one of the jobs' ends.
-            spent = np.cumsum(left) + left * np.arange(len(left) - 1, -1, -1)
-            index[i] = (np.arange(1, len(left) + 1) / spent).max()
-    return tuple(float(r) for r in np.argsort(np.argsort(-index, kind="stable"), kind="stable"))
+            spent = np.cumsum(service_left) + service_left * np.arange(len(service_left) - 1, -1, -1)
+            gittins_index[grid_point] = (np.arange(1, len(service_left) + 1) / spent).max()
+    return tuple(float(rank) for rank in np.argsort(np.argsort(-gittins_index, kind="stable"), kind="stable"))
 
 
 _LOG_SERVICES = np.random.default_rng(0).normal(np.log(600.0), 2.5, 4096)
@@ -110,7 +110,7 @@ class Tiresias(Ordered):
         return self.pack_limit
 
     def fit(self, history: pl.DataFrame) -> "Tiresias":
-        """Copy with a Gittins index over the services (gpus x duration) of an earlier trace."""
+        """Return a copy, `Tiresias`, with a Gittins index over the services (gpus x duration) of an earlier trace."""
         services = history["gpus"] * history["duration"]
         return replace(self, ranks=gittins_ranks(services.to_numpy()))
 
@@ -119,12 +119,16 @@ class Tiresias(Ordered):
         """Queue, and rank within it."""
         waited = (job.started if job.held > 0 else now) - job.waiting_since
         stretch = now - job.started if job.held > 0 else 0.0
-        before = job.executed - stretch
-        promoted = knobs.starve_limit > 0 and before > 0 and waited * (1 + 1e-9) >= knobs.starve_limit * before
+        executed_before = job.executed - stretch
+        promoted = (
+            knobs.starve_limit > 0
+            and executed_before > 0
+            and waited * (1 + 1e-9) >= knobs.starve_limit * executed_before
+        )
         service = stretch * job.gpus if promoted else job.attained
-        value = service if knobs.metric != TIME else (stretch if promoted else job.executed)
+        attained_in_queue = service if knobs.metric != TIME else (stretch if promoted else job.executed)
         level = 0
-        while level < knobs.queues - 1 and value * (1 + 1e-9) >= knobs.thresholds[level]:
+        while level < knobs.queues - 1 and attained_in_queue * (1 + 1e-9) >= knobs.thresholds[level]:
             level += 1
         if knobs.metric == GITTINS:
             step = int((GRID - 1) * math.log1p(job.attained) / WIDEST + 1e-9)
@@ -135,18 +139,22 @@ class Tiresias(Ordered):
     def change(now: float, job: np.void, knobs: np.void) -> float:
         """Instant of the next threshold (running) or of promotion (waiting)."""
         if job.held == 0:
-            at = job.waiting_since + knobs.starve_limit * job.executed
-            return at if knobs.starve_limit > 0 < job.executed and at > now else math.inf
+            promotion_time = job.waiting_since + knobs.starve_limit * job.executed
+            return promotion_time if knobs.starve_limit > 0 < job.executed and promotion_time > now else math.inf
         stretch = now - job.started
-        before = job.executed - stretch
+        executed_before = job.executed - stretch
         waited = job.started - job.waiting_since
-        promoted = knobs.starve_limit > 0 and before > 0 and waited * (1 + 1e-9) >= knobs.starve_limit * before
+        promoted = (
+            knobs.starve_limit > 0
+            and executed_before > 0
+            and waited * (1 + 1e-9) >= knobs.starve_limit * executed_before
+        )
         pace = 1.0 if knobs.metric == TIME else job.gpus
-        value = stretch * pace if promoted else (job.executed if knobs.metric == TIME else job.attained)
+        attained_in_queue = stretch * pace if promoted else (job.executed if knobs.metric == TIME else job.attained)
         when = math.inf
-        for i in range(knobs.queues - 1):
-            if value * (1 + 1e-9) < knobs.thresholds[i]:
-                when = now + (knobs.thresholds[i] - value) / pace
+        for queue in range(knobs.queues - 1):
+            if attained_in_queue * (1 + 1e-9) < knobs.thresholds[queue]:
+                when = now + (knobs.thresholds[queue] - attained_in_queue) / pace
                 break
         if knobs.metric == GITTINS:
             step = int((GRID - 1) * math.log1p(job.attained) / WIDEST + 1e-9)

@@ -16,14 +16,17 @@ class Inputs:
 
     @classmethod
     def of(cls, view, *names: str) -> "Inputs":
-        """Keep these attributes of a view, and how long its rates last."""
-        known = view.speeds is not None
-        ends = view.speeds.segment_ends(view.model, view.progress) if known else np.full(len(view.index), np.inf)
-        return cls({name: getattr(view, name) for name in names}, ends)
+        """Return `Inputs` that keep these attributes of a view, and how long its rates last."""
+        has_speeds = view.speeds is not None
+        ends = view.speeds.segment_ends(view.model, view.progress) if has_speeds else np.full(len(view.index), np.inf)
+        return cls({view_attribute: getattr(view, view_attribute) for view_attribute in names}, ends)
 
     def hold(self, view) -> bool:
         """Whether all is as it was, and rates are, too."""
-        same = all(np.array_equal(value, getattr(view, name)) for name, value in self.seen.items())
+        same = all(
+            np.array_equal(seen_value, getattr(view, view_attribute))
+            for view_attribute, seen_value in self.seen.items()
+        )
         return same and bool((view.progress <= self.ends).all())
 
     def last(self, view) -> bool:
@@ -33,5 +36,7 @@ class Inputs:
 
 def in_force(view, gpu_type, gpus) -> bool:
     """Whether all jobs hold the GPUs of an answer already, some of them GPUs."""
-    held = np.array_equal(np.where(gpus > 0, gpu_type, -1), view.gpu_type) and np.array_equal(gpus, view.running_gpus)
-    return held and bool((gpus > 0).any())
+    answer_is_held = np.array_equal(np.where(gpus > 0, gpu_type, -1), view.gpu_type) and np.array_equal(
+        gpus, view.running_gpus
+    )
+    return answer_is_held and bool((gpus > 0).any())

@@ -20,18 +20,18 @@ SWITCHES = (
 
 
 def find_browser() -> str | None:
-    """Path of an installed Chromium or Chrome (or that in the environment variable `CHROMIUM`), or None."""
-    names = NAMES
+    """Return the path (text) of an installed Chromium or Chrome, or that in the environment variable `CHROMIUM`, or None."""
+    browser_names = NAMES
     if chosen := os.environ.get("CHROMIUM"):
-        names = (chosen,)
-    for name in names:
-        if path := shutil.which(name):
-            return path
+        browser_names = (chosen,)
+    for browser_name in browser_names:
+        if browser_path := shutil.which(browser_name):
+            return browser_path
     return None
 
 
 def _opened(page: Path, folder: str | Path, *switches: str, timeout: float = 120.0) -> subprocess.CompletedProcess:
-    """Answer of a browser on a page once its scripts have run; it keeps its files in the folder."""
+    """Return a browser's answer on a page, a `CompletedProcess`, once its scripts have run; it keeps its files in the folder."""
     if (browser := find_browser()) is None:
         raise MissingExtra(
             f"pictures need a browser: install chromium, or set CHROMIUM to one (looked for {', '.join(NAMES)})"
@@ -46,7 +46,7 @@ def _opened(page: Path, folder: str | Path, *switches: str, timeout: float = 120
 
 
 def screenshot(html: str | Path, png: str | Path, width: int = 1280, height: int = 800, timeout: float = 120.0) -> Path:
-    """Take a picture of the top of a local page.
+    """Take a picture of the top of a local page, and return its path.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ Plotly.toImage({ data, layout }, { format: "svg", imageDataOnly: true, width: WI
 
 
 def save_figure(figure, path: str | Path, width: int = 960, height: int = 480) -> Path:
-    """Draw a figure into a file: a picture (.png, .svg) of `width` x `height` pixels, or a page (.html).
+    """Draw a figure into a file, and return its path: a picture (.png, .svg) of `width` x `height` pixels, or a page (.html).
 
     Parameters
     ----------
@@ -121,27 +121,29 @@ def save_figure(figure, path: str | Path, width: int = 960, height: int = 480) -
         A picture is asked for, and no browser is installed.
     """
     path = Path(path)
-    kind = path.suffix.lower()
-    if kind not in (".html", ".png", ".svg"):
+    file_ending = path.suffix.lower()
+    if file_ending not in (".html", ".png", ".svg"):
         raise RunError(f"save_figure: found {path.name}; expected a name that ends in .png, .svg or .html.")
     from gpuschedlab.plots.web import document
     from gpuschedlab.plots.web.figure import Figure, write_page
 
-    if kind == ".html":
+    if file_ending == ".html":
         return write_page(figure, path)
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as folder:
         page = Path(folder) / "figure.html"
-        if kind == ".png":
+        if file_ending == ".png":
             page.write_text(figure.page(small=False), encoding="utf-8")
             return screenshot(page, path, width, height)
-        given = Figure(figure).to_json(validate=False)
-        drawn = SVG.replace("WIDTH", str(width)).replace("HEIGHT", str(height)).replace("GIVEN", given)
+        figure_json = Figure(figure).to_json(validate=False)
+        drawn = SVG.replace("WIDTH", str(width)).replace("HEIGHT", str(height)).replace("GIVEN", figure_json)
         page.write_text(document("", "figure", small=False).replace("</body>", f"{drawn}</body>"), encoding="utf-8")
         match = re.search(r"<body>(.*)</body>", _opened(page, folder, "--dump-dom").stdout, re.DOTALL)
-        text = ""
+        svg_text = ""
         if match:
-            text = unescape(match[1]).strip()
-        if not text.startswith("<svg"):
-            raise RunError(f"save_figure: the browser made no SVG of it, but {text[:80]!r}. Save it as .png instead.")
-        path.write_text(text, encoding="utf-8")
+            svg_text = unescape(match[1]).strip()
+        if not svg_text.startswith("<svg"):
+            raise RunError(
+                f"save_figure: the browser made no SVG of it, but {svg_text[:80]!r}. Save it as .png instead."
+            )
+        path.write_text(svg_text, encoding="utf-8")
     return path

@@ -19,7 +19,7 @@ OPTIONAL = ("slo_violation", "unfinished")  # shown where any run has a value ot
 
 
 def written(name: str, value) -> str:
-    """Value of a metric as a person reads it: a time in its own unit, percent, whole or three figures."""
+    """Write the value of a metric as text: a time in its own unit, percent, whole or three figures; a dash for None."""
     if value is None:
         return "–"
     if name in SHARES:
@@ -33,65 +33,69 @@ def written(name: str, value) -> str:
     return f"{value:,.0f}"
 
 
-def _unit(name: str) -> str:
-    """Unit that is not in the cells, and an arrow to where better is."""
-    arrow = {"lower": "\u2193", "higher": "\u2191"}.get(METRICS[name].better, "")
-    if name == "seconds":
+def _unit(metric: str) -> str:
+    """Return a text: the unit that is not in the cells, and an arrow to where better is."""
+    arrow = {"lower": "\u2193", "higher": "\u2191"}.get(METRICS[metric].better, "")
+    if metric == "seconds":
         arrow = ""
-    unit = METRICS[name].unit
-    if unit == "s" or name in SHARES:
+    unit = METRICS[metric].unit
+    if unit == "s" or metric in SHARES:
         unit = ""
     return f"{unit} {arrow}".strip()
 
 
-def _best(name: str, values: list) -> float | None:
+def _best(metric: str, metric_values: list) -> float | None:
     """Value to mark, when there is a better and a worse, and fewer than half share the best; otherwise None."""
-    numbers = [v for v in values if v is not None]
-    if not METRICS[name].better or name == "seconds" or len(numbers) < 2:
+    metric_numbers = [metric_number for metric_number in metric_values if metric_number is not None]
+    if not METRICS[metric].better or metric == "seconds" or len(metric_numbers) < 2:
         return None
-    best = max(numbers)
-    if METRICS[name].better == "lower":
-        best = min(numbers)
-    sharing = sum(written(name, v) == written(name, best) for v in numbers)
-    if sharing > len(numbers) / 2:
+    best_number = max(metric_numbers)
+    if METRICS[metric].better == "lower":
+        best_number = min(metric_numbers)
+    sharing = sum(written(metric, metric_number) == written(metric, best_number) for metric_number in metric_numbers)
+    if sharing > len(metric_numbers) / 2:
         return None
-    return best
+    return best_number
 
 
 def comparison_table(runs: dict, censored: bool = False) -> str:
-    """One row per policy, sortable by every column, the best value of each marked."""
+    """Return an HTML table with one row per policy, sortable by every column, the best value of each marked."""
     frame = compare(runs, list(COLUMNS), censored=censored)
-    columns = [c for c in COLUMNS if c not in OPTIONAL or any(frame[c].fill_null(0))]
-    heads = ['<th scope="col"><button type="button">policy</button></th>']
-    for name in columns:
-        button = f'<button type="button">{METRICS[name].label}</button><span class="unit">{_unit(name)}</span>'
-        heads.append(f'<th scope="col" title="{escape(METRICS[name].doc)}">{button}</th>')
-    best = {name: _best(name, frame[name].to_list()) for name in columns}
-    body = []
-    for row in frame.iter_rows(named=True):
-        policy = escape(row["policy"])
+    shown_metrics = [
+        optional_metric
+        for optional_metric in COLUMNS
+        if optional_metric not in OPTIONAL or any(frame[optional_metric].fill_null(0))
+    ]
+    metric_heads = ['<th scope="col"><button type="button">policy</button></th>']
+    for metric in shown_metrics:
+        button = f'<button type="button">{METRICS[metric].label}</button><span class="unit">{_unit(metric)}</span>'
+        metric_heads.append(f'<th scope="col" title="{escape(METRICS[metric].doc)}">{button}</th>')
+    best_of_metric = {metric: _best(metric, frame[metric].to_list()) for metric in shown_metrics}
+    policy_rows = []
+    for policy_row in frame.iter_rows(named=True):
+        policy = escape(policy_row["policy"])
         breakable = policy
-        if not re.search(r"[&<]", row["policy"]):  # a long name may be broken after its signs
+        if not re.search(r"[&<]", policy_row["policy"]):  # a long name may be broken after its signs
             breakable = re.sub(r"([:,=@])", r"\1<wbr>", policy)
-        cells = [f'<th scope="row" data-value="{policy}">{breakable}</th>']
-        for name in columns:
-            text = written(name, row[name])
-            value = row[name]
+        policy_cells = [f'<th scope="row" data-value="{policy}">{breakable}</th>']
+        for metric in shown_metrics:
+            cell_text = written(metric, policy_row[metric])
+            metric_value = policy_row[metric]
             mark = ""
-            if value is None:
-                value = ""
-            elif best[name] is not None and text == written(name, best[name]):
+            if metric_value is None:
+                metric_value = ""
+            elif best_of_metric[metric] is not None and cell_text == written(metric, best_of_metric[metric]):
                 mark = ' class="best"'
-            data = f'data-label="{METRICS[name].label}" data-value="{value}"'
-            cells.append(f"<td{mark} {data}>{text}</td>")
-        body.append(f"<tr>{''.join(cells)}</tr>")
+            data_attributes = f'data-label="{METRICS[metric].label}" data-value="{metric_value}"'
+            policy_cells.append(f"<td{mark} {data_attributes}>{cell_text}</td>")
+        policy_rows.append(f"<tr>{''.join(policy_cells)}</tr>")
     caption = (
         "Click a column's name to sort by it; hover over it for what it is. \u2193: lower is better, \u2191: higher is "
         "better; a star marks the best value."
     )
     return (
         f'<table id="comparison" class="cards"><caption>{caption}</caption>'
-        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        f"<thead><tr>{''.join(metric_heads)}</tr></thead><tbody>{''.join(policy_rows)}</tbody></table>"
     )
 
 
@@ -121,61 +125,75 @@ def trace_sentence(runs: dict, censored: bool = False) -> str:
 
 
 def versions_sentence(runs: dict) -> str:
-    """Versions that the runs were made with, on which the numbers depend besides the settings; empty if they are not known."""
+    """Write a sentence on the versions that the runs were made with, on which the numbers depend; "" if they are not known."""
     versions_of_runs = dict.fromkeys(tuple(run.info.get("versions", {}).items()) for run in runs.values())
     lists = []
     for versions in versions_of_runs:
         if versions:
-            lists.append(", ".join(f"{name} {version}" for name, version in versions))
+            lists.append(", ".join(f"{package_name} {version}" for package_name, version in versions))
     if not lists:
         return ""
     return f"The numbers depend on the versions of {escape('; '.join(lists))}. "
 
 
-def _words(value) -> str:
-    """A knob or setting in a few words."""
-    if isinstance(value, dict):
-        return ", ".join(f"{escape(str(k))} = {_words(v)}" for k, v in value.items()) or "none"
-    if isinstance(value, tuple | list):
-        return ", ".join(_words(v) for v in value)
-    if isinstance(value, float):
-        return f"{value:,.6g}"
-    text = str(value)
-    if len(text) > 300:
-        text = text[:297] + "..."
-    return escape(text)
+def _words(setting) -> str:
+    """Write a knob or setting in a few words."""
+    if isinstance(setting, dict):
+        return (
+            ", ".join(
+                f"{escape(str(setting_name))} = {_words(setting_value)}"
+                for setting_name, setting_value in setting.items()
+            )
+            or "none"
+        )
+    if isinstance(setting, tuple | list):
+        return ", ".join(_words(setting_value) for setting_value in setting)
+    if isinstance(setting, float):
+        return f"{setting:,.6g}"
+    setting_text = str(setting)
+    if len(setting_text) > 300:
+        setting_text = setting_text[:297] + "..."
+    return escape(setting_text)
 
 
-def _words_table(caption: str, heads: list[str], rows: list[list]) -> str:
+def _words_table(caption: str, column_heads: list[str], named_rows: list[list]) -> str:
     """Table of words; the first cell of a row is its name."""
-    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{_words(v)}</td>" for v in values)}</tr>'
-        for name, *values in rows
+    head_html = "".join(f'<th scope="col">{escape(column_head)}</th>' for column_head in column_heads)
+    body_html = "".join(
+        f'<tr><th scope="row">{escape(row_name)}</th>{"".join(f"<td>{_words(setting_value)}</td>" for setting_value in settings)}</tr>'
+        for row_name, *settings in named_rows
     )
-    return (
-        f'<table class="words"><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-    )
+    return f'<table class="words"><caption>{caption}</caption><thead><tr>{head_html}</tr></thead><tbody>{body_html}</tbody></table>'
 
 
 def run_table(runs: dict) -> str:
-    """Everything that the runs were made from: settings that all share once, the others one row per policy."""
+    """Return HTML tables of all that the runs were made from: settings that all share once, the others one row per policy."""
     left_out = ("seconds", "now", "events")  # results, and what would fill pages
-    infos = {name: {k: v for k, v in run.info.items() if k not in left_out} for name, run in runs.items()}
-    first, *others = infos.values()
-    keys = dict.fromkeys(k for info in infos.values() for k in info)
-    own = [k for k in keys if k in ("policy", "knobs") or any(info.get(k) != first.get(k) for info in others)]
-    shared = [[k, first.get(k)] for k in keys if k not in own]
-    each = [[name, *(info.get(k) for k in own)] for name, info in infos.items()]
+    infos = {
+        policy_name: {setting: setting_value for setting, setting_value in run.info.items() if setting not in left_out}
+        for policy_name, run in runs.items()
+    }
+    first_info, *other_infos = infos.values()
+    keys = dict.fromkeys(setting for run_info in infos.values() for setting in run_info)
+    keys_by_policy = [
+        setting
+        for setting in keys
+        if setting in ("policy", "knobs")
+        or any(run_info.get(setting) != first_info.get(setting) for run_info in other_infos)
+    ]
+    shared = [[setting, first_info.get(setting)] for setting in keys if setting not in keys_by_policy]
+    policy_settings = [
+        [policy_name, *(run_info.get(setting) for setting in keys_by_policy)] for policy_name, run_info in infos.items()
+    ]
     common = _words_table("The same for all policies", ["setting", "value"], shared)
-    return f'<div class="scroll">{common}{_words_table("By policy", ["name", *own], each)}</div>'
+    return f'<div class="scroll">{common}{_words_table("By policy", ["name", *keys_by_policy], policy_settings)}</div>'
 
 
 SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "unfair_fraction")
 
 
 def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOWN) -> list[dict]:
-    """Means of metrics over seeds, and relative differences from the first policy on the same seeds.
+    """Return a list of means of metrics over seeds, and relative differences from the first policy on the same seeds.
 
     Parameters
     ----------
@@ -197,22 +215,29 @@ def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOW
     >>> row["mean"], row["change"], row["change_half"]
     (7.5, -0.5, 0.0)
     """
-    names = list(dict.fromkeys(name for summary in summaries for name in summary))
-    rows = []
-    for name in names:
+    policy_names = list(dict.fromkeys(policy_name for summary in summaries for policy_name in summary))
+    seed_rows = []
+    for policy_name in policy_names:
         for metric in metrics:
-            values = [[s.get(policy, {}).get(metric) for policy in (name, names[0])] for s in summaries]
-            numbers = [mine for mine, _ in values if mine is not None]
-            ratios = [mine / first - 1 for mine, first in values if mine is not None and first and name != names[0]]
-            row = {"policy": name, "metric": metric, "seeds": len(numbers)}
-            row["mean"], row["half"] = mean_interval(np.array(numbers, float))
-            row["change"], row["change_half"] = mean_interval(np.array(ratios, float))
-            rows.append(row)
-    return rows
+            metric_pairs = [
+                [seed_summary.get(policy, {}).get(metric) for policy in (policy_name, policy_names[0])]
+                for seed_summary in summaries
+            ]
+            seed_values = [mine for mine, _ in metric_pairs if mine is not None]
+            ratios = [
+                mine / first_value - 1
+                for mine, first_value in metric_pairs
+                if mine is not None and first_value and policy_name != policy_names[0]
+            ]
+            seed_row = {"policy": policy_name, "metric": metric, "seeds": len(seed_values)}
+            seed_row["mean"], seed_row["half"] = mean_interval(np.array(seed_values, float))
+            seed_row["change"], seed_row["change_half"] = mean_interval(np.array(ratios, float))
+            seed_rows.append(seed_row)
+    return seed_rows
 
 
 def words(row: dict) -> tuple[str, str]:
-    """Mean and paired difference of a row of `over_seeds`, as a person reads them."""
+    """Return two texts, a tuple: the mean and the paired difference of a row of `over_seeds`, as a person reads them."""
     mean = written(row["metric"], row["mean"])
     if row["half"] == row["half"]:
         mean += f" ± {written(row['metric'], row['half'])}"
@@ -226,19 +251,22 @@ def words(row: dict) -> tuple[str, str]:
 
 def seeds_table(rows: list[dict]) -> str:
     """HTML table of `over_seeds`."""
-    labels = dict.fromkeys(METRICS[row["metric"]].label for row in rows)
-    cells = {}
-    for row in rows:
-        mean, change = words(row)
-        cell = f'<td data-label="{METRICS[row["metric"]].label}">{mean}<span class="unit">{change}</span></td>'
-        cells[row["policy"]] = cells.get(row["policy"], "") + cell
-    heads = "".join(f'<th scope="col">{label}</th>' for label in labels)
-    body = "".join(f'<tr><th scope="row">{escape(name)}</th>{own}</tr>' for name, own in cells.items())
+    labels = dict.fromkeys(METRICS[seed_row["metric"]].label for seed_row in rows)
+    cells_of_policy = {}
+    for seed_row in rows:
+        mean, change = words(seed_row)
+        cell = f'<td data-label="{METRICS[seed_row["metric"]].label}">{mean}<span class="unit">{change}</span></td>'
+        cells_of_policy[seed_row["policy"]] = cells_of_policy.get(seed_row["policy"], "") + cell
+    metric_heads = "".join(f'<th scope="col">{metric_label}</th>' for metric_label in labels)
+    body_html = "".join(
+        f'<tr><th scope="row">{escape(policy_name)}</th>{policy_cells}</tr>'
+        for policy_name, policy_cells in cells_of_policy.items()
+    )
     caption = (
-        f"{max(row['seeds'] for row in rows)} seeds: means with 95 % intervals; below them the difference from "
+        f"{max(seed_row['seeds'] for seed_row in rows)} seeds: means with 95 % intervals; below them the difference from "
         f"{escape(rows[0]['policy'])}, paired seed by seed. Where such an interval spans 0, the seeds do not decide."
     )
     return (
         f'<section id="seeds"><h2>Over several seeds</h2><table class="cards"><caption>{caption}</caption>'
-        f"<thead><tr><th scope='col'>policy</th>{heads}</tr></thead><tbody>{body}</tbody></table></section>"
+        f"<thead><tr><th scope='col'>policy</th>{metric_heads}</tr></thead><tbody>{body_html}</tbody></table></section>"
     )

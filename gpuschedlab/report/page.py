@@ -35,12 +35,12 @@ HEIGHTS = {"jct": 430, "load": 520, "gantt": 620, "slowdown": 430, "fairness": 4
 
 
 def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[str, list[Drawing]]:
-    """Figures of each section, by its anchor: one, or one per run."""
+    """Return a dict of lists, the figures (`Drawing`) of each section, by its anchor: one, or one per run."""
     share = min(1500, max(100, STRETCHES // len(runs)))
     return {
         "jct": [jct_cdf(runs, 300, censored).draw()],
         "load": [_with_logarithmic_queues(load_over_time(runs, 250))],
-        "gantt": [gantt(run, *window, limit=share, name=name).draw() for name, run in runs.items()],
+        "gantt": [gantt(run, *window, limit=share, name=policy_name).draw() for policy_name, run in runs.items()],
         "slowdown": [slowdown_by_size(runs, censored).draw()],
         "fairness": [fairness_cdf(runs, 300, censored).draw()],
         "interruptions": [interruptions(runs).draw()],
@@ -48,29 +48,31 @@ def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[s
 
 
 def _with_logarithmic_queues(drawing: Drawing) -> Drawing:
-    """Queues on a logarithmic axis: on a linear one the longest would flatten all others."""
-    data = list(drawing.data)
-    for i, queue in enumerate(data):
-        if i % 2 == 0:
-            data[i] = queue | {"y": np.where(queue["y"] > 0, queue["y"], np.nan)}
+    """Return the `Drawing` with queues on a logarithmic axis: on a linear one the longest would flatten all others."""
+    queue_traces = list(drawing.data)
+    for trace_number, queue in enumerate(queue_traces):
+        if trace_number % 2 == 0:
+            queue_traces[trace_number] = queue | {"y": np.where(queue["y"] > 0, queue["y"], np.nan)}
     axis = drawing.layout["yaxis"] | {"type": "log", "dtick": 1}
     axis.pop("rangemode")
-    return drawing._replace(data=data, layout=drawing.layout | {"yaxis": axis})
+    return drawing._replace(data=queue_traces, layout=drawing.layout | {"yaxis": axis})
 
 
-def _html(anchor: str, drawings: list[Drawing], names: list[str]) -> str:
-    """Figure of a section of the page; a choice of the run if it has one for each."""
+def _html(anchor: str, drawings: list[Drawing], policy_names: list[str]) -> str:
+    """Return HTML of the figure of a section of the page, with a choice of the run if it has one for each."""
     choice = ""
     if len(drawings) > 1:
-        options = "".join(f"<option>{escape(name)}</option>" for name in names)
+        options = "".join(f"<option>{escape(policy_name)}</option>" for policy_name in policy_names)
         choose = f'<label for="{anchor}-choice">Policy</label><select id="{anchor}-choice">{options}</select>'
         choice = f'<p class="screen">{choose}</p>'
     # JSON that may stand in a script element.
-    shown = json.dumps([encoded(plain(drawing)) for drawing in drawings], allow_nan=False).replace("<", "\\u003c")
+    figures_json = json.dumps([encoded(plain(drawing)) for drawing in drawings], allow_nan=False).replace(
+        "<", "\\u003c"
+    )
     plot = f'data-figures="{anchor}-data" data-choice="{anchor}-choice" data-height="{HEIGHTS[anchor]}"'
     return (
         f'{choice}<div class="gpuschedlab-frame"><div class="plot" {plot} aria-labelledby="{anchor}-reading"></div></div>'
-        f'<script type="application/json" id="{anchor}-data">{shown}</script>'
+        f'<script type="application/json" id="{anchor}-data">{figures_json}</script>'
     )
 
 
@@ -78,7 +80,7 @@ def _named_colours(compared: Comparison, censored: bool) -> str:
     """Return the style of the names in the first sentence, in the colours of their lines; "" if no policy has run."""
     colours = colours_of(compared.runs)
     roles = zip(("now", "ref"), compared.pair(censored=censored))
-    return " ".join(f"b.{role} {{ color: {colours[name]}; }}" for role, name in roles)
+    return " ".join(f"b.{role} {{ color: {colours[policy_name]}; }}" for role, policy_name in roles)
 
 
 def _page(compared: Comparison, title: str, window, censored: bool, command: str, seeds: list[dict] | None) -> str:
@@ -94,12 +96,15 @@ def _page(compared: Comparison, title: str, window, censored: bool, command: str
     if seeds:
         seeds_section = seeds_table(seeds)
     return Template((here / "page.html").read_text()).substitute(
-        {anchor: _html(anchor, each, list(runs)) for anchor, each in _drawings(runs, window, censored).items()},
+        {
+            anchor: _html(anchor, section_drawings, list(runs))
+            for anchor, section_drawings in _drawings(runs, window, censored).items()
+        },
         title=escape(title),
         style=f"{(here / 'page.css').read_text()}{web.css()}{_named_colours(compared, censored)}",
         outcome=compared.html(censored=censored),
         trace=trace_sentence(runs, censored),
-        left="".join(f"<p>{escape(line)}</p>" for line in left_of(runs)),
+        left="".join(f"<p>{escape(rest_line)}</p>" for rest_line in left_of(runs)),
         comparison=comparison_table(runs, censored),
         seeds=seeds_section,
         hours=f"{(window[1] - window[0]) / 3600:.3g}",
@@ -120,7 +125,7 @@ def write_report(
     command: str = "",
     seeds: list[dict] | None = None,
 ) -> Path:
-    """Write one self-contained interactive page that compares runs.
+    """Write one self-contained interactive page that compares runs, and return its path.
 
     Parameters
     ----------
@@ -160,16 +165,16 @@ def write_report(
     if len(runs) > 1:
         usual_title = f"{len(runs)} policies compared"
     title = title or usual_title
-    text = _page(compared, title, window, censored, command, seeds)
+    report_html = _page(compared, title, window, censored, command, seeds)
     try:
-        with whole(path) as part:
-            part.write_text(text, encoding="utf-8")
+        with whole(path) as part_file:
+            part_file.write_text(report_html, encoding="utf-8")
     except OSError as error:
         earlier = ""
         if path.exists():
             earlier = " The earlier file is kept."
         raise RunError(
-            f"report: found {error.strerror or error} on writing {len(text) / 1e6:.1f} MB to {path}; expected a "
+            f"report: found {error.strerror or error} on writing {len(report_html) / 1e6:.1f} MB to {path}; expected a "
             f"folder with room for them.{earlier} Free some space or give another path."
         ) from error
     return path

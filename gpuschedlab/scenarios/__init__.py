@@ -19,27 +19,37 @@ from gpuschedlab.sim.recipe_base import Recipe
 
 @cache
 def recipes() -> dict[str, type[Recipe]]:
-    """Recipes by the names that the command line takes, in lower case: ``smallcluster``, ``week``, ...
+    """Dict of `Recipe` classes by the names that the command line takes, in lower case: ``smallcluster``, ``week``, ...
 
     Examples
     --------
     >>> {"ownfile", "smallcluster", "week"} <= set(recipes())
     True
     """
-    own = [importlib.import_module(f"{__name__}.{part.name}") for part in pkgutil.iter_modules(__path__)]
-    modules = {module.__name__: module for module in (*own, *loaded_of_papers("recipe"))}
-    classes = (thing for module in modules.values() for thing in vars(module).values())
-    found = [c for c in classes if isinstance(c, type) and issubclass(c, Recipe) and c.__module__ in modules]
-    return {cls.__name__.lower(): cls for cls in sorted(found, key=lambda cls: cls.__name__)}
+    own_modules = [
+        importlib.import_module(f"{__name__}.{own_part.name}") for own_part in pkgutil.iter_modules(__path__)
+    ]
+    modules = {module.__name__: module for module in (*own_modules, *loaded_of_papers("recipe"))}
+    classes = (member for module in modules.values() for member in vars(module).values())
+    recipe_classes = [
+        recipe_class
+        for recipe_class in classes
+        if isinstance(recipe_class, type) and issubclass(recipe_class, Recipe) and recipe_class.__module__ in modules
+    ]
+    return {cls.__name__.lower(): cls for cls in sorted(recipe_classes, key=lambda cls: cls.__name__)}
 
 
 def aliases() -> dict[str, str]:
-    """Words that stand for a recipe with some knobs: ``lpt-medium``."""
-    return {word: f"{name}:{options}" for name, cls in recipes().items() for word, options in cls.aliases.items()}
+    """Dict of words that stand for a recipe with some knobs, and those in full: ``lpt-medium``."""
+    return {
+        alias: f"{recipe_name}:{options}"
+        for recipe_name, cls in recipes().items()
+        for alias, options in cls.aliases.items()
+    }
 
 
 def recipe_of(text: str | Mapping[str, object]):
-    """Make a recipe from a word, or from a dict of its name as `recipe` and its knobs.
+    """Make a `Recipe` from a word, or from a dict of its name as `recipe` and its knobs.
 
     Parameters
     ----------
@@ -65,22 +75,40 @@ def recipe_of(text: str | Mapping[str, object]):
     True
     """
     if isinstance(text, Mapping):
-        return with_values(recipe_of(text["recipe"]), {k: v for k, v in text.items() if k != "recipe"})
-    name, colon, options = text.partition(":")
-    if name not in recipes() and name in aliases():
-        name = aliases()[name]
+        return with_values(
+            recipe_of(text["recipe"]),
+            {knob_name: knob_value for knob_name, knob_value in text.items() if knob_name != "recipe"},
+        )
+    recipe_name, colon, options = text.partition(":")
+    if recipe_name not in recipes() and recipe_name in aliases():
+        recipe_name = aliases()[recipe_name]
         colon = "," if options else ""
-    return made(f"{name}{colon}{options}", recipes(), Recipe, "recipe")
+    return made(f"{recipe_name}{colon}{options}", recipes(), Recipe, "recipe")
 
 
 def with_values(recipe: Recipe, values: Mapping[str, object]) -> Recipe:
-    """Copy with texts and knobs changed; a cluster or an estimator that it has no text for stands instead of its own."""
-    texts = {name: value for name, value in values.items() if name in texts_of(recipe)}
+    """Return a copy of a `Recipe` with texts and knobs changed.
+
+    A cluster or an estimator that it has no text for stands instead of its own.
+    """
+    texts = {
+        changed_name: changed_value
+        for changed_name, changed_value in values.items()
+        if changed_name in texts_of(recipe)
+    }
     read = {"cluster": Cluster.parse, "estimator": estimator_of}
-    other = {name: read[name](values[name]) for name in read if name in values and name not in texts}
-    knobs = {name: value for name, value in values.items() if name not in {*texts, *other}}
+    parts_instead = {
+        changed_name: read[changed_name](values[changed_name])
+        for changed_name in read
+        if changed_name in values and changed_name not in texts
+    }
+    knobs = {
+        changed_name: changed_value
+        for changed_name, changed_value in values.items()
+        if changed_name not in {*texts, *parts_instead}
+    }
     changed = replace(recipe, **texts).with_knobs(**knobs)
-    return Instead(changed, **other) if other else changed
+    return Instead(changed, **parts_instead) if parts_instead else changed
 
 
 @dataclass(frozen=True)
@@ -99,13 +127,15 @@ class Instead(Recipe):
     warm = property(lambda self: getattr(self.recipe, "warm", 14.0))
 
     def about(self, scenario: Scenario) -> dict[str, object]:
-        """Words of the recipe."""
+        """Return the recipe's dict of texts about a scenario."""
         return self.recipe.about(scenario)
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """The recipe's, changed."""
-        other = {"cluster": self.cluster, "estimator": self.estimator}
-        return self.recipe(seed).replace(**{name: part for name, part in other.items() if part is not None})
+        """Return the recipe's `Scenario` with its parts changed."""
+        parts_instead = {"cluster": self.cluster, "estimator": self.estimator}
+        return self.recipe(seed).replace(
+            **{part_name: part_instead for part_name, part_instead in parts_instead.items() if part_instead is not None}
+        )
 
 
 __all__ = ["Recipe", "aliases", "recipe_of", "recipes"]

@@ -22,21 +22,21 @@ class Played:
     """Base of recipes of a trace and its history, `_parts(seed)`, on `machines` under `conditions`."""
 
     def trace(self, seed: int = 0) -> pl.DataFrame:
-        """Jobs that are played."""
+        """Return a frame of the jobs that are played."""
         return self._parts(seed)[0]
 
     def warm_jobs(self, seed: int = 0) -> pl.DataFrame | None:
-        """Jobs that are played before and do not count; None: the trace begins with an empty cluster."""
+        """Return a frame of the jobs that are played before and do not count; None: the trace begins with an empty cluster."""
         return None
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs and cluster; with a history, which ends at 0, and warm jobs."""
+        """Return the `Scenario` of a seed: jobs and cluster; with a history, which ends at 0, and warm jobs."""
         machines = self.machines
         trace, history = self._parts(seed)
         learns = history is not None and not self.knobs.get("history")
         estimator = estimator_of(self.estimator or ("runtime" if learns else "oracle"))
-        before = {"history": history, "warm": self.warm_jobs(seed)}
-        return self.conditions.scenario(trace, machines, before, estimator, seed)
+        jobs_before = {"history": history, "warm": self.warm_jobs(seed)}
+        return self.conditions.scenario(trace, machines, jobs_before, estimator, seed)
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,19 @@ class Conditions(Knobbed):
     def scenario(
         self, trace: pl.DataFrame, cluster: Cluster, before: dict, estimator: Estimator, seed: int
     ) -> Scenario:
-        """A trace on a cluster, whose nodes fail from 0 until a month after the last job has come; `before`: history and warm jobs."""
+        """Return the `Scenario` of a trace on a cluster; `before`: history and warm jobs.
+
+        The cluster's nodes fail from 0 until a month after the last job has come.
+        """
         if self.mtbf:
             cluster = cluster.with_failures(self.mtbf, self.mttr, float(trace["submit"].max()) + 30 * DAY, seed)
         delays = Delays(restart=self.restart, switch=self.switch, checkpoint=self.checkpoint)
-        parts = before | {"estimator": estimator, "delays": delays, "seed": seed}
-        return Scenario(trace, cluster, speeds=default_speeds if self.speeds == "default" else None, **parts)
+        scenario_parts = before | {"estimator": estimator, "delays": delays, "seed": seed}
+        return Scenario(trace, cluster, speeds=default_speeds if self.speeds == "default" else None, **scenario_parts)
 
 
 def days_in(before: str) -> float | None:
-    """Days that a word of a history says; None: it names a file."""
+    """Return the days that a word of a history says, a number; None: it names a file."""
     try:
         days = float(before or 0)
     except ValueError:
@@ -79,7 +82,7 @@ def days_in(before: str) -> float | None:
 
 
 def with_past(trace: pl.DataFrame, first: float, before: str) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Trace and history: days from the instant `first` on are cut off, or a file has been before.
+    """Return a pair of frames, trace and history: days from the instant `first` on are cut off, or a file has been before.
 
     The history is None without either.
     """
@@ -94,19 +97,20 @@ def with_past(trace: pl.DataFrame, first: float, before: str) -> tuple[pl.DataFr
 
 
 def parted(trace: pl.DataFrame, cut: float, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Jobs submitted at an instant (s) or later, and those before, which is the zero of both."""
-    old = trace.filter(pl.col("submit") < cut)
-    new = trace.filter(pl.col("submit") >= cut)
-    if old.is_empty() or new.is_empty():
+    """Return a pair of frames: jobs submitted at an instant (s) or later, and those before; the instant is the zero of both."""
+    history_jobs = trace.filter(pl.col("submit") < cut)
+    played_jobs = trace.filter(pl.col("submit") >= cut)
+    if history_jobs.is_empty() or played_jobs.is_empty():
         raise TraceError(
-            f"history: found {old.height:,} jobs before {name} and {new.height:,} after it; expected some of both. Choose "
+            f"history: found {history_jobs.height:,} jobs before {name} and {played_jobs.height:,} after it; "
+            "expected some of both. Choose "
             "fewer days, or a longer trace."
         )
-    return new.with_columns(pl.col("submit") - cut), old.with_columns(pl.col("submit") - cut)
+    return played_jobs.with_columns(pl.col("submit") - cut), history_jobs.with_columns(pl.col("submit") - cut)
 
 
 def past_in_words(history: pl.DataFrame | None, before: str) -> str:
-    """History to learn from: "1,000 jobs of the 7 days before"."""
+    """Write the history to learn from as text: "1,000 jobs of the 7 days before"; "nothing" without one."""
     if history is None:
         return "nothing"
     days = days_in(before)

@@ -67,12 +67,12 @@ class OwnFile(Played, Recipe):
 
     @cached_property
     def log(self) -> Intake:
-        """Intake of the file, which is read once."""
+        """`Intake` of the file, which is read once."""
         return taken_of(self.file, self.settings)[0]
 
     @property
     def machines(self) -> Cluster:
-        """The cluster that is named, or that of the log."""
+        """`Cluster` that is named, or that of the log."""
         named = Cluster.parse(self.cluster or "70x8")
         return named if self.cluster else self.log.machines or named
 
@@ -88,35 +88,39 @@ class OwnFile(Played, Recipe):
 
     @property
     def came_in(self) -> dict[str, object]:
-        """Report of the log as `intake`; nothing for a stored trace that was no log."""
+        """Dict with the report of the log as `intake`; empty for a stored trace that was no log."""
         return {"intake": self.log.report} if self.log.report.format != "parquet" else {}
 
     def about(self, scenario: Scenario) -> dict[str, object]:
-        """The file, the history, the intake, and the knowledge of policies."""
-        known = super().about(scenario)["estimator"]
-        words = {"trace": self.file, "history": past_in_words(scenario.history, self.before)}
+        """Return a dict about the scenario: the file, the history, the intake, and the knowledge of policies."""
+        estimator_word = super().about(scenario)["estimator"]
+        file_in_words = {"trace": self.file, "history": past_in_words(scenario.history, self.before)}
         if self.machines_from:
-            words["cluster_from"] = self.machines_from
-        return words | self.came_in | {"estimator": self.estimator or known}
+            file_in_words["cluster_from"] = self.machines_from
+        return file_in_words | self.came_in | {"estimator": self.estimator or estimator_word}
 
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        """Jobs that are played, and those before; None if there are none."""
+        """Return a pair of frames: the jobs that are played, and those before, None if there are none."""
         trace = self._sized(self.log.trace)
-        first = trace["submit"].min()
-        last = trace["submit"].max()
+        first_submission = trace["submit"].min()
+        last_submission = trace["submit"].max()
         if not self.history:
-            return with_past(trace, first, self.before)
-        if first == last:
+            return with_past(trace, first_submission, self.before)
+        if first_submission == last_submission:
             raise TraceError(f"{self.file}: found all jobs at one instant; expected some earlier, as history.")
-        return parted(trace, first + self.history * (last - first), f"{self.history:.0%} of its span")
+        return parted(
+            trace,
+            first_submission + self.history * (last_submission - first_submission),
+            f"{self.history:.0%} of its span",
+        )
 
     def _sized(self, trace: pl.DataFrame) -> pl.DataFrame:
-        """Cut to the days and jobs requested after the history, and bring to the load requested."""
-        start = trace["submit"].min() + (days_in(self.before) or 0.0) * DAY
+        """Return a trace (frame) cut to the days and jobs requested after the history, and brought to the load requested."""
+        played_from = trace["submit"].min() + (days_in(self.before) or 0.0) * DAY
         if self.days:
-            trace = trace.filter(pl.col("submit") < start + self.days * DAY)
+            trace = trace.filter(pl.col("submit") < played_from + self.days * DAY)
         if self.jobs:
-            trace = trace.head(int((trace["submit"] < start).sum()) + self.jobs)
+            trace = trace.head(int((trace["submit"] < played_from).sum()) + self.jobs)
         if self.load is None:
             return trace
         return scale_load(trace, load=self.load, cluster_gpus=self.conditions.gpus or self.machines.total_gpus)

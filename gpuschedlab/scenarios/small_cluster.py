@@ -39,31 +39,31 @@ class SmallCluster(Recipe):
 
     @property
     def policies(self) -> dict[str, Fifo]:
-        """The policy under every rule, by rule."""
+        """Dict of the policy under every placement rule, by rule."""
         return {rule: self.policy.with_knobs(placement=rule) for rule in RULES}
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Nodes, jobs and their speeds; one seed is the same dice for all values of the knobs."""
+        """Return a `Scenario`: nodes, jobs and their speeds; one seed is the same dice for all values of the knobs."""
         cluster = Cluster.homogeneous(self.nodes, 8)
         return Scenario(jobs_of(self, seed), cluster, speeds=speeds_of(self), seed=seed)
 
 
 def jobs_of(small: SmallCluster, rng: int) -> pl.DataFrame:
-    """Make jobs of the model "net", log-normal of about an hour, that come at random and demand `small.load` of the GPUs."""
+    """Return a frame of jobs of the model "net", of about an hour, that come at random and demand `small.load` of the GPUs."""
     from scipy.special import erfinv
 
     draw = np.random.default_rng(rng)
-    kind, odd, pick, gap, size = (draw.random(small.jobs) for _ in range(5))
+    size_draw, odd, pick, gap, duration_draw = (draw.random(small.jobs) for _ in range(5))
     few = np.array([1, 1, 2, 4])[(pick * 4).astype(int)]
     uneven = np.array([3, 5, 6])[(pick * 3).astype(int)]
-    whole = np.array([8, 16])[(pick * 2).astype(int)]
-    gpus = np.where(kind < small.large, whole, np.where(odd < small.odd, uneven, few))
-    normal = erfinv(2 * size.clip(1e-6, 1 - 1e-6) - 1)
+    gpus_of_large_jobs = np.array([8, 16])[(pick * 2).astype(int)]
+    gpus = np.where(size_draw < small.large, gpus_of_large_jobs, np.where(odd < small.odd, uneven, few))
+    normal = erfinv(2 * duration_draw.clip(1e-6, 1 - 1e-6) - 1)
     duration = np.round(np.exp(7.7 + 0.9 * np.sqrt(2) * normal), 0).clip(60, 40_000)
     return arriving(gpus, duration, gap, small.load * small.nodes * 8).with_columns(model=pl.lit("net"))
 
 
 def speeds_of(small: SmallCluster) -> Speeds:
-    """Speeds of the model "net": 1 on the fewest nodes, `small.spread_speed` on twice as many or more."""
-    table = pl.DataFrame({"model": "net", "n_gpus": [8], "n_nodes": [2], "relative_speed": [small.spread_speed]})
-    return placement_speeds(table, gpu_types=("v100",), gpus_per_node=8, nodes=small.nodes, gpus=16)
+    """Return `Speeds` of the model "net": 1 on the fewest nodes, `small.spread_speed` on twice as many or more."""
+    net_slowdown = pl.DataFrame({"model": "net", "n_gpus": [8], "n_nodes": [2], "relative_speed": [small.spread_speed]})
+    return placement_speeds(net_slowdown, gpu_types=("v100",), gpus_per_node=8, nodes=small.nodes, gpus=16)

@@ -109,39 +109,39 @@ class Week(Played, Recipe):
 
     @property
     def machines(self) -> Cluster:
-        """The cluster."""
+        """`Cluster` of the scenario."""
         return Cluster.parse(self.cluster)
 
     def about(self, scenario: Scenario) -> dict[str, object]:
-        """The generated part, the history, and the knowledge of policies."""
+        """Return a dict of texts: the generated part, the history, and the knowledge of policies."""
         like = self.preset if self.calibration is None else "one of your own"
         bent = word_of(self.shape).partition(":")[2]
-        known = super().about(scenario)["estimator"]
-        said = (f"seed {scenario.seed}", bent, self._loads(scenario), "" if self.warm else "begins empty")
+        estimator_word = super().about(scenario)["estimator"]
+        week_in_words = (f"seed {scenario.seed}", bent, self._loads(scenario), "" if self.warm else "begins empty")
         return {
-            "trace": f"a generated trace like {like} ({'; '.join(filter(None, said))})",
+            "trace": f"a generated trace like {like} ({'; '.join(filter(None, week_in_words))})",
             "history": past_in_words(scenario.history, self.before),
-            "estimator": self.estimator or known,
+            "estimator": self.estimator or estimator_word,
         }
 
     def warm_jobs(self, seed: int = 0) -> pl.DataFrame | None:
-        """Jobs of the weeks before that are played and do not count; None with `warm=0`."""
+        """Return a frame of the jobs of the weeks before that are played and do not count; None with `warm=0`."""
         if not self.warm:
             return None
         weeks = []
         weekly = self._weekly
         for back in range(math.ceil(self.warm / WEEK_DAYS), 0, -1):
-            start = -back * WEEK_DAYS * DAY
-            inside = pl.col("submit") >= -self.warm * DAY - start
-            counts = (pl.col("duration") >= SHORT) | (pl.col("submit") >= -DAY - start)
-            jobs = week_of(weekly, seed - back).filter(inside & counts)
-            name = pl.format("week{}-{}", pl.lit(-back), pl.col("job_id"))
-            weeks.append(jobs.with_columns(pl.col("submit") + start, job_id=name))
+            week_start = -back * WEEK_DAYS * DAY
+            inside = pl.col("submit") >= -self.warm * DAY - week_start
+            job_matters = (pl.col("duration") >= SHORT) | (pl.col("submit") >= -DAY - week_start)
+            jobs = week_of(weekly, seed - back).filter(inside & job_matters)
+            warm_name = pl.format("week{}-{}", pl.lit(-back), pl.col("job_id"))
+            weeks.append(jobs.with_columns(pl.col("submit") + week_start, job_id=warm_name))
         return pl.concat(weeks)
 
     @property
     def _weekly(self) -> "Week":
-        """A whole week like it alone, without anything before."""
+        """A `Week` like it alone, whole and without anything before."""
         amount = self.amount
         jobs = amount.jobs and max(1, round(amount.jobs * WEEK_DAYS / amount.days))
         return replace(self, amount=replace(amount, days=float(WEEK_DAYS), jobs=jobs), before="", warm=0.0)
@@ -154,27 +154,27 @@ class Week(Played, Recipe):
         return f"weeks of load {', '.join(f'{load:.2f}' for load in loads)}"
 
     def _parts(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        """Jobs that are played, and those before; None if there are none."""
+        """Return a pair of frames: the jobs that are played, and those before, None if there are none."""
         alone = replace(self, warm=0.0)
         if alone == self._weekly:  # kept: the weeks after it begin with it
             return week_of(alone, seed), None
         return with_past(self._generated(seed, days_in(self.before) or 0.0), 0.0, self.before)
 
-    def _generated(self, seed: int, before: float) -> pl.DataFrame:
-        """Generate some days more; if it is to be exact, the others have about the jobs and just the load requested."""
+    def _generated(self, seed: int, days_before: float) -> pl.DataFrame:
+        """Generate a trace (frame), some days more of it; if it is exact, the others have just the load requested."""
         measured = bend(self.calibration or load_preset(self.preset), self.shape)
         amount = self.amount.knobs
         span = amount["days"]
         wanted = amount["jobs"]
         load = amount["load"]
         gpus = self.conditions.gpus or self.machines.total_gpus
-        amount |= {"days": span + before} | ({} if load is None else {"cluster_gpus": gpus})
+        amount |= {"days": span + days_before} | ({} if load is None else {"cluster_gpus": gpus})
         exact = self.exact and wanted and load
-        jobs = wanted and wanted * (span + before) / span
+        jobs = wanted and wanted * (span + days_before) / span
         # Weeks differ, so how many jobs the last days get is known only once they are made.
-        for _ in range(2 if before and exact else 1):
+        for _ in range(2 if days_before and exact else 1):
             trace = generate(measured, **amount | {"jobs": jobs and round(jobs)}, rng=seed % SEEDS)
-            played = trace.filter(pl.col("submit") >= before * DAY)
+            played = trace.filter(pl.col("submit") >= days_before * DAY)
             jobs = jobs and jobs * wanted / max(played.height, 1)
         work = float((played["gpus"] * played["duration"]).sum())
         return trace.with_columns(pl.col("duration") * (load * gpus * span * DAY / work)) if exact and work else trace
@@ -182,7 +182,7 @@ class Week(Played, Recipe):
 
 @lru_cache(maxsize=KEPT_WEEKS)
 def week_of(week: Week, seed: int) -> pl.DataFrame:
-    """Jobs of a week's seed; the last few are kept."""
+    """Return a frame of the jobs of a week's seed; the last few are kept."""
     return week._generated(seed, 0.0)
 
 
@@ -192,7 +192,7 @@ def noun_of(days: float) -> str:
 
 
 def bend(calibration: Calibration, shape: Shape) -> Calibration:
-    """Change a calibration's burstiness, sizes and durations by the knobs of a shape.
+    """Return a `Calibration` with burstiness, sizes and durations changed by the knobs of a shape.
 
     An hour's surplus r (jobs over expectation) becomes r^burstiness; the share of jobs of g GPUs is weighted with
     g^large; a duration d of a bucket with median m becomes m (d / m)^tail.
@@ -206,20 +206,27 @@ def bend(calibration: Calibration, shape: Shape) -> Calibration:
     arrivals = calibration.arrivals
     marks = calibration.marks
     if shape.burstiness != 1:
-        residual = tuple(_tuple(np.asarray(row, float) ** shape.burstiness) for row in arrivals.residual)
+        residual = tuple(
+            _tuple(np.asarray(calibrated_row, float) ** shape.burstiness) for calibrated_row in arrivals.residual
+        )
         arrivals = replace(arrivals, residual=residual)
     if shape.large:
         share = np.asarray(marks.gpu_share) * np.asarray(marks.gpus) ** shape.large
         marks = replace(marks, gpu_share=_tuple(share / share.sum()))
     if shape.tail != 1:
-        rows = ((np.asarray(row), float(np.median(row))) for row in marks.duration)
-        rows = tuple(_tuple(np.maximum(1.0, middle * (row / middle) ** shape.tail)) for row, middle in rows)
-        marks = replace(marks, duration=rows)
+        duration_rows = (
+            (np.asarray(calibrated_row), float(np.median(calibrated_row))) for calibrated_row in marks.duration
+        )
+        duration_rows = tuple(
+            _tuple(np.maximum(1.0, middle * (calibrated_row / middle) ** shape.tail))
+            for calibrated_row, middle in duration_rows
+        )
+        marks = replace(marks, duration=duration_rows)
     return replace(calibration, arrivals=arrivals, marks=marks)
 
 
-def _tuple(values: np.ndarray) -> tuple:
-    return tuple(float(v) for v in values)
+def _tuple(calibrated_values: np.ndarray) -> tuple:
+    return tuple(float(calibrated_value) for calibrated_value in calibrated_values)
 
 
 @dataclass(frozen=True)
@@ -243,7 +250,7 @@ class Generated:
     options: dict = field(default_factory=lambda: dict(FIGURES))
 
     def __call__(self, rng: int = 0) -> pl.DataFrame:
-        """Make the trace of a seed."""
+        """Make the trace of a seed, a frame."""
         return generate(self.preset, **self.options, rng=rng)
 
     @property
@@ -252,12 +259,14 @@ class Generated:
         return noun_of(self.options.get("days", Amount.days))
 
     def pieces(self, rng: int = 0) -> Iterator[None]:
-        """Make the trace of a seed with pauses, and return it."""
+        """Yield None at each pause while the trace of a seed is made, and return the trace, a frame, at the end."""
         options = dict(self.options)
-        start = options.pop("start", None)
-        return generate_in_pieces(self.preset, Amount(**options), start, rng)
+        start_of_trace = options.pop("start", None)
+        return generate_in_pieces(self.preset, Amount(**options), start_of_trace, rng)
 
     def code(self, rng: int = 0) -> str:
-        """Write the expression that makes the trace."""
-        words = "".join(f", {name}={value!r}" for name, value in self.options.items())
-        return f"lab.generate({self.preset!r}{words}, rng={rng})"
+        """Write the expression that makes the trace, as text."""
+        options_in_words = "".join(
+            f", {option_name}={option_value!r}" for option_name, option_value in self.options.items()
+        )
+        return f"lab.generate({self.preset!r}{options_in_words}, rng={rng})"

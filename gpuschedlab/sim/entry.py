@@ -17,19 +17,19 @@ def scenario_of(
     rng: int | None = None,
     **parts,
 ) -> tuple[Scenario, object]:
-    """Scenario, and the policy to be simulated in it, from either form in which functions take them."""
+    """Return a pair, the `Scenario` and the policy to be simulated in it or None, from either form of the arguments."""
     if rng is not None:
         parts["seed"] = rng
     if not isinstance(trace, Scenario):
         return Scenario(trace, cluster, **parts), subject
-    given = [thing for thing in (cluster, subject) if thing is not None]
-    if parts or len(given) > 1:
-        found = ", ".join(parts) or f"{type(given[0]).__name__}, {type(given[1]).__name__}"
+    subjects = [extra for extra in (cluster, subject) if extra is not None]
+    if parts or len(subjects) > 1:
+        extra_parts = ", ".join(parts) or f"{type(subjects[0]).__name__}, {type(subjects[1]).__name__}"
         raise RunError(
-            f"found a Scenario and beside it {found}; expected all parts in the scenario, and one thing to simulate: "
+            f"found a Scenario and beside it {extra_parts}; expected all parts in the scenario, and one thing to simulate: "
             "scenario.replace(delays=...) is a scenario with another part."
         )
-    return trace, given[0] if given else None
+    return trace, subjects[0] if subjects else None
 
 
 def simulate(

@@ -56,26 +56,26 @@ class Jobs(Part):
 
     def __init__(self, simulation):
         job = fields_of(simulation.state.job, {*JOB.values(), "state", "attained", "starts"}, RARE)
-        body = fields_of(simulation.state.body, {*BODY.values(), "first", "end"}, RARE)
-        parts = simulation.prepared.body
+        body_fields = fields_of(simulation.state.body, {*BODY.values(), "first", "end"}, RARE)
+        job_bodies = simulation.prepared.body
         self.trace = simulation.prepared.trace
         self.types = simulation.cluster.gpu_types
-        self.names = (*(name for name in self.trace if name not in ORDER), *ORDER)
-        started = np.isfinite(body["first"])
+        self.names = (*(column_name for column_name in self.trace if column_name not in ORDER), *ORDER)
+        started = np.isfinite(body_fields["first"])
         done = job["state"] == DONE
-        body["first"][~started] = np.nan
-        body["end"][~done] = np.nan
-        self.own = {"start": body["first"], "end": body["end"]}
-        self.own |= {name: job[field] for name, field in JOB.items()}
-        self.own |= {name: body[field] for name, field in BODY.items()}
-        job["attained"] *= parts["jobs"]
+        body_fields["first"][~started] = np.nan
+        body_fields["end"][~done] = np.nan
+        self.own = {"start": body_fields["first"], "end": body_fields["end"]}
+        self.own |= {column_name: job[field] for column_name, field in JOB.items()}
+        self.own |= {column_name: body_fields[field] for column_name, field in BODY.items()}
+        job["attained"] *= job_bodies["jobs"]
         self.own["attained"] = job["attained"]
         self.own["restarts"] = np.maximum(job["starts"] - 1, 0).astype(np.int32)
         self.own["gpu_type"][~started] = -1
-        if np.isfinite(parts["limit"]).any():
+        if np.isfinite(job_bodies["limit"]).any():
             timed_out = simulation.state.body["timed_out"] == 1
-            self.own |= {"limit": parts["limit"] - simulation.limits["over"], "timed_out": timed_out}
-            self.names = (*(name for name in self.names if name not in LIMITED), *LIMITED)
+            self.own |= {"limit": job_bodies["limit"] - simulation.limits["over"], "timed_out": timed_out}
+            self.names = (*(column_name for column_name in self.names if column_name not in LIMITED), *LIMITED)
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name == "jct":
@@ -88,18 +88,28 @@ class Jobs(Part):
 
     @property
     def worth(self) -> tuple[np.ndarray, np.ndarray]:
-        """Deadlines and values (n, F), as `Columns.worth`."""
+        """Return two arrays (n, F), deadlines and values, as `Columns.worth`."""
         return self.trace.worth
 
     def frame(self) -> pl.DataFrame:
-        """`Run.jobs`."""
-        made = {
-            name: pl.Series(name, self[name], nan_to_null=name in ORDER[:3]) for name in ORDER if name != "gpu_type"
+        """Return the frame `Run.jobs`."""
+        job_columns = {
+            column_name: pl.Series(column_name, self[column_name], nan_to_null=column_name in ORDER[:3])
+            for column_name in ORDER
+            if column_name != "gpu_type"
         }
-        made["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(_null(self.own["gpu_type"]))
-        made["source"] = _null(self.own["source"])
-        made |= {name: pl.Series(self.own[name]) for name in LIMITED if name in self.own}
-        return self.trace.frame.with_columns(**{name: made[name] for name in (*ORDER, *LIMITED) if name in made})
+        job_columns["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(_null(self.own["gpu_type"]))
+        job_columns["source"] = _null(self.own["source"])
+        job_columns |= {
+            column_name: pl.Series(self.own[column_name]) for column_name in LIMITED if column_name in self.own
+        }
+        return self.trace.frame.with_columns(
+            **{
+                column_name: job_columns[column_name]
+                for column_name in (*ORDER, *LIMITED)
+                if column_name in job_columns
+            }
+        )
 
 
 class Timeline(Part):
@@ -109,9 +119,9 @@ class Timeline(Part):
 
     def __init__(self, simulation, last: bool):
         state = simulation.state
-        count = int(simulation.state.scalar["ticks"][0])
-        ends = count > 0 and state.ticks["time"][count - 1] < simulation.now
-        self.ticks = state.ticks[: count + ends] if last else copied(state.ticks[: count + ends])
+        tick_count = int(simulation.state.scalar["ticks"][0])
+        ends = tick_count > 0 and state.ticks["time"][tick_count - 1] < simulation.now
+        self.ticks = state.ticks[: tick_count + ends] if last else copied(state.ticks[: tick_count + ends])
         if ends:
             self.ticks[-1] = self.ticks[-2]
             self.ticks["time"][-1] = simulation.now
@@ -122,8 +132,8 @@ class Timeline(Part):
         return self.ticks["largest"].astype(float) if name == "largest_free" else self.ticks[name]
 
     def frame(self) -> pl.DataFrame:
-        """`Run.timeline`."""
-        return pl.DataFrame({name: self[name] for name in self.names})
+        """Return the frame `Run.timeline`."""
+        return pl.DataFrame({column_name: self[column_name] for column_name in self.names})
 
 
 class Allocations(Part):
@@ -133,29 +143,33 @@ class Allocations(Part):
     names += ("guest", "profiling", "delay", "partner", "merged", "source")
 
     def __init__(self, simulation, last: bool):
-        rows = simulation.state.stretches[: simulation.state.scalar["stretches"][0]]
-        self.rows = rows if last else copied(rows)
+        logged_stretches = simulation.state.stretches[: simulation.state.scalar["stretches"][0]]
+        self.rows = logged_stretches if last else copied(logged_stretches)
         self.types = simulation.cluster.gpu_types
         self.node_type = simulation.cluster.node_type
 
     def __getitem__(self, name: str) -> np.ndarray:
-        rows = self.rows
+        stretches = self.rows
         if name == "gpus":
-            return rows["slots"] / SLOTS
+            return stretches["slots"] / SLOTS
         if name == "gpu_type":
-            return np.array(self.types, object)[self.node_type[rows["node"]]]
+            return np.array(self.types, object)[self.node_type[stretches["node"]]]
         if name in FLAGS:
-            return rows[FLAGS[name]].astype(bool)
+            return stretches[FLAGS[name]].astype(bool)
         if name in NULLS:
-            return np.where(rows[name] < 0, np.nan, rows[name])
-        return rows["job"].astype(np.int64) if name == "job" else rows[name]
+            return np.where(stretches[name] < 0, np.nan, stretches[name])
+        return stretches["job"].astype(np.int64) if name == "job" else stretches[name]
 
     def frame(self) -> pl.DataFrame:
-        """`Run.allocations`."""
-        made = {name: self[name] for name in self.names if name != "gpu_type" and name not in NULLS}
-        made["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(self.node_type[self.rows["node"]])
-        made |= {name: _null(self.rows[name]) for name in NULLS}
-        return pl.DataFrame({name: made[name] for name in self.names})
+        """Return the frame `Run.allocations`."""
+        stretch_columns = {
+            column_name: self[column_name]
+            for column_name in self.names
+            if column_name != "gpu_type" and column_name not in NULLS
+        }
+        stretch_columns["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(self.node_type[self.rows["node"]])
+        stretch_columns |= {column_name: _null(self.rows[column_name]) for column_name in NULLS}
+        return pl.DataFrame({column_name: stretch_columns[column_name] for column_name in self.names})
 
 
 class Rows(Part):
@@ -164,73 +178,87 @@ class Rows(Part):
     def __init__(self, rows: list[tuple], schema: dict):
         self.schema = schema
         self.names = tuple(schema)
-        columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+        row_columns = zip(*rows, strict=True) if rows else [()] * len(schema)
         self.columns = {
-            name: np.array(column, object if dtype == pl.Utf8 else float)
-            for (name, dtype), column in zip(schema.items(), columns, strict=True)
+            column_name: np.array(row_column, object if dtype == pl.Utf8 else float)
+            for (column_name, dtype), row_column in zip(schema.items(), row_columns, strict=True)
         }
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.columns[name]
 
     def frame(self) -> pl.DataFrame:
-        """`Run.rounds` or `Run.pools`."""
+        """Return the frame `Run.rounds` or `Run.pools`."""
         return pl.DataFrame(self.columns, schema=self.schema)
 
 
 def parts_of(simulation, last: bool = False) -> dict[str, Part | pl.DataFrame]:
-    """The parts of a run of a simulation in its present state; `last`: it does not go on, and gives its logs away."""
+    """Return a dict of the parts of a run in the simulation's present state, by name: each a `Part`, or a frame if one is made.
+
+    With `last` the simulation does not go on, and gives its logs away.
+    """
     timeline = Timeline(simulation, last)
     allocations = Allocations(simulation, last)
     rounds = Rows(simulation.rounds, ROUNDS)
     pools = Rows(simulation.pools, POOLS)
     if simulation.pools and simulation.cluster.events:
         pools = limited_to_up(pools.frame(), allocations.frame(), simulation.cluster, simulation.now)
-    parts = {"timeline": timeline, "allocations": allocations, "rounds": rounds, "pools": pools}
-    return {"jobs": Jobs(simulation)} | parts
+    run_parts = {"timeline": timeline, "allocations": allocations, "rounds": rounds, "pools": pools}
+    return {"jobs": Jobs(simulation)} | run_parts
 
 
 def limited_to_up(pools: pl.DataFrame, allocations: pl.DataFrame, cluster: Cluster, now: float) -> pl.DataFrame:
-    """Reservations until now (s), renewed at rounds, without the GPUs of nodes that fail in between, until they are back."""
+    """Return a frame of reservations until now (s), renewed at rounds, without the GPUs of nodes that fail, until they return."""
     if pools.is_empty() or not cluster.events:
         return pools
-    parts = []
-    for kind, gpu_type in enumerate(cluster.gpu_types):
-        own = pools.filter(gpu_type=gpu_type)
-        held = allocations.filter(~pl.col("guest"), gpu_type=gpu_type)
-        if own.height:
-            parts.append(_limited(own, *(held[c].to_numpy() for c in ("gpus", "start", "end")), cluster, kind, now))
-    return pl.concat(parts).sort("time", maintain_order=True)
+    limited_pools = []
+    for type_number, gpu_type in enumerate(cluster.gpu_types):
+        pools_of_type = pools.filter(gpu_type=gpu_type)
+        stretches_of_type = allocations.filter(~pl.col("guest"), gpu_type=gpu_type)
+        if pools_of_type.height:
+            limited_pools.append(
+                _limited(
+                    pools_of_type,
+                    *(stretches_of_type[stretch_column].to_numpy() for stretch_column in ("gpus", "start", "end")),
+                    cluster,
+                    type_number,
+                    now,
+                )
+            )
+    return pl.concat(limited_pools).sort("time", maintain_order=True)
 
 
-def _limited(pools, gpus, start, end, cluster, kind: int, now: float) -> pl.DataFrame:
-    """Reservations of one type, anew at each of their rows and of the outages."""
-    outages = [e for e in cluster.events if cluster.node_type[e.node] == kind]
-    times = {*pools["time"].to_list(), *(t for e in outages for t in (e.start, e.end) if t <= now)}
-    asked = {}
-    shown = {}
-    rows = []
-    at = 0
-    given = pools.select("time", "name", "gpus").rows()
-    for time in sorted(times):
-        while at < len(given) and given[at][0] <= time:
-            asked[given[at][1]] = given[at][2]
-            at += 1
-        down = {e.node for e in outages if e.start <= time < e.end}
-        up = cluster.capacity[kind] - sum(int(cluster.node_gpus[n]) for n in down)
-        over = sum(asked.values()) - (up - float(gpus[(start <= time) & (time < end)].sum()))
-        for name in sorted(asked):
-            lost = min(asked[name], over) if over > NOTHING else 0.0
+def _limited(pools, gpus, start, end, cluster, type_number: int, now: float) -> pl.DataFrame:
+    """Return a frame of the reservations of one type, anew at each of their rows and of the outages."""
+    outages = [outage for outage in cluster.events if cluster.node_type[outage.node] == type_number]
+    pool_instants = {
+        *pools["time"].to_list(),
+        *(outage_time for outage in outages for outage_time in (outage.start, outage.end) if outage_time <= now),
+    }
+    asked_gpus = {}
+    logged_gpus = {}
+    pool_rows = []
+    next_change = 0
+    pool_changes = pools.select("time", "name", "gpus").rows()
+    for pool_instant in sorted(pool_instants):
+        while next_change < len(pool_changes) and pool_changes[next_change][0] <= pool_instant:
+            asked_gpus[pool_changes[next_change][1]] = pool_changes[next_change][2]
+            next_change += 1
+        down = {outage.node for outage in outages if outage.start <= pool_instant < outage.end}
+        up = cluster.capacity[type_number] - sum(int(cluster.node_gpus[down_node]) for down_node in down)
+        over = sum(asked_gpus.values()) - (up - float(gpus[(start <= pool_instant) & (pool_instant < end)].sum()))
+        for pool_name in sorted(asked_gpus):
+            lost = min(asked_gpus[pool_name], over) if over > NOTHING else 0.0
             over -= lost
-            if shown.get(name, 0.0) != asked[name] - lost:
-                shown[name] = asked[name] - lost
-                rows.append((time, name, cluster.gpu_types[kind], shown[name]))
-    return pl.DataFrame(rows, schema=POOLS, orient="row").select(pools.columns)
+            if logged_gpus.get(pool_name, 0.0) != asked_gpus[pool_name] - lost:
+                logged_gpus[pool_name] = asked_gpus[pool_name] - lost
+                pool_rows.append((pool_instant, pool_name, cluster.gpu_types[type_number], logged_gpus[pool_name]))
+    return pl.DataFrame(pool_rows, schema=POOLS, orient="row").select(pools.columns)
 
 
-def _null(values: np.ndarray) -> pl.Series:
-    """Numbers, null if they are negative."""
-    return pl.Series(np.maximum(values, 0)).set(pl.Series(values < 0), None)
+def _null(numbers: np.ndarray) -> pl.Series:
+    """Return numbers as a polars Series, null if they are negative."""
+    return pl.Series(np.maximum(numbers, 0)).set(pl.Series(numbers < 0), None)
 
 
 class Made:
@@ -242,16 +270,16 @@ class Made:
     def __get__(self, run, owner: type | None = None) -> pl.DataFrame:
         if run is None:
             return self
-        held = vars(run)[self.name]
-        if isinstance(held, Part):
-            held = vars(run)[self.name] = held.frame()
-        return held
+        run_part = vars(run)[self.name]
+        if isinstance(run_part, Part):
+            run_part = vars(run)[self.name] = run_part.frame()
+        return run_part
 
-    def __set__(self, run, held: pl.DataFrame | Part):
-        vars(run)[self.name] = held
+    def __set__(self, run, part: pl.DataFrame | Part):
+        vars(run)[self.name] = part
 
 
 def columns_of(run, part: str) -> Mapping[str, np.ndarray]:
-    """Columns of a part of a run, without its frame if that has not been made."""
-    held = vars(run)[part]
-    return held if isinstance(held, Part) else Columns(held)
+    """Return the columns of a part of a run, a mapping from names to arrays, without its frame if that has not been made."""
+    run_part = vars(run)[part]
+    return run_part if isinstance(run_part, Part) else Columns(run_part)

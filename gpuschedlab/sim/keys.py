@@ -50,86 +50,88 @@ def _check_class(cls: type):
             f"{cls.__name__} can be changed after it was made; expected @dataclass(frozen=True) above the class."
         )
     if issubclass(cls, Ordered):
-        for name in KEYS:
-            _check_key(cls, name, ("now", "job", "knobs"))
+        for key_name in KEYS:
+            _check_key(cls, key_name, ("now", "job", "knobs"))
         _check_key(cls, "standing", ("now", "usage", "tree", "knobs"))
 
 
-def _check_key(cls: type, name: str, arguments: tuple[str, ...]):
+def _check_key(cls: type, key_name: str, arguments: tuple[str, ...]):
     """Check the visible parts of a key before it is compiled: how it is called, and which fields it reads."""
-    where = f"{cls.__name__}.{name}"
-    held = inspect.getattr_static(cls, name)
-    if not isinstance(held, staticmethod):
+    where = f"{cls.__name__}.{key_name}"
+    static_key = inspect.getattr_static(cls, key_name)
+    if not isinstance(static_key, staticmethod):
         raise PolicyError(
-            f"{where} is no static method; expected @staticmethod above `def {name}({', '.join(arguments)})`, without self."
+            f"{where} is no static method; expected @staticmethod above `def {key_name}({', '.join(arguments)})`, without self."
         )
-    code = getattr(getattr(held.__func__, "py_func", held.__func__), "__code__", None)
+    code = getattr(getattr(static_key.__func__, "py_func", static_key.__func__), "__code__", None)
     if code is None:
         return
-    given = code.co_varnames[: code.co_argcount]
-    if len(given) != len(arguments):
-        raise PolicyError(f"{where} takes ({', '.join(given)}); expected ({', '.join(arguments)}).")
+    key_arguments = code.co_varnames[: code.co_argcount]
+    if len(key_arguments) != len(arguments):
+        raise PolicyError(f"{where} takes ({', '.join(key_arguments)}); expected ({', '.join(arguments)}).")
     for argument, field in _fields_read(code):
-        if argument == given[1] and "job" in arguments and field not in JOB.names:
+        if argument == key_arguments[1] and "job" in arguments and field not in JOB.names:
             near = get_close_matches(field, JOB.names, 1)
             advice = HIDDEN.get(field) or (f"did you mean {near[0]}?" if near else "there is no such field")
             raise PolicyError(f"{where} reads {argument}.{field}: {advice}; a job has {', '.join(JOB.names)}.")
-        if argument == given[-1] and field not in knobs_of(cls) and field not in data_of(cls):
+        if argument == key_arguments[-1] and field not in knobs_of(cls) and field not in data_of(cls):
             raise PolicyError(f"{where} reads {argument}.{field}: {_no_knob(cls, field)}")
 
 
 def _fields_read(code) -> list[tuple[str, str]]:
-    """Attributes that are read straight from a local variable: (variable, attribute), in order."""
-    found = []
-    last = None
+    """Return the attributes that are read straight from a local variable: a list of (variable, attribute), in order."""
+    attributes_read = []
+    loaded_variable = None
     for step in dis.get_instructions(code):
-        if step.opname == "LOAD_ATTR" and isinstance(last, str):
-            found.append((last, step.argval))
+        if step.opname == "LOAD_ATTR" and isinstance(loaded_variable, str):
+            attributes_read.append((loaded_variable, step.argval))
         # Python 3.13 loads two at a time: the attribute is of the second.
         loads = step.opname.startswith("LOAD_FAST")
-        last = (step.argval[-1] if isinstance(step.argval, tuple) else step.argval) if loads else None
-    return found
+        loaded_variable = (step.argval[-1] if isinstance(step.argval, tuple) else step.argval) if loads else None
+    return attributes_read
 
 
 def _no_knob(cls: type, field: str) -> str:
-    names = [*knobs_of(cls), *data_of(cls)]
+    knob_names = [*knobs_of(cls), *data_of(cls)]
     if hasattr(cls, field) or field in cls.__dataclass_fields__:
-        value = getattr(cls, field, ...)
-        kind = type(value).__name__ if isinstance(value, bool | int | float) else "float"
+        class_value = getattr(cls, field, ...)
+        type_word = type(class_value).__name__ if isinstance(class_value, bool | int | float) else "float"
         return (
             f"{cls.__name__}.{field} has no range, so it is no knob. Declare it as "
-            f"{field}: Annotated[{kind}, Knob(low, high)] = {value!r}."
+            f"{field}: Annotated[{type_word}, Knob(low, high)] = {class_value!r}."
         )
-    near = get_close_matches(field, names, 1)
+    near = get_close_matches(field, knob_names, 1)
     advice = f"did you mean {near[0]}? " if near else ""
-    return f"{advice}{cls.__name__} has no such knob; its knobs are {', '.join(names) or 'none'}."
+    return f"{advice}{cls.__name__} has no such knob; its knobs are {', '.join(knob_names) or 'none'}."
 
 
 @cache
 def knob_dtype(cls: type) -> np.dtype:
-    """Record type of a policy's knobs, as compiled keys see them."""
-    kinds = {"float": "f8", "int": "i8", "bool": "i8", "choice": "i8"}
-    parts = [
-        (k.name, "f8", (k.knob.many,)) if k.kind == "floats" else (k.name, kinds[k.kind])
-        for k in knobs_of(cls).values()
+    """Numpy dtype of a record of a policy's knobs, as compiled keys see them."""
+    dtype_of_kind = {"float": "f8", "int": "i8", "bool": "i8", "choice": "i8"}
+    knob_fields = [
+        (knob_info.name, "f8", (knob_info.knob.many,))
+        if knob_info.kind == "floats"
+        else (knob_info.name, dtype_of_kind[knob_info.kind])
+        for knob_info in knobs_of(cls).values()
     ]
-    parts += [(name, "f8", (many,)) for name, many in data_of(cls).items()]
-    return np.dtype(parts or [("none", "i8")], align=True)
+    knob_fields += [(learnt_name, "f8", (many,)) for learnt_name, many in data_of(cls).items()]
+    return np.dtype(knob_fields or [("none", "i8")], align=True)
 
 
 def knob_record(policy) -> np.ndarray:
-    """(1,) record of a policy's knobs."""
+    """Return an array (1,), the record of a policy's knobs."""
     record = np.zeros(1, knob_dtype(type(policy)))
-    for k in knobs_of(policy).values():
-        value = getattr(policy, k.name)
-        if k.kind == "choice":
-            value = k.knob.choices.index(value)
-        elif k.kind == "floats":
-            value = tuple(value) + (np.inf,) * (k.knob.many - len(value))
-        record[k.name] = value
-    for name, many in data_of(type(policy)).items():
-        values = getattr(policy, name)
-        record[name] = tuple(values) + (np.inf,) * (many - len(values))
+    for knob_info in knobs_of(policy).values():
+        knob_value = getattr(policy, knob_info.name)
+        if knob_info.kind == "choice":
+            knob_value = knob_info.knob.choices.index(knob_value)
+        elif knob_info.kind == "floats":
+            knob_value = tuple(knob_value) + (np.inf,) * (knob_info.knob.many - len(knob_value))
+        record[knob_info.name] = knob_value
+    for learnt_name, many in data_of(type(policy)).items():
+        learnt_values = getattr(policy, learnt_name)
+        record[learnt_name] = tuple(learnt_values) + (np.inf,) * (many - len(learnt_values))
     return records(record)
 
 
@@ -148,7 +150,7 @@ class Compiled(types.WrapperAddressProtocol):
         return self.address
 
     def signature(self):
-        """Its signature, as the engine knows it."""
+        """Its signature (numba), as the engine knows it."""
         return self._numba_type_.signature
 
 
@@ -162,20 +164,20 @@ def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
         )
     if numba.config.DISABLE_JIT:
         return function
-    own = function.__module__.startswith("gpuschedlab.")  # others' sources may change in ways a cache does not see
+    is_ours = function.__module__.startswith("gpuschedlab.")  # others' sources may change in ways a cache does not see
     try:
         # Divided by zero, a key is infinite or no number, as in numpy: the engine reports that, where it would swallow an error.
         signature = kind.signature.return_type(*kind.signature.args[:-1], from_dtype(dtype))
         with interrupts():
-            if own:
+            if is_ours:
                 compiled = compile_now(njit(signature, error_model="numpy")(function), signature)
             else:
                 compiled = numba.cfunc(signature, error_model="numpy")(function)
             return Compiled(compiled, kind)
     except Exception as error:  # numba raises many kinds; the message is what helps
-        lines = [line for line in str(error).splitlines() if line.strip()]
+        error_lines = [error_line for error_line in str(error).splitlines() if error_line.strip()]
         raise PolicyError(
-            f"{who} does not compile: {' '.join(lines[-3:])[:400]} "
+            f"{who} does not compile: {' '.join(error_lines[-3:])[:400]} "
             "Use arithmetic, math and the fields of `now`, `job` and `knobs`; it must return a number (`standing`: an array of them)."
         ) from error
 
@@ -206,12 +208,15 @@ def _compiled_decision(decision):
 
 
 def calls_of(policy) -> tuple[tuple, np.ndarray, object]:
-    """(key, change, gate, standing, planner) of an ordered policy, compiled once per class, its knobs, and its kind of decision."""
+    """Return three things: the compiled functions of an ordered policy, the record of its knobs, and its kind of decision.
+
+    The functions are a tuple (key, change, gate, standing, planner), compiled once per class.
+    """
     # The last two are None where they are never called; a round policy has none of its own.
     policy = policy if isinstance(policy, Ordered) else _InOrder()
     cls = type(policy)
     dtype = knob_dtype(type(policy))
-    calls = [_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in KEYS]
+    calls = [_compiled(getattr(cls, key_name), dtype, f"{cls.__name__}.{key_name}") for key_name in KEYS]
     looks = policy.period > 0
     calls.append(_compiled(cls.standing, dtype, f"{cls.__name__}.standing", STANDING) if looks else None)
     calls.append(_compiled(cls.planner, dtype, f"{cls.__name__}.planner", PLANNER) if policy.planned else None)

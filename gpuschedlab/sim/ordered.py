@@ -184,7 +184,7 @@ class Ordered(Policy):
 
     @staticmethod
     def standing(now: float, usage: np.ndarray, tree: np.ndarray, knobs: np.void) -> np.ndarray:
-        """How each account (U,) stands: `job.standing` of keys; abstract, called if `period` is above 0.
+        """Return an array of how each account (U,) stands: `job.standing` of keys; abstract, called if `period` is above 0.
 
         Parameters
         ----------
@@ -210,19 +210,21 @@ class Ordered(Policy):
         raise NotImplementedError
 
     def rule(self) -> np.ndarray:
-        """(1,) RULE record that the engine follows."""
+        """Return an array (1,), the RULE record that the engine follows."""
         rule = super().rule()
-        for name, table in (("backfill", BACKFILL), ("moving", MOVING)):
-            value = getattr(self, name)
-            if value not in table:
-                raise PolicyError(f"{self.name}.{name}: found {value!r}; expected one of {sorted(table)}.")
-            rule[name] = table[value]
-        for name in ("preemptive", "sharing", "planned", "across"):
-            rule[name] = self._flag(name)
+        for rule_name, numbers_of_words in (("backfill", BACKFILL), ("moving", MOVING)):
+            rule_word = getattr(self, rule_name)
+            if rule_word not in numbers_of_words:
+                raise PolicyError(
+                    f"{self.name}.{rule_name}: found {rule_word!r}; expected one of {sorted(numbers_of_words)}."
+                )
+            rule[rule_name] = numbers_of_words[rule_word]
+        for rule_name in ("preemptive", "sharing", "planned", "across"):
+            rule[rule_name] = self._flag(rule_name)
         rule["backfill"] = PLAN if self.planned else rule["backfill"]  # a planner, too, sees waiting jobs in order
         self._rule_plan(rule)
-        for name in ("lease", "lease_grid", "patience", "skew", "share_limit", "fraction", "period"):
-            rule[name] = self._number(name)
+        for rule_name in ("lease", "lease_grid", "patience", "skew", "share_limit", "fraction", "period"):
+            rule[rule_name] = self._number(rule_name)
         if not isinstance(self.profiler_nodes, int | np.integer) or self.profiler_nodes < 0:
             raise PolicyError(f"{self.name}.profiler_nodes: found {self.profiler_nodes!r}; expected nodes, 0 or more.")
         rule["profile"] = self._number("profile_time") if self.profiler_nodes else 0.0
@@ -234,8 +236,8 @@ class Ordered(Policy):
         rule["depth"] = self._number("depth") if self.backfill == "plan" else 1
         if not isinstance(plan, Plan):
             raise PolicyError(f"{self.name}.plan: found {plan!r}; expected a Plan, such as Plan(tested=500).")
-        for name, value in plan.knobs.items():
-            rule[name] = value
+        for plan_name, plan_value in plan.knobs.items():
+            rule[plan_name] = plan_value
         if self.backfill != "plan":
             return
         if self.preemptive:

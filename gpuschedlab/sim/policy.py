@@ -67,26 +67,26 @@ class Policy(Knobbed):
 
     @property
     def name(self) -> str:
-        """Name in tables."""
+        """Name in tables, a string."""
         return type(self).__name__
 
-    def _number(self, name: str) -> float:
-        """Attribute that is a number, checked against LIMITS."""
-        value = getattr(self, name)
-        low, high, expected = LIMITS[name]
-        if not isinstance(value, int | float | np.number) or not low <= value <= high:
-            raise PolicyError(f"{self.name}.{name}: found {value!r}; expected {expected}.")
-        return float(value)
+    def _number(self, rule_name: str) -> float:
+        """Return an attribute that is a number (float), checked against LIMITS."""
+        rule_value = getattr(self, rule_name)
+        low, high, expected = LIMITS[rule_name]
+        if not isinstance(rule_value, int | float | np.number) or not low <= rule_value <= high:
+            raise PolicyError(f"{self.name}.{rule_name}: found {rule_value!r}; expected {expected}.")
+        return float(rule_value)
 
-    def _flag(self, name: str) -> bool:
-        """Attribute that is true or false."""
-        value = getattr(self, name)
-        if not isinstance(value, bool | np.bool_):
-            raise PolicyError(f"{self.name}.{name}: found {value!r}; expected True or False.")
-        return bool(value)
+    def _flag(self, rule_name: str) -> bool:
+        """Return an attribute that is true or false, a bool."""
+        rule_flag = getattr(self, rule_name)
+        if not isinstance(rule_flag, bool | np.bool_):
+            raise PolicyError(f"{self.name}.{rule_name}: found {rule_flag!r}; expected True or False.")
+        return bool(rule_flag)
 
     def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
-        """Accounts to which jobs are charged, if they are not those of `charged`, each with one share; otherwise None.
+        """Return the accounts to which jobs are charged, a pair, or None: those of `charged`, each with one share.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class Policy(Knobbed):
         return 0.0
 
     def rule(self) -> np.ndarray:
-        """(1,) RULE record that the engine follows."""
+        """Return an array (1,), the RULE record that the engine follows."""
         if self.placement not in RULES:
             raise PolicyError(f"{self.name}.placement: found {self.placement!r}; expected one of {sorted(RULES)}.")
         rule = np.zeros(1, RULE)
@@ -150,15 +150,15 @@ class Round(Policy):
     placement = "consolidate"
 
     def begin(self) -> object:
-        """Make its state from round to round (`view.memory`): a new object in each run, at each switch, for each part."""
+        """Make its state from round to round (`view.memory`), an object: a new one in each run, at each switch, for each part."""
         return {}
 
     def allocate(self, view: "View") -> "Allocation":
-        """Give each active job a configuration; abstract."""
+        """Return the `Allocation` that gives each active job a configuration; abstract."""
         raise NotImplementedError
 
     def rule(self) -> np.ndarray:
-        """(1,) RULE record that the engine follows."""
+        """Return an array (1,), the RULE record that the engine follows."""
         rule = super().rule()
         rule["rounds"] = 1
         rule["free_moves"] = self._flag("free_moves")
@@ -186,9 +186,9 @@ class Wrapped(Round):
 
     @property
     def name(self) -> str:
-        """Name in tables."""
+        """Name in tables, a string."""
         return f"{type(self).__name__}({self.policy.name})"
 
     def begin(self) -> object:
-        """State of the policy inside."""
+        """Return the state, any object, of the policy inside."""
         return self.policy.begin()

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_seed
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Noisy, Oracle
 from gpuschedlab.knobs import Knob, Knobbed, texts_of, word_of
@@ -19,15 +20,15 @@ Nodes = Annotated[int, Knob(1, 64, help="nodes of the cluster")]
 
 
 def arriving(gpus: np.ndarray, duration: np.ndarray, gap: np.ndarray, busy: float) -> pl.DataFrame:
-    """Trace of jobs that come at random: exponential gaps, from uniform numbers `gap`, that keep `busy` GPUs busy."""
+    """Return a trace (frame) of jobs that come at random: exponential gaps, from uniform numbers `gap`, keep `busy` GPUs busy."""
     gaps = -np.log1p(-gap)
     submit = np.cumsum(gaps) / gaps.sum() * float((gpus * duration).sum()) / busy
-    names = [f"{i}" for i in range(len(gpus))]
-    return pl.DataFrame({"job_id": names, "submit": submit.round(0), "gpus": gpus, "duration": duration})
+    job_ids = [f"{i}" for i in range(len(gpus))]
+    return pl.DataFrame({"job_id": job_ids, "submit": submit.round(0), "gpus": gpus, "duration": duration})
 
 
 def errors_of(noisy: Noisy, seed: int) -> Noisy | None:
-    """Knowledge in the scenario of a seed: the errors are drawn anew for each; without errors the truth (None)."""
+    """Return knowledge in the scenario of a seed: a `Noisy` with errors drawn anew, or None (the truth) without errors."""
     return replace(noisy, rng=seed) if noisy.error else None
 
 
@@ -84,25 +85,30 @@ class Recipe(Knobbed):
     came_in: ClassVar[Mapping[str, object]] = {}
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Make the scenario of a seed: the same knobs and seed make the same one."""
+        """Make the `Scenario` of a seed: the same knobs and seed make the same one."""
         raise NotImplementedError
 
     def __call__(self, seed: int = 0) -> Scenario:
-        """Make the scenario of a seed."""
+        """Make the scenario of a seed. Raise TraceError for a seed that is no whole number, or negative."""
+        check_seed(seed, TraceError, f"{type(self).__name__}: seed")
         return self.scenario(seed)
 
     def to_dict(self) -> dict:
-        """Its name, its knobs and its texts, from which `lab.recipe_of` makes it again."""
+        """Return a dict of its name, its knobs and its texts, from which `lab.recipe_of` makes it again."""
         return {"recipe": type(self).__name__.lower()} | self.knobs | texts_of(self)
 
     @property
     def policies(self) -> Mapping[str, Policy]:
-        """Policies that it is meant to compare, by name."""
+        """Mapping of the policies that it is meant to compare, by name; empty unless a recipe says otherwise."""
         return {}
 
     def about(self, scenario: Scenario) -> dict[str, object]:
-        """A scenario of it in words: its trace, its history, and the knowledge of policies about durations."""
+        """Describe a scenario of it in a dict of texts: its trace, its history, and the knowledge of policies about durations."""
         summary = (type(self).__doc__ or "").strip().partition("\n")[0].rstrip(".")
         past = "nothing" if scenario.history is None else f"{scenario.history.height:,} jobs before"
-        known = word_of(scenario.estimator or Oracle())
-        return {"trace": f"{word_of(self)} (seed {scenario.seed}): {summary}", "history": past, "estimator": known}
+        estimator_word = word_of(scenario.estimator or Oracle())
+        return {
+            "trace": f"{word_of(self)} (seed {scenario.seed}): {summary}",
+            "history": past,
+            "estimator": estimator_word,
+        }

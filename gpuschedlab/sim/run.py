@@ -76,28 +76,30 @@ class Run:
     decisions: pl.DataFrame | None = None
 
     def summary(self) -> dict:
-        """Metrics by name (see `gpuschedlab.metrics.METRICS` for units)."""
+        """Return a dict of metrics by name (see `gpuschedlab.metrics.METRICS` for units)."""
         from gpuschedlab.metrics import summary
 
         return summary(self)
 
     def columns(self, part: str) -> Mapping[str, np.ndarray]:
-        """Columns of `jobs`, `timeline`, `allocations`, `rounds` or `pools` as arrays, nan if there is null.
+        """Return columns of `jobs`, `timeline`, `allocations`, `rounds` or `pools`: a mapping of names to arrays, nan for null.
 
         The frame is not made for it.
         """
         return columns_of(self, part)
 
-    def __eq__(self, other):
-        if not isinstance(other, Run):
+    def __eq__(self, other_run):
+        if not isinstance(other_run, Run):
             return NotImplemented
-        pairs = ((getattr(self, name), getattr(other, name)) for name in (*FRAMES, LOG))
-        return self.info == other.info and all(
-            a is b or (a is not None and b is not None and a.equals(b)) for a, b in pairs
+        pairs = ((getattr(self, frame_name), getattr(other_run, frame_name)) for frame_name in (*FRAMES, LOG))
+        return self.info == other_run.info and all(
+            own_frame is other_frame
+            or (own_frame is not None and other_frame is not None and own_frame.equals(other_frame))
+            for own_frame, other_frame in pairs
         )
 
     def explain(self, job: str | int) -> "Explanation":
-        """Why a job waited, instant by instant, from the log of decisions.
+        """Return the `Explanation` why a job waited, instant by instant, from the log of decisions.
 
         Parameters
         ----------
@@ -147,7 +149,7 @@ class Run:
 
     @property
     def never_ended(self) -> list[str]:
-        """Names of the jobs that were left when nothing more was to happen; none if the run was stopped before."""
+        """List of the names of the jobs that were left when nothing more was to happen; empty if the run was stopped before."""
         if self.info.get("until", 0.0) is not None:
             return []
         jobs = self.columns("jobs")
@@ -155,41 +157,45 @@ class Run:
 
     @property
     def left(self) -> str:
-        """The same in words: how many, the first of them, and the nodes that are down; "" if there is none."""
-        if not (names := self.never_ended):
+        """The same in a sentence: how many, the first of them, and the nodes that are down; "" if there is none."""
+        if not (jobs_left := self.never_ended):
             return ""
         jobs = self.columns("jobs")
-        now = self.info["now"]
+        stopped_at = self.info["now"]
         waits = np.count_nonzero(np.isnan(jobs["start"]))
-        down = len({node for node, start, end in self.info["events"] if start <= now < end})
+        down = len(
+            {node for node, outage_start, outage_end in self.info["events"] if outage_start <= stopped_at < outage_end}
+        )
         nodes = f"; {down} node{'s are' if down > 1 else ' is'} down and not repaired" if down else ""
         never = f", {waits} of them never started" if waits else ""
         return (
-            f"{len(names):,} of {len(jobs['end']):,} jobs never end{never}: {', '.join(map(str, names[:NAMED]))}"
-            f"{', ...' if len(names) > NAMED else ''}{nodes}. No average includes them."
+            f"{len(jobs_left):,} of {len(jobs['end']):,} jobs never end{never}: {', '.join(map(str, jobs_left[:NAMED]))}"
+            f"{', ...' if len(jobs_left) > NAMED else ''}{nodes}. No average includes them."
         )
 
     def __repr__(self):
-        end = self.columns("jobs")["end"]
-        done = np.count_nonzero(~np.isnan(end))
-        left = f"; {self.left}" if self.left else ""
-        return f"Run({self.info['policy']}: {done} of {len(end)} jobs done on {self.info['cluster']}{left})"
+        job_end = self.columns("jobs")["end"]
+        done = np.count_nonzero(~np.isnan(job_end))
+        unfinished_jobs = f"; {self.left}" if self.left else ""
+        return (
+            f"Run({self.info['policy']}: {done} of {len(job_end)} jobs done on {self.info['cluster']}{unfinished_jobs})"
+        )
 
     def _repr_html_(self):
         from gpuschedlab.metrics.display import column
         from gpuschedlab.table_display import Table
 
         labels = []
-        values = []
-        for name, value in self.summary().items():
-            metric = column(name, [value])
-            if value is not None:
+        metric_words = []
+        for metric_name, metric_value in self.summary().items():
+            metric = column(metric_name, [metric_value])
+            if metric_value is not None:
                 labels.append(metric.label)
-                values.append(f"{metric.cells[0]} {metric.unit}".strip())
-        return Table(pl.DataFrame({"metric": labels, "value": values}), caption=repr(self))._repr_html_()
+                metric_words.append(f"{metric.cells[0]} {metric.unit}".strip())
+        return Table(pl.DataFrame({"metric": labels, "value": metric_words}), caption=repr(self))._repr_html_()
 
     def to_parquet(self, folder: str | Path) -> Path:
-        """Store the run in a folder, whole or not at all, with checksums (`sha256sum -c SHA256SUMS` checks them, too).
+        """Store the run in a folder, whole or not at all, with checksums (for `sha256sum -c SHA256SUMS`), and return its path.
 
         Raises
         ------
@@ -201,16 +207,18 @@ class Run:
         folder = Path(folder)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as made:
-                for name in FRAMES if self.decisions is None else (*FRAMES, LOG):
-                    (Path(made) / f"{name}.parquet").write_bytes(parquet(getattr(self, name)))
-                (Path(made) / "info.json").write_text(json.dumps(self.info, indent=1, sort_keys=True, default=str))
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary_folder:
+                for frame_name in FRAMES if self.decisions is None else (*FRAMES, LOG):
+                    (Path(temporary_folder) / f"{frame_name}.parquet").write_bytes(parquet(getattr(self, frame_name)))
+                (Path(temporary_folder) / "info.json").write_text(
+                    json.dumps(self.info, indent=1, sort_keys=True, default=str)
+                )
                 folder.mkdir(exist_ok=True)
                 (folder / f"{LOG}.parquet").unlink(missing_ok=True)  # of a run that was there before
-                parts = sorted(Path(made).iterdir())
-                (Path(made) / SUMS).write_text(sums({part.name: part for part in parts}))
-                for part in (*parts, Path(made) / SUMS):
-                    os.replace(part, folder / part.name)
+                run_files = sorted(Path(temporary_folder).iterdir())
+                (Path(temporary_folder) / SUMS).write_text(sums({run_file.name: run_file for run_file in run_files}))
+                for run_file in (*run_files, Path(temporary_folder) / SUMS):
+                    os.replace(run_file, folder / run_file.name)
         except OSError as error:
             raise RunError(
                 f"run not stored in {folder}: {error.strerror or error}. Free some space, or choose another folder."
@@ -232,15 +240,15 @@ class Run:
         frames = {}
         logged = (folder / f"{LOG}.parquet").exists()
         try:
-            for name in (*FRAMES, LOG) if logged else FRAMES:
-                file = folder / f"{name}.parquet"
-                frames[name] = read_frame(file, folder / SUMS)
+            for frame_name in (*FRAMES, LOG) if logged else FRAMES:
+                file = folder / f"{frame_name}.parquet"
+                frames[frame_name] = read_frame(file, folder / SUMS)
             file = folder / "info.json"
             verify(file, folder / SUMS)
-            info = dict(json.loads(file.read_text()))
+            run_info = dict(json.loads(file.read_text()))
         except (*UNREADABLE, TypeError) as error:
             raise RunError(f"{file}: found {error}; expected a folder that Run.to_parquet wrote.") from error
-        return cls(**frames, info=info)
+        return cls(**frames, info=run_info)
 
 
 for _name in FRAMES:
@@ -248,20 +256,23 @@ for _name in FRAMES:
 
 
 def left_of(runs: dict[str, Run]) -> list[str]:
-    """Rest of each of some runs (`Run.left`), with its name before it."""
-    return [f"{name}: {run.left}" for name, run in runs.items() if run.left]
+    """Return a list of texts, the rest of each of some runs (`Run.left`) after its name; runs without one are left out."""
+    return [f"{run_name}: {run.left}" for run_name, run in runs.items() if run.left]
 
 
 def make_run(simulation, last: bool = False) -> Run:
-    """Gather the results of a simulation up to now; `last`: it does not go on, and gives its logs away."""
+    """Gather the results of a simulation up to now in a `Run`; `last`: it does not go on, and gives its logs away."""
     s = simulation
-    info = {} if s.decisions is None else {"log": s.decisions.about(s.policy)}
-    info |= {
+    run_info = {} if s.decisions is None else {"log": s.decisions.about(s.policy)}
+    run_info |= {
         "policy": s.policy.name,
-        "knobs": {k: list(v) if isinstance(v, tuple) else v for k, v in s.policy.knobs.items()},
+        "knobs": {
+            knob_name: list(knob_value) if isinstance(knob_value, tuple) else knob_value
+            for knob_name, knob_value in s.policy.knobs.items()
+        },
         "interval": s.policy.interval,
         "cluster": str(s.cluster),
-        "events": [[e.node, e.start, e.end] for e in s.cluster.events],
+        "events": [[event.node, event.start, event.end] for event in s.cluster.events],
         "estimator": type(s.estimator).__name__,
         "sees_truth": s.estimator.sees_truth,
         "speeds": 0 if s.speeds is None else len(s.speeds.models),
@@ -274,16 +285,26 @@ def make_run(simulation, last: bool = False) -> Run:
         "seconds": s.seconds,
         "versions": versions(),
     }
-    return Run(**parts_of(s, last), info=info, decisions=None if s.decisions is None else s.decisions.frame())
+    return Run(**parts_of(s, last), info=run_info, decisions=None if s.decisions is None else s.decisions.frame())
 
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of the packages that a result depends on, those of estimators and solvers among them."""
-    found = {}
-    for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", "scikit-learn", "xgboost", "highspy", "mip"):
+    """Return a dict of the versions (text) of packages that a result depends on, those of estimators and solvers among them."""
+    package_versions = {}
+    for package_name in (
+        "gpuschedlab",
+        "numpy",
+        "polars",
+        "numba",
+        "scipy",
+        "scikit-learn",
+        "xgboost",
+        "highspy",
+        "mip",
+    ):
         try:
-            found[name] = version(name)
+            package_versions[package_name] = version(package_name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            package_versions[package_name] = "not installed"
+    return package_versions

@@ -127,8 +127,8 @@ class Scenario:
             settled["warm"] = validated_warm(self.warm, settled["trace"])
         if callable(self.speeds) and not isinstance(self.speeds, type):
             settled["speeds"] = self.speeds(self.cluster)
-        for name, value in settled.items():
-            object.__setattr__(self, name, value)
+        for part_name, settled_part in settled.items():
+            object.__setattr__(self, part_name, settled_part)
         check_kinds(self.delays, self.estimator, self.speeds)
         listed = with_lists(self.trace, self.cluster, self.types)
         if listed is not self.trace:
@@ -155,36 +155,38 @@ class Scenario:
 
     @classmethod
     def of(cls, simulation: "Simulation") -> "Scenario":
-        """Scenario of a simulation; its estimator and policy have learnt already."""
+        """Return the `Scenario` of a simulation; its estimator and policy have learnt already."""
         s = simulation
         from gpuschedlab.sim.setup.warm import parted_played
 
-        parts = parted_played(s.trace) | {"estimator": s.estimator, "delays": s.delays, "seed": s.rng} | s.limits
-        return cls(cluster=s.cluster, speeds=s.speeds, **parts)
+        scenario_parts = (
+            parted_played(s.trace) | {"estimator": s.estimator, "delays": s.delays, "seed": s.rng} | s.limits
+        )
+        return cls(cluster=s.cluster, speeds=s.speeds, **scenario_parts)
 
     def replace(self, **changes) -> "Scenario":
-        """Copy with some parts changed, by the names of the parameters.
+        """Return a copy, a `Scenario`, with some parts changed, by the names of the parameters.
 
         With another `seed` or `until` it has all that follows from the other parts in common with this one.
         """
         checked = recall(self.trace)
         if checked is not None and changes.keys() <= ENDS:
             return self._twin(checked.copy(), changes)
-        made = dataclasses.replace(self, **changes)
-        if made.history is self.history:
-            learnt = ("known", "knowledge") if made.estimator is self.estimator else ("known",)
-            made._common.update({name: self._common[name] for name in learnt if name in self._common})
-        return made
+        changed_scenario = dataclasses.replace(self, **changes)
+        if changed_scenario.history is self.history:
+            learnt = ("known", "knowledge") if changed_scenario.estimator is self.estimator else ("known",)
+            changed_scenario._common.update({name: self._common[name] for name in learnt if name in self._common})
+        return changed_scenario
 
     def _twin(self, trace: pl.DataFrame, ends: dict) -> "Scenario":
-        """Copy with the same trace and other `ENDS`."""
+        """Return a copy, a `Scenario`, with the same trace and other `ENDS`."""
         twin = object.__new__(type(self))
         vars(twin).update(vars(self) | {"trace": trace} | ends)
         twin._check_ends()
         return twin
 
     def part(self, first: int, count: int, pace: float = 1.0) -> "Scenario":
-        """Scenario of `count` jobs from row `first` on, on a clock that begins with the first of them; their gaps are `pace` times as long.
+        """Return a `Scenario` of `count` jobs from row `first` on, on a clock of their own, with gaps `pace` times as long.
 
         Its rows are not checked again: many short intervals are parts of one trace. It begins with an empty cluster, without history;
         the estimator has learnt already. TraceError if there are no such rows, or the pace is not above 0.
@@ -193,11 +195,11 @@ class Scenario:
 
         return part_of(self, first, count, pace)
 
-    def _once(self, name: str, make: Callable):
+    def _once(self, part_name: str, make: Callable):
         """Return something that follows from all parts but `ENDS`, made once for this scenario and its twins."""
-        if name not in self._common:
-            self._common[name] = make()
-        return self._common[name]
+        if part_name not in self._common:
+            self._common[part_name] = make()
+        return self._common[part_name]
 
     def _settle(self):
         """Check all parts again if the trace was changed in place since they were checked; values that followed from them are forgotten."""
@@ -206,23 +208,23 @@ class Scenario:
 
     @property
     def parts(self) -> dict:
-        """All but trace and cluster, by the names of the parameters."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.kw_only}
+        """Dict of all parts but trace and cluster, by the names of the parameters."""
+        return {part_field.name: getattr(self, part_field.name) for part_field in fields(self) if part_field.kw_only}
 
     @property
     def estimator_name(self) -> str:
-        """Class of the estimator."""
+        """Name of the estimator's class, a string."""
         return type(self.estimator or Oracle()).__name__
 
     @property
     def played(self) -> pl.DataFrame:
-        """All jobs of a run in order of submission: the warm ones, which do not count, and those of the trace."""
+        """Frame of all jobs of a run in order of submission: the warm ones, which do not count, and those of the trace."""
         if self.warm is None:
             return self.trace
         return self._once("played", self._warm_and_trace)
 
     def _warm_and_trace(self) -> pl.DataFrame:
-        """Return the warm jobs and those of the trace, in the columns of the trace."""
+        """Return a frame of the warm jobs and those of the trace, in the columns of the trace."""
         warm = with_lists(self.warm, self.cluster, self.types)
         return pl.concat([warm, self.trace], how="diagonal").select(self.trace.columns)
 
@@ -233,7 +235,7 @@ class Scenario:
 
     @property
     def known(self) -> pl.DataFrame | None:
-        """The part of the history that is known when the trace begins (`gpuschedlab.traces.known_at`); None without one.
+        """Frame of the history that is known when the trace begins (`gpuschedlab.traces.known_at`); None without a history.
 
         All that learns from the history or plays it reads it here: estimators and policies learn from the jobs that have ended,
         `past` plays the others as far as they can have run, tuners take their durations for unknown.
@@ -251,7 +253,7 @@ class Scenario:
 
     @property
     def past(self) -> "Scenario":
-        """The known part of the history in the place of the trace, on a clock that begins with it.
+        """`Scenario` with the known part of the history in the place of the trace, on a clock that begins with it.
 
         A job that has not ended when the trace begins is as long as it can have run until then. To leave it out would take
         away its load, and the longest jobs first.
@@ -268,17 +270,17 @@ class Scenario:
 
     @property
     def lessons(self) -> pl.DataFrame | None:
-        """Jobs of the history that have ended when the trace begins; None if there are none."""
+        """Frame of the jobs of the history that have ended when the trace begins; None if there are none."""
         ended = None if self.known is None else self.known.filter(~pl.col("censored"))
         return None if ended is None or ended.is_empty() else ended
 
     @property
     def knowledge(self) -> Estimator:
-        """The estimator, ready to predict: it has learnt from the `lessons` if there are any."""
+        """`Estimator`, ready to predict: it has learnt from the `lessons` if there are any."""
         return self._once("knowledge", self._learnt)
 
     def _learnt(self) -> Estimator:
-        """The estimator, or a copy that has learnt from the `lessons`."""
+        """Return the `Estimator`, or a copy that has learnt from the `lessons`."""
         estimator = self.estimator or Oracle()
         if hasattr(estimator, "history_") or self.lessons is None:
             return estimator
@@ -286,7 +288,7 @@ class Scenario:
 
     @property
     def prepared(self) -> "Prepared":
-        """The common part of all simulations in it.
+        """The common part of all simulations in it, as `Prepared`.
 
         Raises
         ------
@@ -300,7 +302,7 @@ class Scenario:
 
     def __getstate__(self):
         self._settle()
-        learnt = {name: value for name, value in self._common.items() if name != "prepared"}
+        learnt = {part_name: learnt_part for part_name, learnt_part in self._common.items() if part_name != "prepared"}
         return vars(self) | {"_common": learnt}
 
     def __setstate__(self, parts):
@@ -308,7 +310,7 @@ class Scenario:
         remember(self.trace, canonical_order(self.trace.columns))
 
     def fitted(self, policy: Policy) -> Policy:
-        """The policy, ready to run: one that can learn (`fit`) has learnt from the `lessons` if there are any."""
+        """Return the `Policy`, ready to run: one that can learn (`fit`) has learnt from the `lessons` if there are any."""
         learns = isinstance(policy, Policy) and hasattr(policy, "fit") and self.lessons is not None
         return policy.fit(self.lessons) if learns else policy
 
@@ -316,13 +318,13 @@ class Scenario:
         self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None, usage: pl.DataFrame | None = None,
         log: bool | str = False,
     ) -> "Simulation":  # fmt: skip
-        """Simulation of a policy at its beginning; `start`, `initial`, `usage` and `log` as for `Simulation`."""
+        """Return the `Simulation` of a policy at its beginning; `start`, `initial`, `usage` and `log` as for `Simulation`."""
         from gpuschedlab.sim.simulation import Simulation
 
         return Simulation(self, policy, start=start, initial=initial, usage=usage, log=log)
 
     def view(self, policy: Round, now: float = 0.0, **arrays) -> "View":
-        """View of a round policy at an instant, from arrays instead of a simulation: to try its answers one by one.
+        """Return the `View` of a round policy at an instant, from arrays and no simulation: to try its answers one by one.
 
         Parameters
         ----------
@@ -352,25 +354,25 @@ class Scenario:
         from gpuschedlab.sim.rounds.view import View
 
         policy = self.fitted(policy)
-        state, index = state_by_hand(self.prepared, policy, now, arrays)
-        view = View(state, self.prepared, index, memory=policy.begin())
-        for name, values in arrays.items():  # what the state does not hold
-            setattr(view, name, values)
+        state, job_rows = state_by_hand(self.prepared, policy, now, arrays)
+        view = View(state, self.prepared, job_rows, memory=policy.begin())
+        for array_name, view_array in arrays.items():  # what the state does not hold
+            setattr(view, array_name, view_array)
         return view
 
     def run(self, policy: Policy, *, log: bool | str = False) -> Run:
-        """Simulate a policy, until nothing is left to happen or `until`; with a `log`, the run explains each wait, or those of one job."""
+        """Simulate a policy until no event is left, or `until`, and return the `Run`; a `log` explains each wait, or one job's."""
         return self.simulation(policy, log=log).run(self.until, last=True)
 
     def summary(self) -> dict:
-        """Its parts, by name; `load`: GPU-time requested over that of the cluster from the first job to the last."""
+        """Return a dict of its parts; `load`: GPU-time requested over that of the cluster from the first job to the last."""
         submit = self.trace["submit"]
         span = float(submit.max() - submit.min()) if self.trace.height else 0.0
-        asked = float((self.trace["gpus"] * self.trace["duration"]).sum())
+        requested_gpu_time = float((self.trace["gpus"] * self.trace["duration"]).sum())
         return {
             "jobs": self.trace.height,
             "days": span / DAY,
-            "load": asked / span / self.cluster.total_gpus if span else None,
+            "load": requested_gpu_time / span / self.cluster.total_gpus if span else None,
             "cluster": str(self.cluster),
             "GPUs": self.cluster.total_gpus,
             "outages": len(self.cluster.events),
@@ -383,15 +385,16 @@ class Scenario:
         }
 
     def __repr__(self):
-        found = self.summary()
+        scenario_parts = self.summary()
         return (
-            f"Scenario({found['jobs']:,} jobs over {found['days']:.3g} days on {found['cluster']}; "
-            f"{found['estimator']}, history of {found['history']:,} jobs, speeds of {found['speeds']} models, "
-            f"{found['delays']}, until={found['until']}, seed={found['seed']})"
+            f"Scenario({scenario_parts['jobs']:,} jobs over {scenario_parts['days']:.3g} days on {scenario_parts['cluster']}; "
+            f"{scenario_parts['estimator']}, history of {scenario_parts['history']:,} jobs, speeds of {scenario_parts['speeds']} models, "
+            f"{scenario_parts['delays']}, until={scenario_parts['until']}, seed={scenario_parts['seed']})"
         )
 
     def _repr_html_(self):
-        rows = "".join(
-            f"<tr><th>{name}</th><td>{escape(str(value))}</td></tr>" for name, value in self.summary().items()
+        html_rows = "".join(
+            f"<tr><th>{part_name}</th><td>{escape(str(part_value))}</td></tr>"
+            for part_name, part_value in self.summary().items()
         )
-        return f"<table>{rows}</table>"
+        return f"<table>{html_rows}</table>"

@@ -92,7 +92,7 @@ class Simulation:
         self.estimator = scenario.knowledge
         self.delays = scenario.delays
         self.rng = scenario.seed
-        self.limits = {name: getattr(scenario, name) for name in ("limits", "over", "types")}
+        self.limits = {limit_name: getattr(scenario, limit_name) for limit_name in ("limits", "over", "types")}
         self.memory = _begun(self.policy)
         self.reserved: dict[str, np.ndarray] = {}
         self.rounds: list[tuple] = []
@@ -128,7 +128,7 @@ class Simulation:
         return float(self.state.scalar["now"][0])
 
     def run(self, until: float | None = None, last: bool = False) -> Run:
-        """Go on until an instant (s), or until nothing is left to happen; `last` as in `result`.
+        """Go on until an instant (s), or until nothing is left to happen, and return the `Run`; `last` as in `result`.
 
         Interrupted (Ctrl-C), the simulation stops at a whole event and can be continued.
         """
@@ -137,7 +137,7 @@ class Simulation:
 
     def advance(self, until: float, most: float = np.inf):
         """Go on until an instant (s) without gathering frames, or stop before it once the logs hold `most` rows."""
-        begin = time.perf_counter()
+        wall_begin = time.perf_counter()
         self._begin_until(until)
         try:
             with interrupts():
@@ -149,7 +149,7 @@ class Simulation:
             self.until = self.now
             raise
         finally:
-            self.seconds += time.perf_counter() - begin
+            self.seconds += time.perf_counter() - wall_begin
 
     def go(self, until: float, most: float = np.inf, *, watch: bool = False):
         """Go on as `advance` does, without a log; `watch`: an error if jobs start over and over without progress."""
@@ -158,13 +158,13 @@ class Simulation:
 
     @property
     def _rounds(self):
-        """Modules that rounds need: loaded for policies that decide by rounds."""
+        """Module that rounds need: loaded for policies that decide by rounds."""
         from gpuschedlab.sim.rounds import consult
 
         return consult
 
     def ask(self, until: float = np.inf) -> "View | None":
-        """Go on to the next round of a round policy, and return the view to decide on; None: there is none until then.
+        """Go on to the next round of a round policy, and return the `View` to decide on; None: there is none until then.
 
         Until `answer` decides in the policy's place, the round stays due. An environment for learning agents is made of
         the two.
@@ -190,10 +190,10 @@ class Simulation:
         self.over = False
 
     def _to_round(self, until: float, most: float, watch: bool) -> bool:
-        """Go on until a round is due (True), an instant (s), or the logs hold `most` rows; `watch` as in `go`."""
+        """Go on until a round is due (return True), an instant (s), or the logs hold `most` rows; `watch` as in `go`."""
         while not self.over:
-            before = self.now
-            counts = counts_of(self.state)
+            clock_before = self.now
+            job_counts = counts_of(self.state)
             code = advance(self.state, float(until))
             if code == FULL and len(self.state.ticks) + len(self.state.stretches) > most:
                 return False
@@ -201,9 +201,9 @@ class Simulation:
                 self._grow(watch)
             elif code == FAULT:
                 self.raise_fault()
-            elif code == PAUSED and self.now - before < SHORTEST and counts == counts_of(self.state):
+            elif code == PAUSED and self.now - clock_before < SHORTEST and job_counts == counts_of(self.state):
                 raise PolicyError(
-                    f"{self.policy.name} was woken {TURNS} times between t={before:.9g} and {self.now:.9g} s, where no job "
+                    f"{self.policy.name} was woken {TURNS} times between t={clock_before:.9g} and {self.now:.9g} s, where no job "
                     "came or ended. Let `change` return instants at least a millisecond apart, and leases last as long."
                 )
             elif code == PAUSED:
@@ -214,7 +214,7 @@ class Simulation:
         return False
 
     def result(self, last: bool = False) -> Run:
-        """The results so far; `last`: the simulation does not go on, and gives its logs away instead of copies."""
+        """Return the `Run` so far; `last`: the simulation does not go on, and gives its logs away instead of copies."""
         refresh_active(self.state)
         state = self.state
         if len(state.stretches) - state.scalar["stretches"][0] < 2 * len(state.entry):
@@ -222,23 +222,23 @@ class Simulation:
             state = self.state
         closed = int(state.scalar["stretches"][0])
         runs = state.running[: state.scalar["running"][0]].copy()
-        opened = {name: state.body[name][runs] for name in ("stretch", "began")}
+        opened = {field_name: state.body[field_name][runs] for field_name in ("stretch", "began")}
         log_open(state)
         try:
             return make_run(self, last)
         finally:
             state.scalar["stretches"] = closed
-            for name, values in opened.items():
-                state.body[name][runs] = values
+            for field_name, job_field in opened.items():
+                state.body[field_name][runs] = job_field
 
     def copy(self) -> "Simulation":
-        """Snapshot: an independent simulation at the same instant."""
+        """Return a snapshot: an independent `Simulation` at the same instant."""
         twin = self._fork()
         twin.state = self.state.copy()
         return twin
 
     def under(self, policy: Policy) -> "Simulation":
-        """Snapshot that continues under another policy: a `copy` and its `switch`, at the cost of one."""
+        """Return a new `Simulation` that continues under another policy: a `copy` and its `switch`, at the cost of one."""
         twin = self._fork()
         twin.switch(policy)  # in a state of its own
         return twin
@@ -278,7 +278,7 @@ class Simulation:
         self.raise_fault()
 
     def snapshot(self) -> "Snapshot":
-        """All jobs as they are now, the truth included."""
+        """Return all jobs as they are now, the truth included, as a `Snapshot`."""
         from gpuschedlab.sim.snapshot import take_snapshot
 
         return take_snapshot(self)
@@ -294,7 +294,7 @@ class Simulation:
         return int(self.state.scalar["done"][0]) == len(self.state.job)
 
     def unfinished(self) -> pl.DataFrame:
-        """Jobs in the system now, in the form of `initial`."""
+        """Return a frame of the jobs in the system now, in the form of `initial`."""
         from gpuschedlab.sim.setup import continuation
 
         return continuation.unfinished(self)
@@ -303,16 +303,18 @@ class Simulation:
         """Make room in the logs; an error if all rows since the last time are of jobs that started without progress."""
         scalar = self.state.scalar[0]
         job = self.state.job
-        now = np.array([scalar["arrived"], scalar["done"], job["executed"].sum(), self.state.body["overhead"].sum()])
-        arrived, done, executed, overhead = now - self._logged
-        self._logged = now
+        logged_totals = np.array(
+            [scalar["arrived"], scalar["done"], job["executed"].sum(), self.state.body["overhead"].sum()]
+        )
+        arrived, done, executed, overhead = logged_totals - self._logged
+        self._logged = logged_totals
         if watch and not arrived and not done and overhead > 0.99 * executed and len(self.state.stretches) > LOGGED:
             raise PolicyError(
                 f"{self.policy.name} starts jobs over and over until t={self.now:g} s and stops them within their delays: "
                 "99 % of the time is lost. Let jobs run for longer than their delays (knobs such as lease_term, or "
                 "lower Delays.restart), or run with until=..."
             )
-        self.state = self.state.replace(**{name: longer(getattr(self.state, name)) for name in LOGS})
+        self.state = self.state.replace(**{log_name: longer(getattr(self.state, log_name)) for log_name in LOGS})
 
     def raise_fault(self):
         """Raise the error that the engine found, if any."""
@@ -323,5 +325,5 @@ class Simulation:
 
 
 def _begun(policy):
-    """State of a policy from round to round, as it is at the beginning."""
+    """Return the state of a policy from round to round, any object, as it is at the beginning."""
     return policy.begin() if isinstance(policy, Round) else {}

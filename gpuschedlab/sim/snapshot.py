@@ -39,13 +39,15 @@ class Snapshot:
 
 
 def take_snapshot(simulation) -> Snapshot:
-    """Copy the present state of a simulation."""
+    """Copy the present state of a simulation into a `Snapshot`."""
     state = simulation.state
     refresh_active(state)
     job = state.job
-    body = state.body
+    job_bodies = state.body
     scalar = state.scalar[0]
-    jobs = {name: job[name].copy() for name in SEEN} | {name: body[name].copy() for name in TRUE}
-    jobs |= {"rows": body["jobs"].copy(), "submitted": job["state"] != UNSEEN, "done": job["state"] == DONE}
+    jobs = {field_name: job[field_name].copy() for field_name in SEEN} | {
+        field_name: job_bodies[field_name].copy() for field_name in TRUE
+    }
+    jobs |= {"rows": job_bodies["jobs"].copy(), "submitted": job["state"] != UNSEEN, "done": job["state"] == DONE}
     logged = int(scalar["ticks"] + scalar["stretches"])
     return Snapshot(simulation.now, float(scalar["capacity"]) / SLOTS, logged, jobs)

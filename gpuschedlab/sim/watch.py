@@ -10,15 +10,15 @@ PATIENCE = 7 * 86_400.0
 
 
 def counts_of(state: State) -> tuple[int, int]:
-    """Jobs that have come, and that have ended."""
+    """Return two numbers, a tuple: the jobs that have come, and those that have ended."""
     return int(state.scalar["arrived"][0]), int(state.scalar["done"][0])
 
 
 def waiting_of(state: State) -> list[np.ndarray]:
-    """Rows of the jobs that wait, class by class."""
+    """Return a list of arrays, one per class: the rows of its jobs that wait."""
     classes = state.cls[state.cls["count"] > 0]
     bounds = zip(classes["first"].tolist(), classes["count"].tolist(), strict=True)
-    return [state.heap[first : first + count] for first, count in bounds]
+    return [state.heap[first_waiting : first_waiting + waiting_count] for first_waiting, waiting_count in bounds]
 
 
 class Watch:
@@ -34,28 +34,30 @@ class Watch:
         # If nothing has happened, the policy is stuck, which is an error where `watch` says so; but where nodes are down and stay
         # so, jobs wait for these, and the run is over.
         state = simulation.state
-        now = simulation.now
-        if now <= self.next_look:
+        clock = simulation.now
+        if clock <= self.next_look:
             return
         scalar = state.scalar[0]
         running = state.running[: scalar["running"]]
         active = np.sort(np.concatenate([running, *waiting_of(state)]))  # or sums would depend on their order
-        body = state.body[running]
+        running_bodies = state.body[running]
         # What changes as long as anything happens: arrivals, ends, and all work and time without work so far of the jobs that
         # are there. Those that have ended change no more, and a look at all jobs would cost the more the longer the log is.
-        since = body["rate"] * np.maximum(now - body["last"] - body["pause"], 0.0)  # not yet added up
+        since = running_bodies["rate"] * np.maximum(
+            clock - running_bodies["last"] - running_bodies["pause"], 0.0
+        )  # not yet added up
         worked = float(state.job["progress"][active].sum() + state.body["idled"][active].sum() + since.sum())
         progress = (*counts_of(state), worked)
         jobs = int(scalar["running"] + scalar["waiting"])
         self.still = bool(progress == self.progress and jobs > 0 and scalar["outage"] == len(state.outage))
         self.progress = progress
-        self.next_look = now + PATIENCE
+        self.next_look = clock + PATIENCE
         if not self.still or not watch:
             return
         if state.nodes["down"].any():
             simulation.over = simulation.until is None
             return
         raise PolicyError(
-            f"{simulation.policy.name} let none of {jobs} jobs progress for {PATIENCE:g} s up to t={now:g} s. "
+            f"{simulation.policy.name} let none of {jobs} jobs progress for {PATIENCE:g} s up to t={clock:g} s. "
             "Give every job GPUs at last, for longer than its delays, or run with until=..."
         )

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind, tuple_of
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.checks import check_rows, index_of, need_columns, typed
 from gpuschedlab.speeds.codes import ANY, code_shapes, config_codes
@@ -21,10 +22,13 @@ def arrays_from_frame(
     relative: bool,
     pairs: dict[str, dict[tuple[str, str], float] | None],
 ) -> dict:
-    """Turn a long frame into the fields of `Speeds`; see `Speeds.from_frame`."""
+    """Turn a long frame into a dict of the fields of `Speeds`; see `Speeds.from_frame`."""
     frame = _checked(frame)
     found = frame["gpu_type"].unique(maintain_order=True).to_list()
-    types = tuple(gpu_types) if gpu_types is not None else tuple(found)
+    types = tuple(found)
+    if gpu_types is not None:
+        types = tuple_of(gpu_types, str, SpeedError, "Speeds.gpu_types", "names of GPU types")
+    check_kind(relative, bool | np.bool_, SpeedError, "Speeds.relative", "True or False")
     if missing := [t for t in found if t not in types]:
         raise SpeedError(f"Speeds: found GPU type {missing[0]!r}; expected one of gpu_types={types}. Add it there.")
     models = tuple(frame["model"].unique().sort())
@@ -55,12 +59,12 @@ def arrays_from_frame(
         "seg_end": seg_end,
         "relative": np.full(len(models), relative),
         "shapes": shapes,
-        **{name: pair_matrix(models, factors) for name, factors in pairs.items()},
+        **{name: pair_matrix(models, name, factors) for name, factors in pairs.items()},
     }
 
 
 def join_speeds(a, b) -> dict:
-    """Fields of the `Speeds` that holds the models of both; see `Speeds.join`."""
+    """Return a dict of the fields of the `Speeds` that holds the models of both; see `Speeds.join`."""
     if both := set(a.models) & set(b.models):
         raise SpeedError(f"Speeds.join: found {min(both)!r} in both; expected different models. Rename one.")
     if a.rounding != b.rounding:
@@ -68,17 +72,24 @@ def join_speeds(a, b) -> dict:
             f"Speeds.join: found rounding={a.rounding:g} and {b.rounding:g} s; expected the same of both. Set it in one: "
             "dataclasses.replace(speeds, rounding=...)."
         )
-    types = a.gpu_types + tuple(t for t in b.gpu_types if t not in a.gpu_types)
-    code_b, shapes_b = retyped(b, np.array([types.index(t) for t in b.gpu_types], np.int64))
-    order = np.lexsort((code_b, np.repeat(np.arange(len(b.models)), np.diff(b.first))))
-    code_b = code_b[order]
-    row_b = b.row[order] + len(a.rate)
-    second = {"code": code_b, "row": row_b} | {name: getattr(b, name) for name in ("rate", "seg_end", "relative")}
-    second |= {name: getattr(a, name)[-1] + getattr(b, name)[1:] for name in ("first", "seg_first")}
+    types = a.gpu_types + tuple(gpu_type for gpu_type in b.gpu_types if gpu_type not in a.gpu_types)
+    code_b, shapes_b = retyped(b, np.array([types.index(gpu_type) for gpu_type in b.gpu_types], np.int64))
+    entry_order = np.lexsort((code_b, np.repeat(np.arange(len(b.models)), np.diff(b.first))))
+    code_b = code_b[entry_order]
+    row_b = b.row[entry_order] + len(a.rate)
+    second = {"code": code_b, "row": row_b} | {
+        speed_array: getattr(b, speed_array) for speed_array in ("rate", "seg_end", "relative")
+    }
+    second |= {
+        speed_array: getattr(a, speed_array)[-1] + getattr(b, speed_array)[1:] for speed_array in ("first", "seg_first")
+    }
     return {
         "models": a.models + b.models,
         "gpu_types": types,
-        **{name: np.concatenate([getattr(a, name), values]) for name, values in second.items()},
+        **{
+            speed_array: np.concatenate([getattr(a, speed_array), speed_field])
+            for speed_array, speed_field in second.items()
+        },
         "curves": a.curves.join(a.curves, b.curves) if a.curves and b.curves else a.curves or b.curves,
         "rounding": a.rounding,
         "shapes": {**a.shapes, **shapes_b},
@@ -87,37 +98,40 @@ def join_speeds(a, b) -> dict:
 
 
 def retyped(speeds, index: np.ndarray) -> tuple[np.ndarray, dict]:
-    """Codes of all entries, and the shapes, when type t is called index[t] instead."""
+    """Return a pair when type t is called index[t] instead: an array of the codes of all entries, and a dict of the shapes."""
     code = speeds.code.copy()
     plain = code >= 0
     code[plain] += (index[code[plain] >> 40] - (code[plain] >> 40)) << 40
     if not speeds.shapes:
         return code, {}
-    old = list(speeds.shapes)
-    kinds = index[np.array([speeds.shapes[c][0] for c in old])]
-    new, shapes = _shape_codes(kinds, pl.Series([speeds.shapes[c][1] for c in old]))
-    translate = dict(zip(old, new.tolist(), strict=True))
-    code[~plain] = [translate[c] for c in code[~plain].tolist()]
+    old_codes = list(speeds.shapes)
+    new_types = index[np.array([speeds.shapes[shape][0] for shape in old_codes])]
+    new_codes, shapes = _shape_codes(new_types, pl.Series([speeds.shapes[shape][1] for shape in old_codes]))
+    translate = dict(zip(old_codes, new_codes.tolist(), strict=True))
+    code[~plain] = [translate[shape] for shape in code[~plain].tolist()]
     return code, shapes
 
 
 def decode(code: np.ndarray, shapes: dict[int, tuple[int, str]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, list]:
-    """Type, nodes, GPUs (ANY: any number) and placement of configurations (E,) by their codes; the reverse of `_codes`."""
-    kinds = code >> 40
+    """Return a tuple (type, nodes, GPUs, placement), three arrays (E,) and a list, of configurations by their codes.
+
+    GPUs are ANY for any number. This is the reverse of `_codes`.
+    """
+    type_of_entry = code >> 40
     nodes = code >> 20 & ANY
     gpus = code & ANY
     places = [None] * len(code)
-    for e in np.flatnonzero(code < 0):
-        kinds[e], places[e] = shapes[int(code[e])]
-        counts = [int(c) for c in places[e].split(",")]
-        nodes[e] = len(counts)
-        gpus[e] = sum(counts)
-    return kinds, nodes, gpus, places
+    for entry in np.flatnonzero(code < 0):
+        type_of_entry[entry], places[entry] = shapes[int(code[entry])]
+        gpus_of_nodes = [int(gpus_on_node) for gpus_on_node in places[entry].split(",")]
+        nodes[entry] = len(gpus_of_nodes)
+        gpus[entry] = sum(gpus_of_nodes)
+    return type_of_entry, nodes, gpus, places
 
 
 def listed(speeds, kinds, nodes, gpus, places) -> pl.DataFrame:
-    """One row a configuration, as `Speeds.configurations`, from its codes (`decode`)."""
-    columns = {
+    """Return a frame with one row a configuration, as `Speeds.configurations`, from its codes (`decode`)."""
+    configuration_columns = {
         "model": np.repeat(np.array(speeds.models, dtype=object), np.diff(speeds.first)).astype(str),
         "gpu_type": np.array(speeds.gpu_types, dtype=object)[kinds].astype(str),
         "n_nodes": nodes,
@@ -125,15 +139,18 @@ def listed(speeds, kinds, nodes, gpus, places) -> pl.DataFrame:
         "placement": pl.Series(places, dtype=pl.Utf8),
         "rate": speeds.rate[speeds.row],
     }
-    return pl.DataFrame(columns).with_columns(pl.col("n_nodes", "n_gpus").replace(ANY, None))
+    return pl.DataFrame(configuration_columns).with_columns(pl.col("n_nodes", "n_gpus").replace(ANY, None))
 
 
 def summarise(speeds, kinds) -> pl.DataFrame:
-    """One row a model, as `Speeds.summary`, from the types of its entries (`decode`)."""
+    """Return a frame with one row a model, as `Speeds.summary`, from the types of its entries (`decode`)."""
     segments = np.diff(speeds.seg_first)
-    own = [slice(*span) for span in pairwise(speeds.first)]
-    rates = [speeds.rate[speeds.row[span][:, None] + np.arange(s)] for span, s in zip(own, segments, strict=True)]
-    kinds_of_models = [dict.fromkeys(kinds[span].tolist()) for span in own]
+    entries_of_models = [slice(*span) for span in pairwise(speeds.first)]
+    rates = [
+        speeds.rate[speeds.row[span][:, None] + np.arange(segment_count)]
+        for span, segment_count in zip(entries_of_models, segments, strict=True)
+    ]
+    kinds_of_models = [dict.fromkeys(kinds[span].tolist()) for span in entries_of_models]
     return pl.DataFrame(
         {
             "model": speeds.models,
@@ -141,25 +158,27 @@ def summarise(speeds, kinds) -> pl.DataFrame:
             "segments": segments,
             "total": speeds.total,
             "relative": speeds.relative,
-            "slowest": [float(r.min()) for r in rates],
-            "fastest": [float(r.max()) for r in rates],
-            "gpu_type": [", ".join(speeds.gpu_types[k] for k in of_model) for of_model in kinds_of_models],
+            "slowest": [float(model_rates.min()) for model_rates in rates],
+            "fastest": [float(model_rates.max()) for model_rates in rates],
+            "gpu_type": [
+                ", ".join(speeds.gpu_types[type_number] for type_number in of_model) for of_model in kinds_of_models
+            ],
         }
     )
 
 
 def _checked(frame):
-    """Frame with all columns in canonical types, or SpeedError."""
+    """Return the frame with all columns in canonical types, or raise SpeedError."""
     defaults = {"n_nodes": None, "progress": float("inf"), "placement": None}
     need_columns(frame, "Speeds", ("model", "gpu_type", "n_gpus", "rate"), *defaults)
     if frame.is_empty():
         raise SpeedError("Speeds: found no rows; expected at least one configuration of one model.")
-    kinds = {
+    column_types = {
         "text": (pl.Utf8, "model", "gpu_type", "placement"),
         "whole numbers": (pl.Int64, "n_nodes", "n_gpus"),
         "numbers": (pl.Float64, "rate", "progress"),
     }
-    frame = typed(frame, "Speeds", kinds, defaults)
+    frame = typed(frame, "Speeds", column_types, defaults)
     count_ok = pl.col("n_nodes", "n_gpus").is_between(1, ANY - 1).fill_null(True)
     rules = {
         "rate": (pl.col("rate").is_finite() & (pl.col("rate") > 0), "a number > 0"),
@@ -173,58 +192,62 @@ def _checked(frame):
     return frame
 
 
-def _codes(frame, kind):
-    """Codes (rows,) of the frame's configurations, and the shapes among them."""
-    nodes, gpus = (frame[c].fill_null(ANY).to_numpy() for c in ("n_nodes", "n_gpus"))
-    code = config_codes(kind, nodes, gpus)
+def _codes(frame, type_of_row):
+    """Return an array (rows,) of the codes of the frame's configurations, and a dict of the shapes among them."""
+    nodes, gpus = (frame[column_name].fill_null(ANY).to_numpy() for column_name in ("n_nodes", "n_gpus"))
+    code = config_codes(type_of_row, nodes, gpus)
     placed = frame["placement"].is_not_null().to_numpy()
     if not placed.any():
         return code, {}
-    code[placed], shapes = _shape_codes(kind[placed], frame["placement"].filter(placed))
+    code[placed], shapes = _shape_codes(type_of_row[placed], frame["placement"].filter(placed))
     return code, shapes
 
 
-def _shape_codes(kind, placement):
-    """Codes of placements such as 431 or 16,8 on types, and {code: (type, placement)}."""
-    table = pl.DataFrame({"kind": kind, "text": placement})
-    unique = table.unique(maintain_order=True)
-    if len(wrong := unique.filter(~pl.col("text").str.contains(r"^([1-9]+|[1-9]\d*(,[1-9]\d*)+)$"))):
+def _shape_codes(type_of_row, placement):
+    """Return an array of codes of placements such as 431 or 16,8 on types, and a dict {code: (type, placement)}."""
+    placements = pl.DataFrame({"kind": type_of_row, "text": placement})
+    unique = placements.unique(maintain_order=True)
+    if len(wrong_placements := unique.filter(~pl.col("text").str.contains(r"^([1-9]+|[1-9]\d*(,[1-9]\d*)+)$"))):
         raise SpeedError(
-            f"Speeds: found placement {wrong['text'][0]!r}; expected GPUs on each node, as in 431 or 16,8."
+            f"Speeds: found placement {wrong_placements['text'][0]!r}; expected GPUs on each node, as in 431 or 16,8."
         )
     commas = pl.col("text").str.contains(",", literal=True)
-    text = pl.col("text")
-    words = pl.when(commas).then(text.str.split(",")).otherwise(text.str.split(""))
+    placement_text = pl.col("text")
+    placement_parts = pl.when(commas).then(placement_text.str.split(",")).otherwise(placement_text.str.split(""))
     not_empty = pl.element().filter(pl.element() != "")
-    parts = unique.select(words.list.eval(not_empty.cast(pl.Int64))).to_series()
-    lengths = parts.list.len().to_numpy()
+    gpu_counts = unique.select(placement_parts.list.eval(not_empty.cast(pl.Int64))).to_series()
+    lengths = gpu_counts.list.len().to_numpy()
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    codes = code_shapes(unique["kind"].to_numpy(), starts, parts.explode().to_numpy())
+    codes = code_shapes(unique["kind"].to_numpy(), starts, gpu_counts.explode().to_numpy())
     shapes: dict[int, tuple[int, str]] = {}
-    for c, t, counts in zip(codes.tolist(), unique["kind"].to_list(), parts.to_list(), strict=True):
-        smallest = min(counts[i:] + counts[:i] for i in range(len(counts)))
-        value = (t, ",".join(map(str, smallest)))
-        if shapes.setdefault(c, value) != value:
-            raise SpeedError(f"Speeds: placements {value[1]} and {shapes[c][1]} have the same code; leave one out.")
-    joined = table.join(unique.with_columns(code=codes), on=["kind", "text"], how="left", maintain_order="left")
+    for shape, type_number, gpus_of_nodes in zip(
+        codes.tolist(), unique["kind"].to_list(), gpu_counts.to_list(), strict=True
+    ):
+        smallest = min(gpus_of_nodes[turn:] + gpus_of_nodes[:turn] for turn in range(len(gpus_of_nodes)))
+        type_and_placement = (type_number, ",".join(map(str, smallest)))
+        if shapes.setdefault(shape, type_and_placement) != type_and_placement:
+            raise SpeedError(
+                f"Speeds: placements {type_and_placement[1]} and {shapes[shape][1]} have the same code; leave one out."
+            )
+    joined = placements.join(unique.with_columns(code=codes), on=["kind", "text"], how="left", maintain_order="left")
     return joined["code"].to_numpy(), shapes
 
 
-def _check_segments(models, owner, row, lengths, progress, seg_first, seg_end):
+def _check_segments(models, owner, rate_row, lengths, progress, seg_first, seg_end):
     """Raise SpeedError unless all configurations of a model have the same progress segments."""
     wanted = np.diff(seg_first)[owner]
     bad = lengths != wanted
     if not bad.any():
-        offset = np.arange(len(progress)) - np.repeat(row, lengths)
+        offset = np.arange(len(progress)) - np.repeat(rate_row, lengths)
         same = progress == seg_end[np.repeat(seg_first[owner], lengths) + offset]
         # A configuration given twice looks like one with twice the segments, none of them longer than the last.
         same[1:] &= (offset[1:] == 0) | (progress[1:] > progress[:-1])
-        bad = ~np.logical_and.reduceat(same, row)
+        bad = ~np.logical_and.reduceat(same, rate_row)
     if bad.any():
-        e = np.flatnonzero(bad)[0]
-        ends = progress[row[e] : row[e] + lengths[e]]
+        bad_entry = np.flatnonzero(bad)[0]
+        ends = progress[rate_row[bad_entry] : rate_row[bad_entry] + lengths[bad_entry]]
         raise SpeedError(
-            f"Speeds: model {models[owner[e]]!r} has a configuration with {lengths[e]} progress rows up to "
-            f"{ends[-1]:g}; expected the {wanted[e]} of its first configuration. Give all of a model's "
+            f"Speeds: model {models[owner[bad_entry]]!r} has a configuration with {lengths[bad_entry]} progress rows up to "
+            f"{ends[-1]:g}; expected the {wanted[bad_entry]} of its first configuration. Give all of a model's "
             f"configurations the same progress, and none (no rotated placement) twice; {bad.sum() - 1} more."
         )

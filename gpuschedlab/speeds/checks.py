@@ -5,12 +5,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind, check_number
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.pairs import check_pairs
 
 
 def need_columns(frame, who, columns, *optional):
     """Raise SpeedError unless the frame has the columns; others are optional."""
+    check_kind(frame, pl.DataFrame, SpeedError, f"{who}: frame", f"a polars.DataFrame of {', '.join(columns)}")
     if missing := [c for c in columns if c not in frame.columns]:
         more = f" [, {', '.join(optional)}]" if optional else ""
         raise SpeedError(
@@ -19,34 +21,38 @@ def need_columns(frame, who, columns, *optional):
 
 
 def typed(frame: pl.DataFrame, who: str, kinds: Mapping[str, tuple], defaults: Mapping[str, object]) -> pl.DataFrame:
-    """Frame with columns of some types, {expected: (type, *names)}; those that it lacks hold their defaults."""
-    frame = frame.with_columns(pl.lit(v).alias(c) for c, v in defaults.items() if c not in frame.columns)
+    """Return a frame with columns of some types, {expected: (type, *names)}; those that it lacks hold their defaults."""
+    frame = frame.with_columns(
+        pl.lit(default_value).alias(column_name)
+        for column_name, default_value in defaults.items()
+        if column_name not in frame.columns
+    )
     try:
-        return frame.select(pl.col(*names).cast(kind) for kind, *names in kinds.values())
+        return frame.select(pl.col(*column_names).cast(column_type) for column_type, *column_names in kinds.values())
     except pl.exceptions.PolarsError as e:
         raise SpeedError(f"{who}: a column has the wrong type ({e}); expected {', '.join(kinds)}.") from e
 
 
 def check_rows(frame: pl.DataFrame, rules: Mapping[str, tuple[pl.Expr, str]], word: Callable[[dict], str]) -> None:
     """Raise SpeedError for the first row, in a word, that breaks the rule of a column, {column: (rule, expected values)}."""
-    for column, (rule, expected) in rules.items():
+    for checked_column, (rule, expected) in rules.items():
         bad = frame.filter(~rule.fill_null(False))
         if len(bad):
-            row = bad.row(0, named=True)
+            bad_row = bad.row(0, named=True)
             raise SpeedError(
-                f"{word(row)} has {column} {row[column]}; expected {expected}. {len(bad) - 1} more rows like it."
+                f"{word(bad_row)} has {checked_column} {bad_row[checked_column]}; expected {expected}. "
+                f"{len(bad) - 1} more rows like it."
             )
 
 
 def index_of(names, known):
-    """Indices of names, a series or an expression, among those that are known; -1 if there is none."""
+    """Return the indices of names, a series or an expression, among those that are known; -1 if there is none."""
     return names.replace_strict(list(known), range(len(known)), default=-1, return_dtype=pl.Int64)
 
 
 def check_arrays(speeds) -> None:
     """Raise SpeedError unless the arrays of a `Speeds` fit together."""
-    if not 0 <= speeds.rounding < np.inf:
-        raise SpeedError(f"Speeds: found rounding={speeds.rounding!r}; expected seconds, 0 or more (0: none).")
+    check_number(speeds.rounding, SpeedError, "Speeds.rounding", "seconds, 0 or more (0: none)")
     _check_shapes(speeds)
     n = len(speeds.models)
     owner = np.repeat(np.arange(n), np.diff(speeds.first))
@@ -70,13 +76,20 @@ def check_arrays(speeds) -> None:
 
 def _check_shapes(speeds):
     """Raise SpeedError unless names are unique and the arrays have the sizes that go together."""
-    n = len(speeds.models)
+    model_count = len(speeds.models)
     entries = len(speeds.code)
-    shapes = {"first": (n + 1,), "seg_first": (n + 1,), "relative": (n,), "row": (entries,)}
-    for name, shape in shapes.items():
-        if getattr(speeds, name).shape != shape:
-            raise SpeedError(f"Speeds: found {name} of shape {getattr(speeds, name).shape}; expected {shape}.")
-    if n == 0 or len(set(speeds.models)) < n or len(set(speeds.gpu_types)) < len(speeds.gpu_types):
+    shapes = {
+        "first": (model_count + 1,),
+        "seg_first": (model_count + 1,),
+        "relative": (model_count,),
+        "row": (entries,),
+    }
+    for speed_array, shape in shapes.items():
+        if getattr(speeds, speed_array).shape != shape:
+            raise SpeedError(
+                f"Speeds: found {speed_array} of shape {getattr(speeds, speed_array).shape}; expected {shape}."
+            )
+    if model_count == 0 or len(set(speeds.models)) < model_count or len(set(speeds.gpu_types)) < len(speeds.gpu_types):
         raise SpeedError(f"Speeds: found models {speeds.models} on {speeds.gpu_types}; expected each name once.")
     if _descends(speeds.first, entries) or _descends(speeds.seg_first, len(speeds.seg_end)):
         raise SpeedError("Speeds: found a model without entries or segments; expected one or more of each.")

@@ -23,7 +23,7 @@ class RateRows(NamedTuple):
 
     @classmethod
     def of(cls, speeds) -> "RateRows":
-        """Return the rows of a `Speeds`."""
+        """Return the `RateRows` of a `Speeds`."""
         return cls(speeds.first, speeds.code, speeds.row)
 
 
@@ -37,7 +37,7 @@ class RateTable(NamedTuple):
 
     @classmethod
     def of(cls, speeds) -> "RateTable":
-        """Return the table of a `Speeds`."""
+        """Return the `RateTable` of a `Speeds`."""
         return cls(RateRows.of(speeds), speeds.rate, speeds.seg_first, speeds.seg_end)
 
 
@@ -47,37 +47,37 @@ _MIX2 = np.uint64(0x94D049BB133111EB)
 
 
 def config_codes(gpu_type, nodes, gpus):
-    """Codes of configurations: type * 2**40 + nodes * 2**20 + gpus; nodes and gpus below 2**20."""
+    """Return the codes of configurations, an array: type * 2**40 + nodes * 2**20 + gpus; nodes and gpus below 2**20."""
     return (gpu_type << 40) + (nodes << 20) + gpus
 
 
 @njit
 def config_code(gpu_type, nodes, gpus):
-    """`config_codes` of one configuration, for compiled code."""
+    """Return the code (int) of one configuration as `config_codes`, for compiled code."""
     return (gpu_type << 40) + (nodes << 20) + gpus
 
 
 @njit
-def _mix(x):
-    """Mix 64 bits: the finaliser of splitmix64 (Steele, Lea & Flood, OOPSLA'14, figure 17)."""
-    x = (x ^ (x >> np.uint64(30))) * _MIX1
-    x = (x ^ (x >> np.uint64(27))) * _MIX2
-    return x ^ (x >> np.uint64(31))
+def _mix(mixed_bits):
+    """Return 64 bits, mixed: the finaliser of splitmix64 (Steele, Lea & Flood, OOPSLA'14, figure 17)."""
+    mixed_bits = (mixed_bits ^ (mixed_bits >> np.uint64(30))) * _MIX1
+    mixed_bits = (mixed_bits ^ (mixed_bits >> np.uint64(27))) * _MIX2
+    return mixed_bits ^ (mixed_bits >> np.uint64(31))
 
 
 @njit
 def smallest_rotation(counts, k):
-    """Where the lexicographically smallest rotation of counts[:k] begins; two candidates race, O(k)."""
+    """Return where (an index) the lexicographically smallest rotation of counts[:k] begins; two candidates race, O(k)."""
     i = 0
     j = 1
     same = 0
     while i < k and j < k and same < k:
-        a = counts[(i + same) % k]
-        b = counts[(j + same) % k]
-        if a == b:
+        count_from_i = counts[(i + same) % k]
+        count_from_j = counts[(j + same) % k]
+        if count_from_i == count_from_j:
             same += 1
             continue
-        if a > b:
+        if count_from_i > count_from_j:
             i += same + 1
         else:
             j += same + 1
@@ -89,17 +89,17 @@ def smallest_rotation(counts, k):
 
 @njit
 def shape_code(gpu_type, counts, k):
-    """Code of a shape: 63 mixed bits of the type and of the smallest rotation of its counts, made negative."""
-    at = smallest_rotation(counts, k)
-    h = _mix(np.uint64(gpu_type) + _GOLDEN)
+    """Return the code (int) of a shape: 63 mixed bits of the type and of the smallest rotation of its counts, made negative."""
+    rotation_start = smallest_rotation(counts, k)
+    shape_hash = _mix(np.uint64(gpu_type) + _GOLDEN)
     for i in range(k):
-        h = _mix((h ^ np.uint64(counts[(at + i) % k])) + _GOLDEN)
-    return -np.int64(h >> np.uint64(1)) - 1
+        shape_hash = _mix((shape_hash ^ np.uint64(counts[(rotation_start + i) % k])) + _GOLDEN)
+    return -np.int64(shape_hash >> np.uint64(1)) - 1
 
 
 @njit
 def find_code(first, code, model, wanted):
-    """Index of the entry of `model` whose code is `wanted`, or -1."""
+    """Return the index of the entry of `model` whose code is `wanted`, or -1."""
     low = first[model]
     high = first[model + 1]
     while low < high:
@@ -116,26 +116,26 @@ def find_row(rows, model, gpu_type, nodes, gpus, counts):
     """Return the place at which the rates of a model under a configuration begin, or -1 if it has none there."""
     # Looked for in turn: the shape (if the model has any), (type, nodes, GPUs), (type, any nodes, GPUs) and
     # (type, any, any).
-    first = rows.first
+    first_entry = rows.first
     code = rows.code
-    low = first[model]
-    if low == first[model + 1]:
+    low = first_entry[model]
+    if low == first_entry[model + 1]:
         return np.int64(-1)
-    at = np.int64(-1)
+    code_index = np.int64(-1)
     if code[low] < 0 and 0 < nodes <= counts.shape[0]:
-        at = find_code(first, code, model, shape_code(gpu_type, counts, nodes))
-    if at < 0:
-        at = find_code(first, code, model, config_code(gpu_type, nodes, gpus))
-    if at < 0:
-        at = find_code(first, code, model, config_code(gpu_type, ANY, gpus))
-    if at < 0:
-        at = find_code(first, code, model, config_code(gpu_type, ANY, ANY))
-    return rows.row[at] if at >= 0 else np.int64(-1)
+        code_index = find_code(first_entry, code, model, shape_code(gpu_type, counts, nodes))
+    if code_index < 0:
+        code_index = find_code(first_entry, code, model, config_code(gpu_type, nodes, gpus))
+    if code_index < 0:
+        code_index = find_code(first_entry, code, model, config_code(gpu_type, ANY, gpus))
+    if code_index < 0:
+        code_index = find_code(first_entry, code, model, config_code(gpu_type, ANY, ANY))
+    return rows.row[code_index] if code_index >= 0 else np.int64(-1)
 
 
 @njit
 def find_segment(seg_first, seg_end, model, progress):
-    """Segment (0 upwards) that applies at `progress`: the first that ends at or above it, or the last."""
+    """Return the index of the segment (from 0) that applies at `progress`: the first that ends at or above it, or the last."""
     low = seg_first[model]
     high = seg_first[model + 1] - 1
     while low < high:
@@ -149,35 +149,37 @@ def find_segment(seg_first, seg_end, model, progress):
 
 @njit
 def code_shapes(gpu_type, starts, counts):
-    """Codes (n,) of n shapes whose counts are counts[starts[i]:starts[i + 1]]."""
-    out = np.empty(gpu_type.shape[0], np.int64)
-    for i in range(out.shape[0]):
-        out[i] = shape_code(gpu_type[i], counts[starts[i] : starts[i + 1]], starts[i + 1] - starts[i])
-    return out
+    """Return an array (n,) of codes of n shapes whose counts are counts[starts[i]:starts[i + 1]]."""
+    shape_codes = np.empty(gpu_type.shape[0], np.int64)
+    for i in range(shape_codes.shape[0]):
+        shape_codes[i] = shape_code(gpu_type[i], counts[starts[i] : starts[i + 1]], starts[i + 1] - starts[i])
+    return shape_codes
 
 
 @njit
 def rates_of(table, model, progress, types, nodes, gpus):
-    """Rates (n, C) of n jobs at their progress in C configurations; nan if there is none."""
-    out = np.full((model.shape[0], types.shape[0]), np.nan)
+    """Return an array (n, C) of rates of n jobs at their progress in C configurations; nan if there is none."""
+    job_rates = np.full((model.shape[0], types.shape[0]), np.nan)
     unknown = np.empty(0, np.int64)
     for i in range(model.shape[0]):
-        m = model[i]
-        if m < 0:
+        job_model = model[i]
+        if job_model < 0:
             continue
-        segment = find_segment(table.seg_first, table.seg_end, m, progress[i])
-        for c in range(types.shape[0]):
-            at = find_row(table.rows, m, types[c], nodes[c], gpus[c], unknown)
-            if at >= 0:
-                out[i, c] = table.rate[at + segment]
-    return out
+        segment = find_segment(table.seg_first, table.seg_end, job_model, progress[i])
+        for configuration in range(types.shape[0]):
+            rate_row = find_row(
+                table.rows, job_model, types[configuration], nodes[configuration], gpus[configuration], unknown
+            )
+            if rate_row >= 0:
+                job_rates[i, configuration] = table.rate[rate_row + segment]
+    return job_rates
 
 
 @njit
 def segments_at(seg_first, seg_end, model, progress):
-    """Entry of `seg_end` (n,) that applies to each of n jobs at its progress; -1 without a model."""
-    out = np.full(model.shape[0], -1)
+    """Return an array (n,): the entry of `seg_end` that applies to each of n jobs at its progress; -1 without a model."""
+    segment_entry = np.full(model.shape[0], -1)
     for i in range(model.shape[0]):
         if model[i] >= 0:
-            out[i] = seg_first[model[i]] + find_segment(seg_first, seg_end, model[i], progress[i])
-    return out
+            segment_entry[i] = seg_first[model[i]] + find_segment(seg_first, seg_end, model[i], progress[i])
+    return segment_entry

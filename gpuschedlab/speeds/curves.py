@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import tuple_of
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.checks import check_rows, index_of, need_columns, typed
 
@@ -56,7 +57,7 @@ class Curves:
 
     @classmethod
     def from_frame(cls, frame: pl.DataFrame, models: Iterable[str] | None = None) -> "Curves":
-        """Build from a long frame: one row per measurement, in any order.
+        """Build `Curves` from a long frame: one row per measurement, in any order.
 
         Parameters
         ----------
@@ -74,9 +75,16 @@ class Curves:
         frame = _checked(frame)
         every_name = pl.concat([frame["model"], frame["other"].drop_nulls()])
         in_curves = every_name.unique().sort().to_list()
-        names = tuple(in_curves if models is None else models)
+        names = tuple(in_curves)
+        if models is not None:
+            # Of a text each letter is a name.
+            names = tuple_of(
+                [*models] if isinstance(models, str) else models, str, SpeedError, "Curves: models", "names of models"
+            )
         if strange := [name for name in in_curves if name not in names]:
-            raise SpeedError(f"Curves: found model {strange[0]!r}; expected one of {', '.join(names)}. Add it there.")
+            raise SpeedError(
+                f"Curves: found model {strange[0]!r}; expected one of {', '.join(names)}. Add it to models."
+            )
         words = {"mode": MODES, "model": names, "other": names}
         codes = [index_of(pl.col(column), known) for column, known in words.items()]
         frame = frame.with_columns(codes).sort(COLUMNS[:4])
@@ -89,7 +97,7 @@ class Curves:
 
     @classmethod
     def join(cls, a: "Curves", b: "Curves") -> "Curves":
-        """Put the curves of different models together.
+        """Put the curves of different models together into one `Curves`.
 
         Raises
         ------
@@ -99,26 +107,28 @@ class Curves:
         return cls.from_frame(pl.concat([a.frame(), b.frame()]), dict.fromkeys(a.models + b.models))
 
     def under(self, models: Iterable[str]) -> "Curves":
-        """Return the same curves with the models in another order, or among more."""
+        """Return the same `Curves` with the models in another order, or among more."""
         return self if self.models == tuple(models) else self.from_frame(self.frame(), models)
 
     def frame(self) -> pl.DataFrame:
-        """All points as the long frame of `from_frame`: `mode, model, other, progress, metric`."""
+        """Return all points as the long frame of `from_frame`: `mode, model, other, progress, metric`."""
         lengths = np.diff(self.first)
-        names = pl.Series(self.models, dtype=pl.Utf8)
-        mode, model, other = (pl.Series(np.repeat(a, lengths)) for a in (self.mode, self.model, self.other))
+        model_names = pl.Series(self.models, dtype=pl.Utf8)
+        mode, model, partner = (
+            pl.Series(np.repeat(curve_codes, lengths)) for curve_codes in (self.mode, self.model, self.other)
+        )
         return pl.DataFrame(
             {
                 "mode": pl.Series(MODES).gather(mode),
-                "model": names.gather(model),
-                "other": names.gather(other.set(other < 0, None)),
+                "model": model_names.gather(model),
+                "other": model_names.gather(partner.set(partner < 0, None)),
                 "progress": self.progress,
                 "metric": self.metric,
             }
         )
 
     def at(self, model, progress) -> np.ndarray:
-        """Metric that each job trained alone shows.
+        """Return an array (n,) of the metric that each job trained alone shows.
 
         Parameters
         ----------
@@ -141,7 +151,7 @@ class Curves:
         return self.at_pair("own", model, np.full(np.shape(model), -1), progress)
 
     def at_pair(self, mode: str, model, other, progress) -> np.ndarray:
-        """Metric that each job shows in a pair; as `at`.
+        """Return an array (n,) of the metric that each job shows in a pair; as `at`.
 
         Parameters
         ----------
@@ -154,22 +164,26 @@ class Curves:
         """
         if mode not in MODES:
             raise SpeedError(f"Curves.at_pair: found mode {mode!r}; expected one of {', '.join(MODES)}.")
-        model, other = (np.asarray(a, np.int64) for a in (model, other))
+        model, other = (np.asarray(model_codes, np.int64) for model_codes in (model, other))
         progress = np.asarray(progress, np.float64)
         if not model.shape == other.shape == progress.shape:
             shapes = f"{model.shape} models, {other.shape} others, {progress.shape} progress"
             raise SpeedError(f"Curves: found {shapes}; expected (n,) of each.")
-        for name, index in (("model", model), ("other", other)):
-            if index.size and not -1 <= index.min() <= index.max() < len(self.models):
-                wrong = index.max() if index.max() >= len(self.models) else index.min()
-                raise SpeedError(f"Curves: found {name} {wrong}; expected -1 to {len(self.models) - 1}.")
-        out = np.full(model.shape, np.nan)
-        for rows, span in self._found(mode, model, other):
-            out[rows] = np.interp(progress[rows], self.progress[span], self.metric[span], left=np.nan)
-        return out
+        for model_role, model_index in (("model", model), ("other", other)):
+            if model_index.size and not -1 <= model_index.min() <= model_index.max() < len(self.models):
+                wrong_index = model_index.max() if model_index.max() >= len(self.models) else model_index.min()
+                raise SpeedError(f"Curves: found {model_role} {wrong_index}; expected -1 to {len(self.models) - 1}.")
+        shown_metric = np.full(model.shape, np.nan)
+        for curve_jobs, span in self._found(mode, model, other):
+            shown_metric[curve_jobs] = np.interp(
+                progress[curve_jobs], self.progress[span], self.metric[span], left=np.nan
+            )
+        return shown_metric
 
     def measured(self, mode: str, model, other, count: float) -> np.ndarray:
-        """Progress (n,) at the so-manieth measurement of each curve, linear between two; inf beyond the last, nan without a curve.
+        """Return an array (n,): progress at a numbered measurement of each curve, linear between two.
+
+        inf beyond the last, nan without a curve.
 
         Parameters
         ----------
@@ -179,44 +193,50 @@ class Curves:
         count : float
             1: the first measurement.
         """
-        model, other = (np.asarray(a, np.int64) for a in (model, other))
-        out = np.full(model.shape, np.nan)
-        for rows, span in self._found(mode, model, other):
+        model, other = (np.asarray(model_codes, np.int64) for model_codes in (model, other))
+        progress_measured = np.full(model.shape, np.nan)
+        for curve_jobs, span in self._found(mode, model, other):
             points = np.append(0.0, self.progress[span])
-            out[rows] = np.interp(count, np.arange(len(points)), points, right=np.inf)
-        return out
+            progress_measured[curve_jobs] = np.interp(count, np.arange(len(points)), points, right=np.inf)
+        return progress_measured
 
-    def _found(self, mode: str, model, other):
-        """Rows (n,) and points of each curve that some of so many models have."""
+    def _found(self, mode: str, model, partner):
+        """Yield the rows (n,) and points of each curve that some of so many models have."""
         keys = self._key(self.mode, self.model, self.other)
-        wanted = np.where(model >= 0, self._key(MODES.index(mode), model, other), -1)
+        wanted = np.where(model >= 0, self._key(MODES.index(mode), model, partner), -1)
         curve = np.searchsorted(keys, wanted)
-        known = np.append(keys, -2)[curve] == wanted
-        for k in np.unique(curve[known]):
-            yield known & (curve == k), slice(self.first[k], self.first[k + 1])
+        has_curve = np.append(keys, -2)[curve] == wanted
+        for curve_number in np.unique(curve[has_curve]):
+            yield has_curve & (curve == curve_number), slice(self.first[curve_number], self.first[curve_number + 1])
 
-    def _key(self, mode, model, other):
-        """Numbers that ascend with (mode, model, other)."""
-        size = len(self.models)
-        return (mode * size + model) * (size + 1) + other + 1
+    def _key(self, mode, model, partner):
+        """Return an array of numbers that ascend with (mode, model, other)."""
+        model_count = len(self.models)
+        return (mode * model_count + model) * (model_count + 1) + partner + 1
 
     def __repr__(self):
-        counts = ", ".join(f"{n} {mode}" for mode, n in zip(MODES, np.bincount(self.mode, minlength=3)) if n)
-        return f"Curves({len(self.models)} models; {counts or 'none'})"
+        curves_by_mode = ", ".join(
+            f"{curve_count} {mode}"
+            for mode, curve_count in zip(MODES, np.bincount(self.mode, minlength=3))
+            if curve_count
+        )
+        return f"Curves({len(self.models)} models; {curves_by_mode or 'none'})"
 
 
 def _checked(frame: pl.DataFrame) -> pl.DataFrame:
-    """Frame with all columns in canonical types, or SpeedError."""
+    """Return the frame with all columns in canonical types, or raise SpeedError."""
     need_columns(frame, "Curves", ("model", "progress", "metric"), "mode", "other")
-    kinds = {"texts": (pl.Utf8, "mode", "model", "other"), "numbers": (pl.Float64, "progress", "metric")}
-    frame = typed(frame, "Curves", kinds, {"mode": None, "other": None}).with_columns(pl.col("mode").fill_null("own"))
-    own = pl.col("mode") == "own"
+    column_types = {"texts": (pl.Utf8, "mode", "model", "other"), "numbers": (pl.Float64, "progress", "metric")}
+    frame = typed(frame, "Curves", column_types, {"mode": None, "other": None}).with_columns(
+        pl.col("mode").fill_null("own")
+    )
+    trained_alone = pl.col("mode") == "own"
     progress = pl.col("progress")
     twice = pl.struct(COLUMNS[:4]).is_duplicated()
     rules = {
         "model": (pl.col("model").is_not_null(), "a name"),
         "mode": (pl.col("mode").is_in(MODES), f"one of {', '.join(MODES)}"),
-        "other": (own == pl.col("other").is_null(), "a name, or null where the mode is own"),
+        "other": (trained_alone == pl.col("other").is_null(), "a name, or null where the mode is own"),
         "progress": (progress.is_finite() & (progress >= 0) & ~twice, "a finite number >= 0, once in a curve"),
         "metric": (pl.col("metric").is_finite(), "a finite number"),
     }

@@ -13,6 +13,8 @@ from gpuschedlab.errors import SpeedError
 
 OTHERS = "*"
 """Stands for all models that a kind of start does not name."""
+LEAST_PERIOD = 1e-6
+"""Seconds between checkpoints, at least, if they are not taken all the time (0): so many of 1e-308 s that none is the last."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Delays:
     switch : float
         Seconds at each start. Columns `restart` and `switch` of a trace override these job by job.
     checkpoint : float, optional
-        Seconds between checkpoints, to which a node failure throws a job back; 0: nothing is lost; None: a
+        Seconds between checkpoints, to which a node failure throws a job back: at least 1e-6. 0: nothing is lost; None: a
         checkpoint is taken only when the job is suspended.
     kinds : mapping of str to float or mapping, optional
         Seconds before progress at a start of each kind that a policy may name (such as ``warm``, ``cold``,
@@ -51,29 +53,34 @@ class Delays:
     kinds: Mapping[str, float | Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self):
-        for name in ("restart", "switch"):
-            check_number(getattr(self, name), SpeedError, f"Delays.{name}", "seconds, 0 or more")
+        for delay_name in ("restart", "switch"):
+            check_number(getattr(self, delay_name), SpeedError, f"Delays.{delay_name}", "seconds, 0 or more")
         if self.checkpoint is not None:
-            check_number(self.checkpoint, SpeedError, "Delays.checkpoint", "seconds >= 0, or None", finite=False)
+            expected = f"seconds, 0 or {LEAST_PERIOD:g} or more, or None"
+            check_number(self.checkpoint, SpeedError, "Delays.checkpoint", expected, finite=False)
+            if 0 < self.checkpoint < LEAST_PERIOD:
+                raise SpeedError(f"Delays.checkpoint: found {self.checkpoint!r}; expected {expected}.")
         # A tuple can be hashed, pickled and written as JSON; a copy by `dataclasses.replace` passes it in again.
-        kinds = {
-            kind: {OTHERS: value} if isinstance(value, Real) else _named(value, f" of {kind!r}")
-            for kind, value in _named(self.kinds).items()
+        seconds_by_kind = {
+            start_kind: {OTHERS: kind_seconds}
+            if isinstance(kind_seconds, Real)
+            else _named(kind_seconds, f" of {start_kind!r}")
+            for start_kind, kind_seconds in _named(self.kinds).items()
         }
-        _check_kinds(kinds)
+        _check_kinds(seconds_by_kind)
         pairs = {}
-        for kind, seconds_of in kinds.items():
+        for start_kind, seconds_of in seconds_by_kind.items():
             of_models = sorted((model, float(seconds)) for model, seconds in seconds_of.items())
-            pairs[kind] = tuple(of_models)
+            pairs[start_kind] = tuple(of_models)
         object.__setattr__(self, "kinds", tuple(sorted(pairs.items())))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The K kinds, sorted: the rows of `table`."""
-        return tuple(kind for kind, _ in self.kinds)
+        """Tuple of the names of the K kinds, sorted: the rows of `table`."""
+        return tuple(start_kind for start_kind, _ in self.kinds)
 
     def table(self, models: Iterable[str | None]) -> np.ndarray:
-        """Seconds before progress of each job at a start of each kind.
+        """Return an array (K, n) of the seconds before progress of each job at a start of each kind.
 
         Parameters
         ----------
@@ -86,15 +93,15 @@ class Delays:
             Rows as in `names`; nan if a kind says nothing of a model.
         """
         models = pl.Series(models, dtype=pl.Utf8)
-        rows = []
+        seconds_of_kinds = []
         for _, seconds in self.kinds:
-            others = dict(seconds).get(OTHERS, math.nan)
-            known = models.replace_strict(dict(seconds), default=others, return_dtype=pl.Float64)
-            rows.append(known.fill_null(others).to_numpy())
-        return np.array(rows).reshape(len(self.kinds), len(models))
+            seconds_of_others = dict(seconds).get(OTHERS, math.nan)
+            seconds_of_models = models.replace_strict(dict(seconds), default=seconds_of_others, return_dtype=pl.Float64)
+            seconds_of_kinds.append(seconds_of_models.fill_null(seconds_of_others).to_numpy())
+        return np.array(seconds_of_kinds).reshape(len(self.kinds), len(models))
 
     def seconds(self, kind: str, models: Iterable[str | None]) -> np.ndarray:
-        """Seconds (n,) before progress of each job at a start of one kind.
+        """Return an array (n,) of the seconds before progress of each job at a start of one kind.
 
         Raises
         ------
@@ -113,38 +120,38 @@ class Delays:
                 f"Add it: Delays(kinds={{{kind!r}: seconds}})."
             )
         models = list(models)
-        found = self.table(models)[self.names.index(kind)]
-        if len(lacking := np.flatnonzero(np.isnan(found))):
+        delay_seconds = self.table(models)[self.names.index(kind)]
+        if len(lacking := np.flatnonzero(np.isnan(delay_seconds))):
             raise SpeedError(
                 f"Delays.kinds: {kind!r} says nothing of model {models[lacking[0]]!r}; expected seconds for it, or for "
                 f"{OTHERS!r}, all others. {len(lacking) - 1} more jobs like it."
             )
-        return found
+        return delay_seconds
 
 
-def _named(pairs, of: str = "") -> dict:
-    """Mapping, or the pairs of one, as a dict."""
+def _named(pairs, of_kind: str = "") -> dict:
+    """Return a mapping, or the pairs of one, as a dict."""
     try:
         return dict(pairs)
     except (TypeError, ValueError) as error:
         raise SpeedError(
-            f"Delays.kinds{of}: found {pairs!r}; expected seconds by name, such as {{'warm': 2.0}}."
+            f"Delays.kinds{of_kind}: found {pairs!r}; expected seconds by name, such as {{'warm': 2.0}}."
         ) from error
 
 
-def _check_kinds(kinds: dict[str, dict[str, float]]) -> None:
+def _check_kinds(seconds_by_kind: dict[str, dict[str, float]]) -> None:
     """Raise SpeedError unless all names are texts and all times finite seconds."""
-    for kind, of in kinds.items():
-        if not isinstance(kind, str) or not kind:
-            raise SpeedError(f"Delays.kinds: found kind {kind!r}; expected a name, such as 'warm'.")
-        if not of:
-            raise SpeedError(f"Delays.kinds: {kind!r} names no model; expected seconds, or seconds by model.")
-        for model, seconds in of.items():
+    for start_kind, seconds_of_models in seconds_by_kind.items():
+        if not isinstance(start_kind, str) or not start_kind:
+            raise SpeedError(f"Delays.kinds: found kind {start_kind!r}; expected a name, such as 'warm'.")
+        if not seconds_of_models:
+            raise SpeedError(f"Delays.kinds: {start_kind!r} names no model; expected seconds, or seconds by model.")
+        for model, seconds in seconds_of_models.items():
             if not isinstance(model, str) or not model:
                 raise SpeedError(
-                    f"Delays.kinds: {kind!r} has model {model!r}; expected a name, or {OTHERS!r} for others."
+                    f"Delays.kinds: {start_kind!r} has model {model!r}; expected a name, or {OTHERS!r} for others."
                 )
             if not isinstance(seconds, Real) or not 0 <= seconds < math.inf:
                 raise SpeedError(
-                    f"Delays.kinds: {kind!r} of model {model!r} is {seconds!r}; expected finite seconds, 0 or more."
+                    f"Delays.kinds: {start_kind!r} of model {model!r} is {seconds!r}; expected finite seconds, 0 or more."
                 )

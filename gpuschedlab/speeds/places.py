@@ -13,38 +13,42 @@ class Places(dict):
 
     def first_asked(self, *configurations: np.ndarray) -> bool:
         """Whether some configurations are asked for the first time; the next time they are not."""
-        if new := (key := _key(configurations)) not in self:
-            self._keep(key, None)
-        return new
+        if is_new := (configurations_key := _key(configurations)) not in self:
+            self._keep(configurations_key, None)
+        return is_new
 
     def of(self, speeds, *configurations: np.ndarray) -> np.ndarray:
-        """Places (M, C) of types, nodes and GPUs, as `Speeds.places`."""
-        if self.get(key := _key(configurations)) is None:
-            self._keep(key, find_places(speeds, *configurations))
-        return self[key]
+        """Return an array (M, C) of the places of types, nodes and GPUs, as `Speeds.places`."""
+        if self.get(configurations_key := _key(configurations)) is None:
+            self._keep(configurations_key, find_places(speeds, *configurations))
+        return self[configurations_key]
 
-    def _keep(self, key: bytes, places: np.ndarray | None):
+    def _keep(self, configurations_key: bytes, places: np.ndarray | None):
         """Keep an entry; the oldest are dropped."""
-        self.pop(key, None)
+        self.pop(configurations_key, None)
         while len(self) >= TEMPLATES:
             self.pop(next(iter(self)))
-        self[key] = places
+        self[configurations_key] = places
 
 
 def _key(arrays) -> bytes:
-    return b"".join(a.tobytes() for a in arrays)
+    return b"".join(configuration_array.tobytes() for configuration_array in arrays)
 
 
 def find_places(speeds, types, nodes, gpus) -> np.ndarray:
-    """Where the rates of each model (M, C) in each configuration begin, -1 for none; as `codes.find_row` looks them up."""
+    """Return an array (M, C): where each model's rates in each configuration begin, -1 for none; as `codes.find_row` finds it."""
     any_ = np.full(len(types), ANY)
     keys = [config_codes(types, n, g) for n, g in ((nodes, gpus), (any_, gpus), (any_, any_))]
-    out = np.full((len(speeds.models), len(types)), -1, np.int64)
-    for m in range(len(speeds.models)):
-        own = slice(speeds.first[m], speeds.first[m + 1])
-        code = speeds.code[own]
-        row = speeds.row[own]
-        for key in keys:
-            at = np.minimum(np.searchsorted(code, key), len(code) - 1)
-            out[m] = np.where((out[m] < 0) & (code[at] == key) & (types >= 0), row[at], out[m])
-    return out
+    rate_places = np.full((len(speeds.models), len(types)), -1, np.int64)
+    for model_number in range(len(speeds.models)):
+        model_entries = slice(speeds.first[model_number], speeds.first[model_number + 1])
+        code = speeds.code[model_entries]
+        rate_row = speeds.row[model_entries]
+        for configuration_code in keys:
+            code_index = np.minimum(np.searchsorted(code, configuration_code), len(code) - 1)
+            rate_places[model_number] = np.where(
+                (rate_places[model_number] < 0) & (code[code_index] == configuration_code) & (types >= 0),
+                rate_row[code_index],
+                rate_places[model_number],
+            )
+    return rate_places

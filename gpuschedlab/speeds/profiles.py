@@ -7,7 +7,7 @@ from gpuschedlab.speeds.table import Speeds
 
 
 def single_speeds(frame: pl.DataFrame) -> Speeds:
-    """Make speeds of jobs of one phase, on any number of nodes.
+    """Make `Speeds` of jobs of one phase, on any number of nodes.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from gpuschedlab.speeds.table import Speeds
 
 
 def scaled_type(speeds: Speeds, gpu_type: str, factor: float, name: str | None = None) -> Speeds:
-    """Return speeds that are `factor` times the present ones on a GPU type.
+    """Return `Speeds` that are `factor` times the present ones on a GPU type.
 
     Parameters
     ----------
@@ -28,26 +28,26 @@ def scaled_type(speeds: Speeds, gpu_type: str, factor: float, name: str | None =
     """
     if gpu_type not in speeds.gpu_types:
         return speeds
-    number = speeds.gpu_types.index(gpu_type)
-    of_type = decode(speeds.code, speeds.shapes)[0] == number
+    type_number = speeds.gpu_types.index(gpu_type)
+    of_type = decode(speeds.code, speeds.shapes)[0] == type_number
     rate = np.concatenate([speeds.rate, speeds.rate * factor])
     moved = speeds.row + len(speeds.rate)
     if name is None:
         return replace(speeds, rate=rate, row=np.where(of_type, moved, speeds.row))
     model = np.repeat(np.arange(len(speeds.models)), np.diff(speeds.first))
-    index = np.arange(len(speeds.gpu_types))
-    index[number] = len(speeds.gpu_types)
-    code, shapes = retyped(speeds, index)
+    type_index = np.arange(len(speeds.gpu_types))
+    type_index[type_number] = len(speeds.gpu_types)
+    code, shapes = retyped(speeds, type_index)
     owner = np.concatenate([model, model[of_type]])
     codes = np.concatenate([speeds.code, code[of_type]])
-    order = np.lexsort((codes, owner))
-    rows = np.concatenate([speeds.row, moved[of_type]])
+    entry_order = np.lexsort((codes, owner))
+    rate_rows = np.concatenate([speeds.row, moved[of_type]])
     return replace(
         speeds,
         gpu_types=(*speeds.gpu_types, name),
-        first=np.searchsorted(owner[order], np.arange(len(speeds.models) + 1)),
-        code=codes[order],
-        row=rows[order],
+        first=np.searchsorted(owner[entry_order], np.arange(len(speeds.models) + 1)),
+        code=codes[entry_order],
+        row=rate_rows[entry_order],
         rate=rate,
         shapes={**shapes, **speeds.shapes},
     )

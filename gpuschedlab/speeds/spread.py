@@ -24,7 +24,7 @@ def placement_speeds(
     nodes: int = 64,
     gpus: int = MOST_GPUS,
 ) -> Speeds:
-    """Make relative speeds from a table of placement slowdowns, for all that alike nodes can give.
+    """Make relative `Speeds` from a table of placement slowdowns, for all that alike nodes can give.
 
     The speed is a function of the GPUs and of the spread x = nodes / fewest nodes: 1 at x = 1, linear in log2
     x between measured points, linear in log2 GPUs between measured numbers of GPUs, held beyond the range that was
@@ -64,11 +64,11 @@ def placement_speeds(
     [[1.0, 0.5, 0.5]]
     """
     spread = _spread_table(frame)
-    return _relative(spread, {}, tuple((t, gpus_per_node, nodes) for t in gpu_types), gpus, {})
+    return _relative(spread, {}, tuple((gpu_type, gpus_per_node, nodes) for gpu_type in gpu_types), gpus, {})
 
 
 def default_speeds(cluster: Cluster) -> Speeds:
-    """Relative speeds of the models of generated traces on a cluster: placement, GPU type, and sharing.
+    """Return relative `Speeds` of the models of generated traces on a cluster: placement, GPU type, and sharing.
 
     `data/models/models.csv` holds the figures (see data/README.md): resnet18, resnet50, transformer, lm,
     recommendation and cyclegan from Gavel's measurements, alexnet, vgg16, resnet101, mobilenet_v2 and
@@ -93,85 +93,89 @@ def default_speeds(cluster: Cluster) -> Speeds:
     [[1.0, 0.71]]
     """
     groups = {}
-    for g in cluster.groups:
-        width, nodes = groups.get(g.gpu_type, (0, 0))
-        groups[g.gpu_type] = (max(width, g.gpus_per_node), nodes + g.nodes)
-    return _default(tuple((name, *size) for name, size in groups.items()), int(cluster.capacity.max()))
+    for group in cluster.groups:
+        width, nodes = groups.get(group.gpu_type, (0, 0))
+        groups[group.gpu_type] = (max(width, group.gpus_per_node), nodes + group.nodes)
+    return _default(
+        tuple((gpu_type, *group_size) for gpu_type, group_size in groups.items()), int(cluster.capacity.max())
+    )
 
 
 @lru_cache(maxsize=16)
 def _default(groups, capacity):
-    table = pl.read_csv(path("models/models.csv"))
-    spread = _spread_table(table.filter(kind="n_nodes"))
-    types = _relative_speeds(table, "gpu_type")
-    pairs = _relative_speeds(table, "partner")
+    measured_speeds = pl.read_csv(path("models/models.csv"))
+    spread = _spread_table(measured_speeds.filter(kind="n_nodes"))
+    types = _relative_speeds(measured_speeds, "gpu_type")
+    pairs = _relative_speeds(measured_speeds, "partner")
     return _relative(spread, types, groups, min(MOST_GPUS, capacity), pairs)
 
 
 def _relative_speeds(table, kind: str) -> dict[tuple[str, str], float]:
-    """Measured speeds of one kind: {(model, value of the column of that name): relative speed}."""
-    rows = table.filter(kind=kind).select("model", kind, "relative_speed")
-    return {(model, value): speed for model, value, speed in rows.iter_rows()}
+    """Return a dict of the measured speeds of one kind: {(model, value of the column of that name): relative speed}."""
+    speeds_of_kind = table.filter(kind=kind).select("model", kind, "relative_speed")
+    return {(model, column_value): speed for model, column_value, speed in speeds_of_kind.iter_rows()}
 
 
 def _spread_table(frame):
-    """{model: [(GPUs, log2 spreads, log speeds)]} of measured slowdowns, GPUs ascending."""
+    """Return a dict {model: [(GPUs, log2 spreads, log speeds)]} of measured slowdowns, GPUs ascending."""
     need_columns(frame, "placement_speeds", ("model", "n_gpus", "n_nodes", "relative_speed"))
     if not len(frame) or not (frame["relative_speed"] > 0).all():
         raise SpeedError(
             "placement_speeds: found no rows, or a relative_speed <= 0; expected speeds > 0 against one node."
         )
-    table = {}
+    slowdowns = {}
     ordered = frame.sort("model", "n_gpus", "n_nodes")
-    for (model, gpus), rows in ordered.group_by("model", "n_gpus", maintain_order=True):
-        rows = rows.filter(pl.col("n_nodes") > 1)
-        x = np.concatenate([[0.0], np.log2(rows["n_nodes"].to_numpy())])
-        y = np.concatenate([[1.0], np.minimum(rows["relative_speed"].to_numpy(), 1.0)])
-        table.setdefault(model, []).append((gpus, x, y))
-    return table
+    for (model, gpus), measured_spreads in ordered.group_by("model", "n_gpus", maintain_order=True):
+        measured_spreads = measured_spreads.filter(pl.col("n_nodes") > 1)
+        log_spread = np.concatenate([[0.0], np.log2(measured_spreads["n_nodes"].to_numpy())])
+        relative_speed = np.concatenate([[1.0], np.minimum(measured_spreads["relative_speed"].to_numpy(), 1.0)])
+        slowdowns.setdefault(model, []).append((gpus, log_spread, relative_speed))
+    return slowdowns
 
 
 def _spread_speed(measured, gpus, spread):
-    """Relative speeds of one model for arrays of GPUs and spreads."""
-    x = np.log2(spread)
-    at = np.array([np.interp(x, xs, ys) for _, xs, ys in measured])
-    knots = np.log2([g for g, _, _ in measured])
-    place = np.interp(np.log2(gpus), knots, np.arange(len(knots)))
-    low = np.floor(place).astype(int)
+    """Return an array of relative speeds of one model for arrays of GPUs and spreads."""
+    log_spread = np.log2(spread)
+    speed_at_knots = np.array([np.interp(log_spread, xs, ys) for _, xs, ys in measured])
+    knots = np.log2([measured_gpus for measured_gpus, _, _ in measured])
+    knot_place = np.interp(np.log2(gpus), knots, np.arange(len(knots)))
+    low = np.floor(knot_place).astype(int)
     high = np.minimum(low + 1, len(knots) - 1)
-    column = np.arange(len(gpus))
-    return at[low, column] + (place - low) * (at[high, column] - at[low, column])
+    gpu_column = np.arange(len(gpus))
+    return speed_at_knots[low, gpu_column] + (knot_place - low) * (
+        speed_at_knots[high, gpu_column] - speed_at_knots[low, gpu_column]
+    )
 
 
 def _relative(spread, by_type, shapes, gpus, sharing):
-    """Relative `Speeds` of models on types (name, GPUs a node, nodes), for jobs of up to `gpus` GPUs."""
+    """Return relative `Speeds` of models on types (name, GPUs a node, nodes), for jobs of up to `gpus` GPUs."""
     models = tuple(sorted(spread))
     codes = []
     rates = [[] for _ in models]
-    for t, (name, gpus_per_node, nodes) in enumerate(shapes):
-        n, g = _grid(gpus_per_node, min(nodes, gpus), gpus)
-        codes += [config_codes(t, n, g), [config_codes(t, ANY, ANY)]]
-        x = n / -(-g // gpus_per_node)
-        for m, model in enumerate(models):
-            factor = by_type.get((model, name), 1.0)
-            rates[m] += [factor * _spread_speed(spread[model], g, x), [factor]]
+    for type_number, (gpu_type, gpus_per_node, nodes) in enumerate(shapes):
+        node_counts, gpu_counts = _grid(gpus_per_node, min(nodes, gpus), gpus)
+        codes += [config_codes(type_number, node_counts, gpu_counts), [config_codes(type_number, ANY, ANY)]]
+        node_spread = node_counts / -(-gpu_counts // gpus_per_node)
+        for model_number, model in enumerate(models):
+            factor = by_type.get((model, gpu_type), 1.0)
+            rates[model_number] += [factor * _spread_speed(spread[model], gpu_counts, node_spread), [factor]]
     code = np.concatenate(codes)
     return Speeds(
         models=models,
-        gpu_types=tuple(s[0] for s in shapes),
+        gpu_types=tuple(type_shape[0] for type_shape in shapes),
         first=np.arange(len(models) + 1) * len(code),
         code=np.tile(code, len(models)),
         row=np.arange(len(models) * len(code)),
-        rate=np.concatenate([np.concatenate(r) for r in rates]),
+        rate=np.concatenate([np.concatenate(rates_of_model) for rates_of_model in rates]),
         seg_first=np.arange(len(models) + 1),
         seg_end=np.full(len(models), np.inf),
         relative=np.full(len(models), True),
-        sharing=pair_matrix(models, sharing),
+        sharing=pair_matrix(models, "sharing", sharing),
     )
 
 
 def _grid(gpus_per_node: int, nodes: int, gpus: int) -> tuple[np.ndarray, np.ndarray]:
-    """All (nodes, GPUs) in use that alike nodes can give, in order of code: nodes ascend, then GPUs."""
-    n, g = (a.ravel() for a in np.mgrid[1 : nodes + 1, 1 : gpus + 1])
-    fits = (g >= n) & (g <= n * gpus_per_node)
-    return n[fits], g[fits]
+    """Return a tuple of two arrays: nodes and GPUs in use that alike nodes can give, in order of code: nodes first."""
+    node_counts, gpu_counts = (grid_axis.ravel() for grid_axis in np.mgrid[1 : nodes + 1, 1 : gpus + 1])
+    fits = (gpu_counts >= node_counts) & (gpu_counts <= node_counts * gpus_per_node)
+    return node_counts[fits], gpu_counts[fits]

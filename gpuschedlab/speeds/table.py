@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind
 from gpuschedlab.cluster.cluster import bare
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.build import ARRAYS, arrays_from_frame, decode, join_speeds, listed, summarise
@@ -103,11 +104,14 @@ class Speeds:
         put = partial(object.__setattr__, self)
         put("models", tuple(self.models))
         put("gpu_types", tuple(self.gpu_types))
-        for names, dtype in ARRAYS.items():
-            for name in names:
-                if getattr(self, name) is not None:
-                    put(name, np.ascontiguousarray(getattr(self, name), dtype))
+        for array_names, dtype in ARRAYS.items():
+            for array_name in array_names:
+                if getattr(self, array_name) is not None:
+                    put(array_name, np.ascontiguousarray(getattr(self, array_name), dtype))
         if self.curves is not None:
+            from gpuschedlab.speeds.curves import Curves
+
+            check_kind(self.curves, Curves, SpeedError, "Speeds.curves", "Curves, or None")
             put("curves", self.curves.under(self.models))
         put("_places", Places())
         check_arrays(self)
@@ -125,7 +129,7 @@ class Speeds:
         curves: "Curves | None" = None,
         rounding: float = 0.0,
     ) -> "Speeds":
-        """Build from a long frame: one row a model, configuration and progress segment.
+        """Build `Speeds` from a long frame: one row a model, configuration and progress segment.
 
         Parameters
         ----------
@@ -154,7 +158,7 @@ class Speeds:
 
     @classmethod
     def join(cls, a: "Speeds", b: "Speeds") -> "Speeds":
-        """Put two tables together; their models' names must differ.
+        """Put two tables together into one `Speeds`; their models' names must differ.
 
         Factors of pairs across the two are unknown (nan).
 
@@ -166,22 +170,22 @@ class Speeds:
         return cls(**join_speeds(a, b))
 
     def model_codes(self, names: Iterable[str | None]) -> np.ndarray:
-        """Indices (n,) of models by name; -1 if there is none."""
+        """Return an array (n,) of the indices of models by name; -1 if there is none."""
         wanted = pl.Series("name", names, dtype=pl.Utf8)
         return index_of(wanted, self.models).fill_null(-1).to_numpy()
 
     def type_codes(self, gpu_types: Iterable[str]) -> np.ndarray:
-        """Indices (T,) into `gpu_types` of a cluster's types, whatever their partitions; -1 if there is none."""
-        index = {name: t for t, name in enumerate(self.gpu_types)}
-        return np.array([index.get(bare(name), -1) for name in gpu_types], np.int64)
+        """Return an array (T,) of indices into `gpu_types` of a cluster's types, whatever their partitions; -1 for none."""
+        index_of_type = {gpu_type: type_number for type_number, gpu_type in enumerate(self.gpu_types)}
+        return np.array([index_of_type.get(bare(gpu_type), -1) for gpu_type in gpu_types], np.int64)
 
     @property
     def total(self) -> np.ndarray:
-        """(M,) progress at which each model's training ends (inf: it is up to the job)."""
+        """Array (M,) of the progress at which each model's training ends (inf: it is up to the job)."""
         return self.seg_end[self.seg_first[1:] - 1]
 
     def rates(self, model, progress, types, nodes, gpus) -> np.ndarray:
-        """Progress a second of each job in each configuration.
+        """Return an array (n, C) of the progress a second of each job in each configuration.
 
         Parameters
         ----------
@@ -205,33 +209,41 @@ class Speeds:
         """
         model = np.asarray(model, np.int64)
         progress = np.asarray(progress, np.float64)
-        types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))
+        types, nodes, gpus = (np.asarray(configuration_array, np.int64) for configuration_array in (types, nodes, gpus))
         check_asked(self, model, progress, types, nodes, gpus)
         if self._places.first_asked(types, nodes, gpus):
             return rates_of(RateTable.of(self), model, progress, types, nodes, gpus)
-        known = model >= 0
-        out = np.full((len(model), len(types)), np.nan)
-        own = model[known]
-        at = self.places(types, nodes, gpus)[own]
-        segment = segments_at(self.seg_first, self.seg_end, own, progress[known]) - self.seg_first[own]
-        out[known] = np.where(at >= 0, self.rate[np.maximum(at, 0) + segment[:, None]], np.nan)
-        return out
+        has_model = model >= 0
+        job_rates = np.full((len(model), len(types)), np.nan)
+        known_model = model[has_model]
+        rate_places = self.places(types, nodes, gpus)[known_model]
+        segment = (
+            segments_at(self.seg_first, self.seg_end, known_model, progress[has_model]) - self.seg_first[known_model]
+        )
+        job_rates[has_model] = np.where(
+            rate_places >= 0, self.rate[np.maximum(rate_places, 0) + segment[:, None]], np.nan
+        )
+        return job_rates
 
     def places(self, types, nodes, gpus) -> np.ndarray:
-        """Where in `rate` the first segment of each model under each configuration (C,) is (M, C); -1 if there is none.
+        """Return an array (M, C): where in `rate` the first segment of each model under each configuration (C,) is; -1 for none.
 
         Kept for the configurations asked for lately: a policy asks for the same ones round after round. Types index
         `gpu_types`, -1 for a type that is not there.
         """
-        return self._places.of(self, *(np.ascontiguousarray(a, np.int64) for a in (types, nodes, gpus)))
+        return self._places.of(
+            self, *(np.ascontiguousarray(configuration_array, np.int64) for configuration_array in (types, nodes, gpus))
+        )
 
     def types_of(self, model: int) -> set[str]:
-        """Names of the GPU types on which a model (an index) is known."""
-        kinds = self._decoded[0][self.first[model] : self.first[model + 1]]
-        return {self.gpu_types[k] for k in np.unique(kinds)}
+        """Return a set of the names of the GPU types on which a model (an index) is known."""
+        type_of_entry = self._decoded[0][self.first[model] : self.first[model + 1]]
+        return {self.gpu_types[type_number] for type_number in np.unique(type_of_entry)}
 
     def usable(self, model: np.ndarray, gpus: np.ndarray, types: np.ndarray) -> np.ndarray:
-        """On which GPU types jobs have a speed on so many GPUs (n,), on whatever nodes; model and types as of `places`.
+        """Return an array (n, T) of bools: GPU types on which jobs have a speed on so many GPUs (n,), on whatever nodes.
+
+        Model and types are as of `places`.
 
         Returns
         -------
@@ -246,24 +258,26 @@ class Speeds:
         """
         model = np.asarray(model, np.int64)[:, None]
         gpus = np.asarray(gpus, np.int64)[:, None]
-        own = (model * len(self.gpu_types) + types) << 20
-        found = (np.isin(own + gpus, self._demands) | np.isin(own + ANY, self._demands)) & (types >= 0)
-        return found | (model < 0) | ~found.any(axis=1, keepdims=True)
+        demand_code = (model * len(self.gpu_types) + types) << 20
+        has_speed = (np.isin(demand_code + gpus, self._demands) | np.isin(demand_code + ANY, self._demands)) & (
+            types >= 0
+        )
+        return has_speed | (model < 0) | ~has_speed.any(axis=1, keepdims=True)
 
     @cached_property
     def _decoded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str | None]]:
-        """Type, nodes, GPUs (ANY: any number) and placement of each configuration."""
+        """Tuple of the type, nodes, GPUs (ANY: any number) of each configuration, arrays, and of its placement, a list."""
         return decode(self.code, self.shapes)
 
     @cached_property
     def _demands(self) -> np.ndarray:
-        """Model, type and GPUs of each configuration as one number."""
-        kind, _, gpus, _ = self._decoded
+        """Array of the model, type and GPUs of each configuration as one number."""
+        type_of_entry, _, gpus, _ = self._decoded
         model = np.repeat(np.arange(len(self.models)), np.diff(self.first))
-        return ((model * len(self.gpu_types) + kind) << 20) + gpus
+        return ((model * len(self.gpu_types) + type_of_entry) << 20) + gpus
 
     def segment_ends(self, model, progress) -> np.ndarray:
-        """Progress (n,) up to which the rates of each job stay as they are; inf in the last segment, and without a model (-1).
+        """Return an array (n,): progress up to which each job's rates hold; inf in the last segment, or without a model (-1).
 
         Examples
         --------
@@ -273,11 +287,13 @@ class Speeds:
         """
         model = np.asarray(model, np.int64)
         progress = np.asarray(progress, np.float64)
-        at = segments_at(self.seg_first, self.seg_end, model, progress)
-        return np.where((at < 0) | (at == self.seg_first[model + 1] - 1), np.inf, self.seg_end[at])
+        segment_entry = segments_at(self.seg_first, self.seg_end, model, progress)
+        return np.where(
+            (segment_entry < 0) | (segment_entry == self.seg_first[model + 1] - 1), np.inf, self.seg_end[segment_entry]
+        )
 
     def configurations(self, model: str | None = None) -> pl.DataFrame:
-        """List the known rates, one row a configuration.
+        """Return a frame of the known rates, one row a configuration.
 
         Columns `model, gpu_type, n_nodes, n_gpus, placement, rate` (that of the first segment); nodes and GPUs are null where
         they stand for any number.
@@ -293,7 +309,7 @@ class Speeds:
         return frame if model is None else frame.filter(model=model)
 
     def summary(self) -> pl.DataFrame:
-        """One row a model: GPU types, configurations, segments, total progress, slowest and fastest rate."""
+        """Return a frame with one row a model: GPU types, configurations, segments, total progress, slowest and fastest rate."""
         return summarise(self, self._decoded[0])
 
     def __repr__(self):

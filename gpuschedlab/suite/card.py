@@ -23,7 +23,7 @@ WORDS = {
 
 
 def difference(metric: str, found: tuple[float, float] | None) -> str:
-    """A paired difference as a person reads it: percent, or points of a share."""
+    """Write a paired difference as a person reads it, as text: percent, or points of a share; a dash if it is not known."""
     if found is None or found[0] != found[0]:
         return "–"
     mean, half = found
@@ -37,7 +37,7 @@ def difference(metric: str, found: tuple[float, float] | None) -> str:
 
 
 def middle_seed(standing: Standing, policy: str, task: str) -> str:
-    """Of a task in words: the nearest policy beside, and how the middle seed differs from it, with its interval from six seeds on."""
+    """Say in words which policy is nearest in a task, and how the middle seed differs, with its interval from six seeds on."""
     nearest = standing.nearest(policy, task)
     middle = standing.middle(policy, nearest, task)
     if middle is None:
@@ -51,35 +51,35 @@ def middle_seed(standing: Standing, policy: str, task: str) -> str:
 
 
 def sentences(standing: Standing, policy: str) -> list[str]:
-    """Sentences of the card on a policy."""
-    lines = []
+    """Return a list of the sentences of the card on a policy."""
+    card_sentences = []
     for verdict, tasks in standing.verdicts(policy).items():
         if tasks:
             seeds = [middle_seed(standing, policy, task) for task in tasks]
-            lines.append(f"{WORDS[verdict]}: {', '.join(seeds)}.")
+            card_sentences.append(f"{WORDS[verdict]}: {', '.join(seeds)}.")
     near = _near_bound(standing, policy)
     if near:
-        lines.append(f"Within a tenth of what no schedule can beat: {', '.join(near)}.")
+        card_sentences.append(f"Within a tenth of what no schedule can beat: {', '.join(near)}.")
     costs = standing.costs(policy)
-    lines.append(
+    card_sentences.append(
         f"It preempts {costs['preemptions a job']:.2g} times a job and restarts {costs['restarts a job']:.2g} times; "
         f"{costs['GPU-time in restarts']:.1%} of the GPU-time goes into starts, {costs['GPU-time lost']:.1%} is lost."
     )
-    return lines
+    return card_sentences
 
 
 def _near_bound(standing: Standing, policy: str) -> list[str]:
-    """Tasks in which a policy is within a tenth of the bound, with its interval; empty if it is nowhere so near."""
+    """Return a list of the tasks in which a policy is within a tenth of the bound, with its interval; empty if in none."""
     tasks = []
-    for row in standing.rows(policy):
-        difference_from_bound = row["others"].get("bound")
+    for task_row in standing.rows(policy):
+        difference_from_bound = task_row["others"].get("bound")
         if difference_from_bound and sum(difference_from_bound) < 0.1:
-            tasks.append(row["task"])
+            tasks.append(task_row["task"])
     return tasks
 
 
 def write_card(standing: Standing, path: str | Path) -> Path:
-    """Write the page: a section for each policy that stands.
+    """Write the page, a section for each policy that stands, and return its path.
 
     Raises
     ------
@@ -97,9 +97,9 @@ def write_card(standing: Standing, path: str | Path) -> Path:
 
 def _page(standing: Standing) -> str:
     """HTML of the card."""
-    about = {task.name: task for task in TASKS}
-    body = "".join(_section(standing, policy, about) for policy in standing.policies)
-    notes = [f"{name}: {why}" for name, why in {**standing.skipped, **standing.failed}.items()]
+    task_of_name = {task.name: task for task in TASKS}
+    policy_sections = "".join(_section(standing, policy, task_of_name) for policy in standing.policies)
+    notes = [f"{task_name}: {why}" for task_name, why in {**standing.skipped, **standing.failed}.items()]
     paragraphs = "".join(f"<p>{escape(note)}</p>" for note in notes)
     seeds = ranges(tuple(standing.frame["seed"].unique().to_list()))
     task_count = standing.frame["task"].n_unique()
@@ -111,29 +111,29 @@ def _page(standing: Standing) -> str:
         f"<title>{title}</title><style>{style}</style></head><body><h1>{title}</h1>"
         f"<p class='soft'>Seeds {seeds} of {task_count} tasks. Differences are paired seed by seed, with 95 % "
         "intervals; below 0 is better. The bound is what no schedule can beat: of elastic jobs and of dates there is none. FIFO and "
-        f"SRTF know what the task's estimator says.</p>{body}{paragraphs}"
+        f"SRTF know what the task's estimator says.</p>{policy_sections}{paragraphs}"
         f"<footer>Written by {command}.</footer></body></html>\n"
     )
 
 
-def _section(standing: Standing, policy: str, about: dict) -> str:
+def _section(standing: Standing, policy: str, task_of_name: dict) -> str:
     """HTML of a policy: its sentences, and a table with a row for each task."""
-    beside = (f"from {name}" for name in (*BESIDE, "the specialist"))
-    heads = ("task", "what is special", "what counts", "value", *beside, "above the bound")
-    rows = []
-    for row in standing.rows(policy):
-        task = about[row["task"]]
-        differences = row["others"]
-        metric = row["metric"]
-        behind = [difference(metric, differences.get(name)) for name in (*BESIDE, task.specialist, "bound")]
+    beside = (f"from {rival_name}" for rival_name in (*BESIDE, "the specialist"))
+    column_heads = ("task", "what is special", "what counts", "value", *beside, "above the bound")
+    task_rows = []
+    for task_row in standing.rows(policy):
+        task = task_of_name[task_row["task"]]
+        differences = task_row["others"]
+        metric = task_row["metric"]
+        behind = [difference(metric, differences.get(rival_name)) for rival_name in (*BESIDE, task.specialist, "bound")]
         behind[-2] += f" ({task.specialist})"
-        cells = [task.about, METRICS[metric].label, written(metric, row["value"]), *behind]
-        labels = zip(heads[1:], cells, strict=True)
-        labelled = "".join(f'<td data-label="{head}">{escape(cell)}</td>' for head, cell in labels)
-        rows.append(f'<tr><th scope="row">{escape(task.name)}</th>{labelled}</tr>')
-    paragraphs = "".join(f"<p>{escape(text)}</p>" for text in sentences(standing, policy))
-    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
+        task_cells = [task.about, METRICS[metric].label, written(metric, task_row["value"]), *behind]
+        labels = zip(column_heads[1:], task_cells, strict=True)
+        labelled = "".join(f'<td data-label="{column_head}">{escape(cell)}</td>' for column_head, cell in labels)
+        task_rows.append(f'<tr><th scope="row">{escape(task.name)}</th>{labelled}</tr>')
+    paragraphs = "".join(f"<p>{escape(card_sentence)}</p>" for card_sentence in sentences(standing, policy))
+    head_html = "".join(f'<th scope="col">{column_head}</th>' for column_head in column_heads)
     return (
-        f'<section><h2>{escape(policy)}</h2>{paragraphs}<table class="cards words"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></section>"
+        f'<section><h2>{escape(policy)}</h2>{paragraphs}<table class="cards words"><thead><tr>{head_html}</tr></thead>'
+        f"<tbody>{''.join(task_rows)}</tbody></table></section>"
     )

@@ -44,7 +44,7 @@ class Standing:
     failed: Mapping[str, str] = field(default_factory=dict)
 
     def differences(self, policy: str, other: str, task: str) -> np.ndarray | None:
-        """Paired difference (n,) of a policy from another, or from the bound, in each seed that both have run, in order of the seeds.
+        """Return an array (n,): paired difference of a policy from another, or the bound, in each seed that both have run.
 
         Of times relative to the other's, of shares (as late jobs) as they are. None if one of them has no figure.
         """
@@ -62,7 +62,7 @@ class Standing:
         return difference / np.where(theirs == 0, np.nan, theirs)
 
     def against(self, policy: str, other: str, task: str, many: int = 0) -> tuple[float, float] | None:
-        """Mean of the `differences` of a policy from another, or from the bound, and the half width of its 95 % interval.
+        """Return a tuple: mean of a policy's `differences` from another, or the bound, and half width of its 95 % interval.
 
         None if one of them has no figure. If the other is the best of so `many`, the interval is a joint one: of so many equal
         policies any is found behind the best in 5 of 100 tasks (Hsu, 1984).
@@ -73,7 +73,7 @@ class Standing:
         return mean_interval(differences, many)
 
     def middle(self, policy: str, other: str | None, task: str) -> MedianInterval | None:
-        """Median of the `differences`, the middle seed, and its 95 % interval, whose ends are nan below six seeds.
+        """Return a `MedianInterval`: the middle seed of the `differences` and its 95 % interval, with nan ends below six seeds.
 
         None if one of them has no figure, or the other's is 0.
         """
@@ -83,7 +83,7 @@ class Standing:
         return median_interval(differences)
 
     def nearest(self, policy: str, task: str) -> str | None:
-        """The one with the least mean of those that stand beside a policy in a task; None if none has run the policy's seeds."""
+        """Return the name of the rival with the least mean in a task; None if none has run the policy's seeds."""
         for rung in self.ladder(task):
             rival = rung["policy"]
             if rival not in self.policies and self.differences(policy, rival, task) is not None:
@@ -91,43 +91,50 @@ class Standing:
         return None
 
     def ladder(self, task: str) -> list[dict]:
-        """Of each policy in a task, best first: `policy, seeds, value` (mean), and `behind`, the paired difference from the best.
+        """Return a list of dicts, one for each policy in a task, best first.
+
+        Keys are `policy, seeds, value` (mean), and `behind`, the paired difference from the best.
 
         The best is the one of the least mean among those that have run most seeds.
         """
         means = self.frame.filter(task=task).group_by("policy", maintain_order=True)
         means = means.agg(seeds=pl.len(), value=pl.col("value").mean()).sort("value", maintain_order=True)
-        best = means.filter(pl.col("seeds") == pl.col("seeds").max())["policy"][0]
+        best_policy = means.filter(pl.col("seeds") == pl.col("seeds").max())["policy"][0]
         rungs = []
-        for row in means.iter_rows(named=True):
-            row["behind"] = self.against(row["policy"], best, task, means.height)
-            rungs.append(row)
+        for rung in means.iter_rows(named=True):
+            rung["behind"] = self.against(rung["policy"], best_policy, task, means.height)
+            rungs.append(rung)
         return rungs
 
     def rows(self, policy: str) -> list[dict]:
-        """Of each task: the task, mean of the policy's value, and by the name of each other policy, or bound, the paired difference."""
+        """Return a list of dicts, one for each task: the task, the mean of the policy's value, and its paired differences.
+
+        `others` has them by the name of each other policy, or of the bound.
+        """
         rows = []
         for task in self.frame["task"].unique(maintain_order=True):
             runs_of_task = self.frame.filter(task=task)
-            names = runs_of_task["policy"].unique(maintain_order=True)
-            rivals = [name for name in names if name not in self.policies]
+            task_policies = runs_of_task["policy"].unique(maintain_order=True)
+            rivals = [rival for rival in task_policies if rival not in self.policies]
             runs = runs_of_task.filter(policy=policy)
-            value = None
+            mean_value = None
             if not runs.is_empty():
-                value = float(runs["value"].mean())
-            differences = {name: self.against(policy, name, task) for name in (*rivals, "bound") if name != policy}
-            row = {"task": task, "metric": runs_of_task["metric"][0], "seeds": runs.height, "value": value}
-            rows.append(row | {"others": differences})
+                mean_value = float(runs["value"].mean())
+            differences = {rival: self.against(policy, rival, task) for rival in (*rivals, "bound") if rival != policy}
+            task_row = {"task": task, "metric": runs_of_task["metric"][0], "seeds": runs.height, "value": mean_value}
+            rows.append(task_row | {"others": differences})
         return rows
 
     def verdicts(self, policy: str) -> dict[str, list[str]]:
-        """Tasks by how the policy stands to the best of the others: `wins`, `loses`, `open` (the seeds do not decide)."""
+        """Return a dict of lists of tasks by how the policy stands to the others' best: `wins`, `loses`, `open` (undecided)."""
         verdicts: dict[str, list[str]] = {"wins": [], "loses": [], "open": []}
-        for row in self.rows(policy):
-            rivals = {name: pair for name, pair in row["others"].items() if pair is not None and name != "bound"}
+        for task_row in self.rows(policy):
+            rivals = {
+                rival: pair for rival, pair in task_row["others"].items() if pair is not None and rival != "bound"
+            }
             if not rivals:
                 continue
-            joint = [self.against(policy, name, row["task"], len(rivals) + 1) for name in rivals]
+            joint = [self.against(policy, rival, task_row["task"], len(rivals) + 1) for rival in rivals]
             low = max(mean - half for mean, half in joint)
             high = max(mean + half for mean, half in rivals.values())
             verdict = "open"
@@ -135,11 +142,11 @@ class Standing:
                 verdict = "wins"
             elif low > 0:
                 verdict = "loses"
-            verdicts[verdict].append(row["task"])
+            verdicts[verdict].append(task_row["task"])
         return verdicts
 
     def costs(self, policy: str) -> dict[str, float]:
-        """Means over all runs of a policy, of `COSTS`: preemptions and restarts a job, and shares of GPU-time."""
+        """Return a dict of means of `COSTS` over a policy's runs: preemptions and restarts a job, and shares of GPU-time."""
         runs = self.frame.filter(policy=policy)
         sums = (
             runs.select("jobs", "preemptions", "gpu_time", "gpu_time_overhead", "gpu_time_lost")
@@ -165,7 +172,9 @@ def stand(
     progress: bool = True,
     each: Callable[[Task, "Standing"], None] | None = None,
 ) -> Standing:
-    """Run policies on the tasks of the suite, beside FIFO, SRTF and each task's specialist; finished runs are kept.
+    """Return the `Standing` of policies on the tasks of the suite, beside FIFO, SRTF and each task's specialist.
+
+    Finished runs are kept.
 
     Parameters
     ----------
@@ -189,14 +198,14 @@ def stand(
         A word names no policy, or the folder cannot be written.
     """
     candidates = contenders_of(words)
-    parts = []
+    task_frames = []
     skipped = {}
     failed = {}
     for task in tasks:
         if why := task.there():
             skipped[task.name] = why
             continue
-        rivals = [name for name in (*BESIDE, task.specialist) if name not in candidates]
+        rivals = [rival for rival in (*BESIDE, task.specialist) if rival not in candidates]
         contenders = candidates | contenders_of(list(dict.fromkeys(rivals)))
         done = sweep(
             task.make(),
@@ -208,45 +217,45 @@ def stand(
             progress=progress,
         )
         failures = Counter((run.rpartition(" on ")[0], why) for run, why in done.failed.items())
-        for (policy, why), count in failures.items():
-            failed[f"{task.name}: {policy}"] = f"{count} of {seeds} seeds: {why}"
-        parts.append(_rows(task, done.frame, seeds))
+        for (policy, why), failed_seeds in failures.items():
+            failed[f"{task.name}: {policy}"] = f"{failed_seeds} of {seeds} seeds: {why}"
+        task_frames.append(_rows(task, done.frame, seeds))
         if each is not None:
-            each(task, Standing(tuple(words), parts[-1]))
-    if not parts:
+            each(task, Standing(tuple(words), task_frames[-1]))
+    if not task_frames:
         raise RunError(f"suite: found none of its tasks on this machine ({', '.join(skipped)}); expected at least one.")
-    return Standing(tuple(words), pl.concat(parts), skipped, failed)
+    return Standing(tuple(words), pl.concat(task_frames), skipped, failed)
 
 
 def _swept(contenders: Mapping[str, tuple]) -> dict:
-    """Policies by name, as a sweep takes them: a policy alone, or with the estimator that it brings."""
+    """Return a dict of policies by name, as a sweep takes them: a policy alone, or with the estimator that it brings."""
     policies = {}
-    for name, (policy, estimator) in contenders.items():
-        policies[name] = policy
+    for policy_name, (policy, estimator) in contenders.items():
+        policies[policy_name] = policy
         if estimator is not None:
-            policies[name] = (policy, estimator)
+            policies[policy_name] = (policy, estimator)
     return policies
 
 
 def _rows(task: Task, frame: pl.DataFrame, seeds: int) -> pl.DataFrame:
-    """Rows of a task, with the bound of each seed if its metric has one."""
+    """Return a frame of the rows of a task, with the bound of each seed if its metric has one."""
     bounds = [None] * seeds
     if task.metric == "jct_mean":
         bounds = [least_jct(task.make()(seed)) for seed in range(seeds)]
     schema = {"seed": frame.schema["seed"], "bound": pl.Float64}
     bounds_by_seed = pl.DataFrame({"seed": range(seeds), "bound": bounds}, schema=schema)
-    rows = frame.with_columns(
+    standing_rows = frame.with_columns(
         task=pl.lit(task.name),
         version=pl.lit(task.version),
         metric=pl.lit(task.metric),
         value=pl.col(task.metric).cast(pl.Float64),
     )
-    columns = ("task", "version", "metric", "policy", "seed", "jobs", "value", *COSTS)
-    return rows.select(columns).join(bounds_by_seed, on="seed", how="left", maintain_order="left")
+    standing_columns = ("task", "version", "metric", "policy", "seed", "jobs", "value", *COSTS)
+    return standing_rows.select(standing_columns).join(bounds_by_seed, on="seed", how="left", maintain_order="left")
 
 
 def least_jct(scenario: Scenario) -> float | None:
-    """Mean completion time (s) that no schedule of a scenario falls below; None if jobs could do more than their GPUs' share.
+    """Return the mean completion time (s) that no schedule falls below; None if jobs could do more than their GPUs' share.
 
     A job of g GPUs and d seconds is g d of work, and no schedule does more work a second than there are GPUs. On one machine of that
     speed, which may divide itself among jobs at will, shortest remaining work first has the least mean (Schrage, 1968). No job takes
@@ -269,18 +278,18 @@ def least_jct(scenario: Scenario) -> float | None:
 
 def _shortest_remaining(submit: np.ndarray, work: np.ndarray) -> float:
     """Mean completion time (s) of jobs in order of submission on one machine, shortest remaining work (s) first."""
-    time = 0.0
-    total = 0.0
+    clock = 0.0
+    total_completion = 0.0
     unfinished = []  # a heap of remaining work and submission
     arrivals = [*zip(submit.tolist(), work.tolist(), strict=True)]
     for arrival, seconds in [*arrivals, (np.inf, 0.0)]:
-        while unfinished and time + unfinished[0][0] <= arrival:
+        while unfinished and clock + unfinished[0][0] <= arrival:
             remaining, submitted = heapq.heappop(unfinished)
-            time += remaining
-            total += time - submitted
+            clock += remaining
+            total_completion += clock - submitted
         if unfinished:
             remaining, submitted = unfinished[0]
-            heapq.heapreplace(unfinished, (remaining - (arrival - time), submitted))
-        time = arrival
+            heapq.heapreplace(unfinished, (remaining - (arrival - clock), submitted))
+        clock = arrival
         heapq.heappush(unfinished, (seconds, arrival))
-    return total / max(len(arrivals), 1)
+    return total_completion / max(len(arrivals), 1)

@@ -39,7 +39,7 @@ class HarderWeek(Recipe):
     error: Annotated[float, Knob(0, 3, help="of estimates: standard deviation of their logarithm")] = 0.0
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Trace, cluster, and failures."""
+        """Return the `Scenario` of a seed: trace, cluster, and failures."""
         scenario = self.week.scenario(seed).replace(delays=Delays(restart=60.0, checkpoint=1800.0))
         if self.mtbf:
             cluster = scenario.cluster.with_failures(self.mtbf * DAY, self.mttr * DAY, 14 * DAY, seed)
@@ -58,19 +58,19 @@ class Fetched(Recipe):
     name: Annotated[str, Knob(choices=("Venus", "Earth", "Saturn", "Uranus"), help="cluster of Helios")] = "Venus"
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs of a week on 70 nodes of 8 GPUs."""
+        """Return the `Scenario` of a week's jobs on 70 nodes of 8 GPUs."""
         trace = _helios(self.name)
-        start = seed * 7 * DAY
-        end = (seed + 1) * 7 * DAY
-        week = trace.filter(pl.col("submit").is_between(start, end, closed="left"))
+        week_start = seed * 7 * DAY
+        week_end = (seed + 1) * 7 * DAY
+        week = trace.filter(pl.col("submit").is_between(week_start, week_end, closed="left"))
         if week.is_empty():
             week_count = int(trace["submit"].max() / DAY / 7) + 1
             raise TraceError(f"suite: found no jobs in week {seed} of {self.name}; expected a seed below {week_count}.")
-        return Scenario(week.with_columns(pl.col("submit") - start), Cluster.homogeneous(70, 8), seed=seed)
+        return Scenario(week.with_columns(pl.col("submit") - week_start), Cluster.homogeneous(70, 8), seed=seed)
 
 
 def helios_folder() -> Path | None:
-    """Folder of Helios' logs if it has been fetched; None otherwise."""
+    """Return the path of the folder of Helios' logs if it has been fetched; None otherwise."""
     logs = sorted(Path(need("pooch").os_cache("gpuschedlab")).joinpath("helios").rglob("cluster_log.csv"))
     if not logs:
         return None
@@ -78,21 +78,23 @@ def helios_folder() -> Path | None:
 
 
 def _why_no_helios() -> str:
-    """Why the task of Helios' log cannot be run on this machine; empty if it can."""
+    """Say in a text why the task of Helios' log cannot be run on this machine; "" if it can."""
     if helios_folder():
         return ""
     return "not on this machine; gpuschedlab trace fetch helios brings it (36 MB)"
 
 
 @cache
-def _helios(name: str) -> pl.DataFrame:
-    """Jobs of a cluster of Helios with at most 64 GPUs."""
-    trace = read("helios", helios_folder() / name)
-    return trace.filter(pl.col("gpus") <= 64).drop([c for c in ("model", "gpu_type") if c in trace.columns])
+def _helios(cluster_name: str) -> pl.DataFrame:
+    """Return a frame of the jobs of a cluster of Helios with at most 64 GPUs."""
+    trace = read("helios", helios_folder() / cluster_name)
+    return trace.filter(pl.col("gpus") <= 64).drop(
+        [column_name for column_name in ("model", "gpu_type") if column_name in trace.columns]
+    )
 
 
 def _week(preset: str, load: float) -> Callable[[], Recipe]:
-    """Recipe of a generated week at a load, which is made when it is called."""
+    """Return a function that makes the `Recipe` of a generated week at a load."""
     amount = Amount(days=7, jobs=4000, load=load, cluster_gpus=256)
     return lambda: Week(preset, amount, cluster=CLUSTER, warm=0.0)
 
@@ -102,7 +104,7 @@ OF_PAPERS = ("goodput", "deadlines", "finetuning", "prompts")
 
 
 def _tasks_of_papers() -> list[Task]:
-    """Tasks that papers bring, in the order of `OF_PAPERS`."""
+    """Return a list of the tasks that papers bring, in the order of `OF_PAPERS`."""
     tasks = [module.TASK for module in loaded_of_papers("task")]
     return sorted(tasks, key=lambda task: (*OF_PAPERS, task.name).index(task.name))
 

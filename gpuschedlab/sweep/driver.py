@@ -39,7 +39,7 @@ def sweep(
     strict: bool = True,
     progress: bool = True,
 ) -> Sweep:
-    """Run every policy in every scenario with every seed; each result is kept as soon as it is there.
+    """Run every policy in every scenario with every seed, and return a `Sweep`; each result is kept as soon as it is there.
 
     Whatever stops it (Ctrl-C, a kill, a full disk, a power cut), the same call resumes from the cells that are
     finished. A cell is known by the content of all that it depends on, so the folder may also be used for a sweep
@@ -101,37 +101,47 @@ def sweep(
     with store.held():
         done = store.metrics(plan.cells)
         if again := store.outdated(plan.rows, done):
-            cells = "1 cell" if again == 1 else f"{again} cells"
+            cells_in_words = "1 cell" if again == 1 else f"{again} cells"
             warnings.warn(
-                f"sweep: {cells} in {folder} came of other code, data or versions: measured again.", stacklevel=2
+                f"sweep: {cells_in_words} in {folder} came of other code, data or versions: measured again.",
+                stacklevel=2,
             )
         store.keep_rows(plan.rows, knobs)
-        left = [key for key in plan.cells if key not in done or (keep_runs and not store.has_run(key))]
-        shown = {"total": len(plan.cells), "initial": len(plan.cells) - len(left), "unit": "cell", "disable": None}
-        with need("tqdm.auto", "progress bars").tqdm(**shown) if progress else contextlib.nullcontext() as bar:
+        cells_left = [
+            cell_key for cell_key in plan.cells if cell_key not in done or (keep_runs and not store.has_run(cell_key))
+        ]
+        bar_options = {
+            "total": len(plan.cells),
+            "initial": len(plan.cells) - len(cells_left),
+            "unit": "cell",
+            "disable": None,
+        }
+        with need("tqdm.auto", "progress bars").tqdm(**bar_options) if progress else contextlib.nullcontext() as bar:
             try:
-                _run(plan, left, store, workers, keep_runs, bar)
+                _run(plan, cells_left, store, workers, keep_runs, bar)
             finally:
                 forget()
-        found = Sweep.read(folder)
-    for what, problem in found.wrong.items():
-        warnings.warn(f"sweep: the books of {what} do not add up, so its metrics are wrong: {problem}.", stacklevel=2)
-    return found.raise_if_failed() if strict else found
+        finished_sweep = Sweep.read(folder)
+    for wrong_cell, problem in finished_sweep.wrong.items():
+        warnings.warn(
+            f"sweep: the books of {wrong_cell} do not add up, so its metrics are wrong: {problem}.", stacklevel=2
+        )
+    return finished_sweep.raise_if_failed() if strict else finished_sweep
 
 
-def _run(plan: Plan, left: list[str], store: Store, workers, keep_runs: bool, bar):
+def _run(plan: Plan, cells_left: list[str], store: Store, workers, keep_runs: bool, bar):
     """Compute and keep the cells that are left."""
     # When a worker is killed, those that were under way are tried again after all others; one that has seen several
     # deaths runs alone, so that a cell which takes its worker with it costs itself only.
     deaths: Counter[str] = Counter()
     with portable(plan) as pack:
         how = (workers, keep_runs, pack, bar)
-        while left:
-            alone = deaths[left[0]] >= DEATHS
+        while cells_left:
+            alone = deaths[cells_left[0]] >= DEATHS
             begun = []
             ended = set()
             try:
-                _batch(plan, left[:1] if alone else left, store, how, begun, ended)
+                _batch(plan, cells_left[:1] if alone else cells_left, store, how, begun, ended)
             except Exception as error:
                 # Loky reports it by a broken pool; Dask after it has tried a cell on several workers, or when a scenario was
                 # lost with the only worker that held it.
@@ -139,10 +149,10 @@ def _run(plan: Plan, left: list[str], store: Store, workers, keep_runs: bool, ba
                 if not (dask or isinstance(error, BrokenProcessPool)):
                     raise
                 if alone:
-                    _keep(plan, store, Outcome(left[0], error=KILLED, trace=repr(error)), bar)
-                    ended.add(left[0])
-                deaths.update(key for key in begun if key not in ended)
-            left = sorted((key for key in left if key not in ended), key=deaths.__getitem__)
+                    _keep(plan, store, Outcome(cells_left[0], error=KILLED, trace=repr(error)), bar)
+                    ended.add(cells_left[0])
+                deaths.update(cell_key for cell_key in begun if cell_key not in ended)
+            cells_left = sorted((cell_key for cell_key in cells_left if cell_key not in ended), key=deaths.__getitem__)
 
 
 def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[str], ended: set[str]):
@@ -159,18 +169,18 @@ def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[st
     audited = {*list(plan.cells)[::EVERY]}
 
     def calls():
-        for key in keys:
-            cell = plan.cells[key]
+        for cell_key in keys:
+            cell = plan.cells[cell_key]
             scenario = plan.scenarios[cell.scenario]
-            given = Given(cell.content, cell.labels["seed"], cell.policy, cell.estimator, plan.measure)
+            cell_inputs = Given(cell.content, cell.labels["seed"], cell.policy, cell.estimator, plan.measure)
             if not here:
                 if cell.scenario not in packs:
                     packs.clear()  # cells come scenario by scenario
                     packs[cell.scenario] = packed(pack(scenario))
                 scenario = packs[cell.scenario]
-                given = pack(given)
-            begun.append(key)
-            yield joblib.delayed(work)(key, given, scenario, code, keep_runs, key in audited)
+                cell_inputs = pack(cell_inputs)
+            begun.append(cell_key)
+            yield joblib.delayed(work)(cell_key, cell_inputs, scenario, code, keep_runs, cell_key in audited)
 
     with contextlib.closing(parallel(calls())) as outcomes:
         for outcome in outcomes:

@@ -44,68 +44,83 @@ class Plan:
 
 
 def make_plan(scenario, policies, *, seeds, measure) -> Plan:
-    """List the cells, scenario by scenario, in the order given: scenario, seed, policy."""
+    """Make the `Plan` that lists the cells, scenario by scenario, in the order given: scenario, seed, policy."""
     contenders = _policies(policies)
     plan = Plan(dict(measure or {}))
     seeds = _seeds(seeds)
     surroundings = [code_of_package(), digest(plan.measure)]
     sources = by_name(scenario, "scenario", lambda one: word_of(one) if isinstance(one, Recipe) else "scenario")
-    contents = {name: content_of(source, name) for name, source in sources.items() if isinstance(source, Scenario)}
+    contents = {
+        scenario_name: content_of(source, scenario_name)
+        for scenario_name, source in sources.items()
+        if isinstance(source, Scenario)
+    }
     for (source_name, source), seed in itertools.product(sources.items(), seeds):
-        name, cluster = source_name if isinstance(source_name, tuple) else (source_name, None)
-        made, content, key = at_seed(source, seed, name, contents.get(source_name))
-        known = str(made.cluster) if isinstance(made, Scenario) else None
-        names = {"scenario": name, "cluster": cluster or known, "seed": seed}
-        scenario_key = digest([key, *surroundings])
-        plan.scenarios[scenario_key] = made
-        for label, policy, own, policy_key in contenders:
+        scenario_name, cluster = source_name if isinstance(source_name, tuple) else (source_name, None)
+        planned_scenario, content, cell_key = at_seed(source, seed, scenario_name, contents.get(source_name))
+        scenario_cluster = str(planned_scenario.cluster) if isinstance(planned_scenario, Scenario) else None
+        cell_names = {"scenario": scenario_name, "cluster": cluster or scenario_cluster, "seed": seed}
+        scenario_key = digest([cell_key, *surroundings])
+        plan.scenarios[scenario_key] = planned_scenario
+        for policy_label, policy, own_estimator, policy_key in contenders:
             # A function of the seed, or the estimator itself.
-            estimator = own(seed) if callable(own) and not hasattr(own, "predict") else own
-            key = digest([scenario_key, policy_key, digest(estimator)])
+            estimator = (
+                own_estimator(seed)
+                if callable(own_estimator) and not hasattr(own_estimator, "predict")
+                else own_estimator
+            )
+            cell_key = digest([scenario_key, policy_key, digest(estimator)])
             labels = {"policy": type(policy).__name__, "knobs": json.dumps(policy.knobs), "seed": seed}
-            row = {"cell": key, "policy": label} | names | {"knobs": policy.knobs}
-            if key not in plan.cells or row not in plan.rows:
-                plan.cells.setdefault(key, Cell(scenario_key, content, policy, estimator, labels))
-                plan.rows.append(row)
+            sweep_row = {"cell": cell_key, "policy": policy_label} | cell_names | {"knobs": policy.knobs}
+            if cell_key not in plan.cells or sweep_row not in plan.rows:
+                plan.cells.setdefault(cell_key, Cell(scenario_key, content, policy, estimator, labels))
+                plan.rows.append(sweep_row)
     return plan
 
 
 def _seeds(seeds) -> list[int]:
     listed = list(range(seeds) if isinstance(seeds, int | np.integer) else seeds)
-    if not listed or not all(isinstance(s, int | np.integer) and not isinstance(s, bool) and s >= 0 for s in listed):
+    if not listed or not all(
+        isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0 for seed in listed
+    ):
         raise RunError(
             f"sweep: found seeds {seeds!r}; expected how many (5), or whole numbers, 0 or more (range(5, 10))."
         )
-    return list(dict.fromkeys(int(s) for s in listed))
+    return list(dict.fromkeys(int(seed) for seed in listed))
 
 
-def _policies(given) -> list[tuple]:
-    """(label, policy, its own estimator or None, key of the policy) of each, lists flattened."""
-    named = given.items() if isinstance(given, Mapping) else [(None, given)]
-    pairs = [(label, *pair) for label, one in named for pair in _flat(one)]
+def _policies(contenders) -> list[tuple]:
+    """Return a list of (label, policy, its own estimator or None, key of the policy), lists flattened."""
+    named = contenders.items() if isinstance(contenders, Mapping) else [(None, contenders)]
+    pairs = [(policy_label, *pair) for policy_label, contender in named for pair in _flat(contender)]
     if not pairs:
         raise PolicyError("sweep: found no policies; expected at least one, such as [Fifo(), *grid(Themis, f=5)].")
-    return [(label or type(p).__name__.lower(), p, source, digest(p)) for label, p, source in pairs]
+    return [
+        (policy_label or type(policy).__name__.lower(), policy, source, digest(policy))
+        for policy_label, policy, source in pairs
+    ]
 
 
-def _flat(given):
-    """Pairs (policy, estimator or None), from a policy, a pair, or nested lists of them."""
+def _flat(contender):
+    """Yield pairs (policy, estimator or None), from a policy, a pair, or nested lists of them."""
     from gpuschedlab.sim.policy import Policy
 
-    if isinstance(given, Policy):
-        yield given, None
+    if isinstance(contender, Policy):
+        yield contender, None
     elif (
-        isinstance(given, tuple)
-        and len(given) == 2
-        and isinstance(given[0], Policy)
-        and (hasattr(given[1], "predict") or callable(given[1]))  # an estimator, or a function of a seed that makes one
+        isinstance(contender, tuple)
+        and len(contender) == 2
+        and isinstance(contender[0], Policy)
+        and (
+            hasattr(contender[1], "predict") or callable(contender[1])
+        )  # an estimator, or a function of a seed that makes one
     ):
-        yield given
-    elif isinstance(given, Iterable) and not isinstance(given, str):
-        for one in given:
-            yield from _flat(one)
+        yield contender
+    elif isinstance(contender, Iterable) and not isinstance(contender, str):
+        for nested_contender in contender:
+            yield from _flat(nested_contender)
     else:
-        raise PolicyError(f"sweep: found {given!r} among the policies; expected an instance, such as Fifo().")
+        raise PolicyError(f"sweep: found {contender!r} among the policies; expected an instance, such as Fifo().")
 
 
 @contextlib.contextmanager
@@ -114,12 +129,19 @@ def portable(plan: Plan):
     from gpuschedlab._extras import need
 
     pickler = need("cloudpickle", "sweeps")
-    things = [t for c in plan.cells.values() for t in (c.policy, c.estimator)]
+    pickled_objects = [
+        pickled_object for cell in plan.cells.values() for pickled_object in (cell.policy, cell.estimator)
+    ]
     sources = [s.args[0] if isinstance(s, partial) else s for s in plan.scenarios.values()]
-    things += [t for source in sources for t in (source, *vars(source).values())]
-    names = {c.__module__ for t in things for c in type(t).__mro__} - {"__main__"}
-    own = [sys.modules[n] for n in sorted(names) if is_own(n) and n in sys.modules]
-    added = [m for m in own if m.__name__ not in pickler.list_registry_pickle_by_value()]
+    pickled_objects += [pickled_object for source in sources for pickled_object in (source, *vars(source).values())]
+    module_names = {base.__module__ for pickled_object in pickled_objects for base in type(pickled_object).__mro__}
+    module_names -= {"__main__"}
+    own_modules = [
+        sys.modules[module_name]
+        for module_name in sorted(module_names)
+        if is_own(module_name) and module_name in sys.modules
+    ]
+    added = [m for m in own_modules if m.__name__ not in pickler.list_registry_pickle_by_value()]
     for module in added:
         pickler.register_pickle_by_value(module)
     try:
@@ -130,7 +152,7 @@ def portable(plan: Plan):
 
 
 def grid(policy, **values) -> list:
-    """Make a policy for every combination of some knobs' values.
+    """Make a list of policies, one for every combination of some knobs' values.
 
     Parameters
     ----------
@@ -167,50 +189,58 @@ def grid(policy, **values) -> list:
     infos = knobs_of(cls)
     if unknown := sorted(set(values) - set(infos)):
         raise PolicyError(f"grid: {cls.__name__} has no knob {unknown[0]!r}; its knobs are {', '.join(infos)}.")
-    axes = [_values(cls.__name__, infos[name], given) for name, given in values.items()]
+    axes = [_values(cls.__name__, infos[knob_name], knob_values) for knob_name, knob_values in values.items()]
     allowed = {}
     for combination in itertools.product(*axes):
-        asked = dict(zip(values, combination, strict=True))
-        full = cls.project(base.knobs | asked)
-        if asked.items() <= full.items():
+        grid_point = dict(zip(values, combination, strict=True))
+        full = cls.project(base.knobs | grid_point)
+        if grid_point.items() <= full.items():
             allowed.setdefault(tuple(full.values()), full)
     if not allowed:
-        wanted = " and ".join(c.text for c in cls.constraints)
+        wanted = " and ".join(constraint.text for constraint in cls.constraints)
         raise PolicyError(f"grid: no combination of {values} is a {cls.__name__}; expected {wanted}.")
     return [base.with_knobs(**full) for full in allowed.values()]
 
 
-def _values(who: str, info: KnobInfo, given) -> list:
-    """Values of one knob, checked."""
-    where = f"grid: {who}.{info.name}"
-    if isinstance(given, str) and given == "all" and info.knob.choices:
-        return list(info.knob.choices)
-    if isinstance(given, int) and not isinstance(given, bool):
-        return _steps(where, info, given)
-    if not isinstance(given, list | tuple | range | np.ndarray) or not len(given):
-        way = '"all"' if info.knob.choices else "a number of steps"
-        raise PolicyError(f"{where}: found {given!r}; expected {way}, or a list of values ({info.describe()}).")
-    found = []
-    for value in given.tolist() if isinstance(given, np.ndarray) else given:
-        if info.kind == "floats":
-            value = tuple(float(v) for v in value) if isinstance(value, list | tuple) else (float(value),)
-        if problem := info.problem(value):
-            raise info.raises(f"{where}: found {value!r}; {problem}.")
-        kind = {"int": int, "float": float}.get(info.kind)
-        found.append(value if kind is None or value is None else kind(value))
-    return found
-
-
-def _steps(where: str, info: KnobInfo, count: int) -> list:
-    """Values from lowest to highest on the knob's own scale."""
-    if info.knob.choices:
+def _values(who: str, knob_info: KnobInfo, knob_values) -> list:
+    """Return a list of the values of one knob, checked."""
+    where = f"grid: {who}.{knob_info.name}"
+    if isinstance(knob_values, str) and knob_values == "all" and knob_info.knob.choices:
+        return list(knob_info.knob.choices)
+    if isinstance(knob_values, int) and not isinstance(knob_values, bool):
+        return _steps(where, knob_info, knob_values)
+    if not isinstance(knob_values, list | tuple | range | np.ndarray) or not len(knob_values):
+        way_to_give_values = '"all"' if knob_info.knob.choices else "a number of steps"
         raise PolicyError(
-            f'{where}: found {count} steps of a choice; expected "all", or a list of {info.knob.choices}.'
+            f"{where}: found {knob_values!r}; expected {way_to_give_values}, or a list of values ({knob_info.describe()})."
         )
-    if count < 2:
-        raise PolicyError(f"{where}: found {count} steps; expected 2 or more, or a list such as [{info.default!r}].")
-    space = np.geomspace if info.knob.log else np.linspace
-    values = [float(v) for v in space(info.knob.low, info.knob.high, count)]
-    if info.kind == "floats":
-        return [info.clip((v,)) for v in values]
-    return list(dict.fromkeys(info.clip(v) for v in values))
+    checked_values = []
+    for knob_value in knob_values.tolist() if isinstance(knob_values, np.ndarray) else knob_values:
+        if knob_info.kind == "floats":
+            knob_value = (
+                tuple(float(number) for number in knob_value)
+                if isinstance(knob_value, list | tuple)
+                else (float(knob_value),)
+            )
+        if problem := knob_info.problem(knob_value):
+            raise knob_info.raises(f"{where}: found {knob_value!r}; {problem}.")
+        number_type = {"int": int, "float": float}.get(knob_info.kind)
+        checked_values.append(knob_value if number_type is None or knob_value is None else number_type(knob_value))
+    return checked_values
+
+
+def _steps(where: str, knob_info: KnobInfo, step_count: int) -> list:
+    """Return a list of values from lowest to highest on the knob's own scale."""
+    if knob_info.knob.choices:
+        raise PolicyError(
+            f'{where}: found {step_count} steps of a choice; expected "all", or a list of {knob_info.knob.choices}.'
+        )
+    if step_count < 2:
+        raise PolicyError(
+            f"{where}: found {step_count} steps; expected 2 or more, or a list such as [{knob_info.default!r}]."
+        )
+    space = np.geomspace if knob_info.knob.log else np.linspace
+    knob_steps = [float(knob_step) for knob_step in space(knob_info.knob.low, knob_info.knob.high, step_count)]
+    if knob_info.kind == "floats":
+        return [knob_info.clip((knob_step,)) for knob_step in knob_steps]
+    return list(dict.fromkeys(knob_info.clip(knob_step) for knob_step in knob_steps))

@@ -15,7 +15,7 @@ from gpuschedlab.sweep.identity import digest
 
 
 def cross(traces, clusters, *, speeds=None, estimator=None, delays=None, until: float | None = None) -> dict:
-    """Make a scenario of every trace on every cluster, for `sweep`.
+    """Make a dict of scenarios of every trace on every cluster, for `sweep`.
 
     Parameters
     ----------
@@ -41,26 +41,28 @@ def cross(traces, clusters, *, speeds=None, estimator=None, delays=None, until: 
     >>> found["many", "4x8:v100"](seed=3).trace.height
     50
     """
-    parts = {"estimator": estimator, "delays": delays or Delays(), "until": until}
+    scenario_parts = {"estimator": estimator, "delays": delays or Delays(), "until": until}
     clusters = by_name(clusters, "cluster", lambda c: str(c) if isinstance(c, Cluster) else "cluster")
-    found = {}
-    for name, trace in by_name(traces, "trace", lambda _: "trace").items():
+    crossed_scenarios = {}
+    for trace_name, trace in by_name(traces, "trace", lambda _: "trace").items():
         if callable(trace) and not is_recipe(trace):
             trace = cache(trace)  # made once for all clusters
         for cluster_name, cluster in clusters.items():
-            found[name, cluster_name] = partial(_pair, trace, cluster, cluster_name, speeds, parts)
-    return found
+            crossed_scenarios[trace_name, cluster_name] = partial(
+                _pair, trace, cluster, cluster_name, speeds, scenario_parts
+            )
+    return crossed_scenarios
 
 
-def _pair(trace, cluster, cluster_name: str, speeds, parts: dict, seed: int):
-    """Scenario of a seed; if the trace is made by the workers, the recipe of one."""
+def _pair(trace, cluster, cluster_name: str, speeds, scenario_parts: dict, seed: int):
+    """Return the `Scenario` of a seed; if the trace is made by the workers, the recipe of one."""
     cluster = cluster(seed) if callable(cluster) else cluster
     if not isinstance(cluster, Cluster):
         raise ClusterError(
             f"sweep, cluster {cluster_name!r}: found {type(cluster).__name__}; expected a Cluster, or a function of a "
             "seed that makes one."
         )
-    pair = OnCluster(trace, cluster, speeds=speeds(cluster) if callable(speeds) else speeds, **parts)
+    pair = OnCluster(trace, cluster, speeds=speeds(cluster) if callable(speeds) else speeds, **scenario_parts)
     return pair if is_recipe(trace) else pair(seed)
 
 
@@ -76,24 +78,31 @@ class OnCluster:
     until: float | None
 
     def __call__(self, seed: int) -> Scenario:
-        """Make the scenario of a seed."""
-        made = self.trace(seed) if callable(self.trace) else self.trace
-        trace, history = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+        """Make the `Scenario` of a seed."""
+        made_trace = self.trace(seed) if callable(self.trace) else self.trace
+        trace, history = made_trace if isinstance(made_trace, tuple) and len(made_trace) == 2 else (made_trace, None)
         if not isinstance(trace, pl.DataFrame):
             raise TraceError(
-                f"sweep: found {type(made).__name__} as a trace; expected a frame, a pair (frame, history), or a function of "
+                f"sweep: found {type(made_trace).__name__} as a trace; expected a frame, a pair (frame, history), or a function of "
                 "a seed that makes one, such as lambda seed: generate('venus', rng=seed)."
             )
-        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "trace"}
-        return Scenario(trace, history=history, seed=seed, **parts)
+        scenario_parts = {
+            cluster_field.name: getattr(self, cluster_field.name)
+            for cluster_field in fields(self)
+            if cluster_field.name != "trace"
+        }
+        return Scenario(trace, history=history, seed=seed, **scenario_parts)
 
 
 def by_name(given, what: str, name_of: Callable) -> dict:
-    """Things by name: a dict as it is, one thing or a list of them under names of their own."""
+    """Return a dict of things by name: a dict as it is, one thing or a list of them under names of their own."""
     if not isinstance(given, Mapping):
         many = given if isinstance(given, list) else [given]
-        names = [name_of(one) for one in many]
-        given = {n if names.count(n) == 1 else f"{n} {i + 1}": one for i, (n, one) in enumerate(zip(names, many))}
+        given_names = [name_of(thing_to_name) for thing_to_name in many]
+        given = {
+            given_name if given_names.count(given_name) == 1 else f"{given_name} {given_number + 1}": thing_to_name
+            for given_number, (given_name, thing_to_name) in enumerate(zip(given_names, many))
+        }
     if not given:
         raise RunError(f"sweep: found no {what}; expected at least one.")
     return dict(given)
@@ -105,30 +114,30 @@ def is_recipe(value) -> bool:
 
 
 def at_seed(source, seed: int, name: str, content: str | None = None) -> tuple[Scenario | partial, str, str]:
-    """Scenario of a seed, the digest of all but its seed (`content`, if that is known), and its key.
+    """Return a tuple: the `Scenario` of a seed, the digest of all but its seed (`content`, if that is known), and its key.
 
-    A recipe makes its scenario where the cell is computed (`follow`), and has its key as content.
+    Of a recipe the first is a function that makes it (`follow`), called where the cell is computed; the content is its key.
     """
-    made = source(seed) if callable(source) and not is_recipe(source) else source
-    if is_recipe(made):
-        key = digest(["recipe", made, seed])
-        return partial(follow, made, seed, name), key, key
+    seeded_scenario = source(seed) if callable(source) and not is_recipe(source) else source
+    if is_recipe(seeded_scenario):
+        recipe_key = digest(["recipe", seeded_scenario, seed])
+        return partial(follow, seeded_scenario, seed, name), recipe_key, recipe_key
     if content is None:
-        content = content_of(made, name)
-    return follow(made, seed, name), content, digest([content, seed])
+        content = content_of(seeded_scenario, name)
+    return follow(seeded_scenario, seed, name), content, digest([content, seed])
 
 
 def content_of(scenario: Scenario, name: str) -> str:
-    """Digest of a scenario without its seed."""
+    """Return a digest (text) of a scenario without its seed."""
     return digest(follow(scenario, 0, name))
 
 
 def follow(source, seed: int, name: str) -> Scenario:
-    """Scenario of a seed, from itself or its recipe."""
-    made = source(seed) if is_recipe(source) else source
-    if not isinstance(made, Scenario):
+    """Return the `Scenario` of a seed, from itself or its recipe."""
+    followed_scenario = source(seed) if is_recipe(source) else source
+    if not isinstance(followed_scenario, Scenario):
         raise RunError(
-            f"sweep, scenario {name!r}: found {type(made).__name__}; expected a Scenario, or a function of a seed that "
+            f"sweep, scenario {name!r}: found {type(followed_scenario).__name__}; expected a Scenario, or a function of a seed that "
             "makes one: sweep(Scenario(trace, cluster), policies, folder), or sweep(cross(traces, clusters), policies, folder)."
         )
-    return made if made.seed == seed else made.replace(seed=seed)
+    return followed_scenario if followed_scenario.seed == seed else followed_scenario.replace(seed=seed)

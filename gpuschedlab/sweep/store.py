@@ -37,15 +37,15 @@ class Store:
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.cells, self.runs, self.errors = (self.folder / name for name in ("cells", "runs", "errors"))
+        self.cells, self.runs, self.errors = (self.folder / folder_name for folder_name in ("cells", "runs", "errors"))
         self.log = self.folder / "log.jsonl"
 
     @contextlib.contextmanager
     def held(self):
         """Hold the folder: no other sweep writes there, and half-written files of a killed one are removed."""
         with disk_errors(self):
-            for path in (self.cells, self.runs, self.errors):
-                path.mkdir(parents=True, exist_ok=True)
+            for store_path in (self.cells, self.runs, self.errors):
+                store_path.mkdir(parents=True, exist_ok=True)
             lock = open(self.folder / ".lock", "a")  # noqa: SIM115 - closed below; the lock ends with it
         with lock:
             if fcntl is not None:
@@ -57,28 +57,30 @@ class Store:
                         "Wait for it, or choose another folder."
                     ) from None
             with disk_errors(self):
-                for path in (*self.cells.glob(".*"), *self.errors.glob(".*")):
-                    path.unlink()
-                for path in self.runs.glob(".*"):
-                    shutil.rmtree(path)
+                for store_path in (*self.cells.glob(".*"), *self.errors.glob(".*")):
+                    store_path.unlink()
+                for store_path in self.runs.glob(".*"):
+                    shutil.rmtree(store_path)
             yield self
 
     def metrics(self, keys: Iterable[str]) -> dict[str, dict]:
-        """Metrics, cluster and estimator of those cells that are finished and have intact files."""
-        names = [n for n in ("cluster", "estimator", *METRICS) if n in SCHEMA]
+        """Return a dict by cell of dicts: metrics, cluster and estimator of the cells that are finished and have intact files."""
+        stored_columns = [
+            stored_column for stored_column in ("cluster", "estimator", *METRICS) if stored_column in SCHEMA
+        ]
         intact = {}
-        there = {path.name for path in self.cells.iterdir()} if self.cells.is_dir() else set()
-        for key in keys:
-            if self.cell(key).name not in there:
+        cell_files = {cell_path.name for cell_path in self.cells.iterdir()} if self.cells.is_dir() else set()
+        for cell_key in keys:
+            if self.cell(cell_key).name not in cell_files:
                 continue
             with contextlib.suppress(OSError):
-                record = unsealed(self.cell(key).read_bytes())
-                if record.keys() == SCHEMA.keys() and record["cell"] == key:
-                    intact[key] = {name: record[name] for name in names}
+                record = unsealed(self.cell(cell_key).read_bytes())
+                if record.keys() == SCHEMA.keys() and record["cell"] == cell_key:
+                    intact[cell_key] = {column_name: record[column_name] for column_name in stored_columns}
         return intact
 
     def cell(self, key: str) -> Path:
-        """File of a cell."""
+        """Return the path of the file of a cell."""
         return self.cells / f"{key}.json"
 
     def has_run(self, key: str) -> bool:
@@ -93,22 +95,26 @@ class Store:
 
     def keep(self, outcome: Outcome, about: dict):
         """Keep a finished cell: its run first, so that the cell's file vouches for both."""
-        key = outcome.key
-        values = {"cell": key} | about | outcome.metrics
-        record = {name: _as_declared(values.get(name), dtype) for name, dtype in SCHEMA.items()}
-        line = {"cell": key, "seconds": outcome.seconds} | ({} if outcome.books is None else {"books": outcome.books})
+        cell_key = outcome.key
+        cell_values = {"cell": cell_key} | about | outcome.metrics
+        record = {
+            column_name: _as_declared(cell_values.get(column_name), dtype) for column_name, dtype in SCHEMA.items()
+        }
+        log_entry = {"cell": cell_key, "seconds": outcome.seconds} | (
+            {} if outcome.books is None else {"books": outcome.books}
+        )
         if outcome.run is not None:
-            line["rounds"] = outcome.rounds
-            folder = self.runs / key
+            log_entry["rounds"] = outcome.rounds
+            folder = self.runs / cell_key
             with disk_errors(self):
-                for path in (folder, *folder.glob("*")):
-                    make_way(path, folder=path == folder)
-            outcome.run.to_parquet(self.runs / key)
+                for run_path in (folder, *folder.glob("*")):
+                    make_way(run_path, folder=run_path == folder)
+            outcome.run.to_parquet(self.runs / cell_key)
         with disk_errors(self):
-            append_line(self.log, line)
-            put(self.cell(key), sealed(record))
-            make_way(self.errors / f"{key}.txt")
-            (self.errors / f"{key}.txt").unlink(missing_ok=True)
+            append_line(self.log, log_entry)
+            put(self.cell(cell_key), sealed(record))
+            make_way(self.errors / f"{cell_key}.txt")
+            (self.errors / f"{cell_key}.txt").unlink(missing_ok=True)
 
     def keep_error(self, outcome: Outcome):
         """Note the error of a cell, and its place."""
@@ -121,53 +127,63 @@ class Store:
             put(self.folder / "sweep.json", json.dumps({"knobs": knobs, "rows": rows}, indent=1).encode())
 
     def rows(self) -> tuple[list[dict], dict]:
-        """Parts of the sweep: its rows, and how its knobs are labelled."""
-        path = self.folder / "sweep.json"
+        """Return two parts of the sweep, a tuple: the list of its rows (dicts), and a dict of how its knobs are labelled."""
+        sweep_file = self.folder / "sweep.json"
         try:
-            found = json.loads(path.read_text())
-            return found["rows"], found["knobs"]
+            stored_plan = json.loads(sweep_file.read_text())
+            return stored_plan["rows"], stored_plan["knobs"]
         except (*UNREADABLE, KeyError, TypeError) as error:
-            raise RunError(f"{path}: {error}; expected a folder that sweep() wrote.") from error
+            raise RunError(f"{sweep_file}: {error}; expected a folder that sweep() wrote.") from error
 
     def outdated(self, rows: list[dict], done) -> int:
         """How many rows that are not done have a finished cell under another key, as an input of their result has changed."""
         with contextlib.suppress(RunError):
-            files = {path.name for path in self.cells.iterdir()}
-            before, _ = self.rows()
-            kept = {}
-            for row in before:
-                if any(row["cell"] + suffix in files for suffix in SUFFIXES):
-                    kept[_asked(row)] = row["cell"]
-            return sum(kept.get(_asked(row), row["cell"]) != row["cell"] for row in rows if row["cell"] not in done)
+            files = {cell_path.name for cell_path in self.cells.iterdir()}
+            rows_before, _ = self.rows()
+            cell_of_row = {}
+            for sweep_row in rows_before:
+                if any(sweep_row["cell"] + suffix in files for suffix in SUFFIXES):
+                    cell_of_row[_asked(sweep_row)] = sweep_row["cell"]
+            return sum(
+                cell_of_row.get(_asked(sweep_row), sweep_row["cell"]) != sweep_row["cell"]
+                for sweep_row in rows
+                if sweep_row["cell"] not in done
+            )
         return 0
 
     def error(self, key: str) -> str | None:
-        """Error of a cell, in one line; None if there is no note of one."""
-        path = self.errors / f"{key}.txt"
-        return path.read_text(errors="replace").partition("\n")[0] if path.is_file() else None
+        """Return the error of a cell, in one line of text; None if there is no note of one."""
+        error_file = self.errors / f"{key}.txt"
+        return error_file.read_text(errors="replace").partition("\n")[0] if error_file.is_file() else None
 
     def logged(self) -> dict[str, dict]:
-        """Entries of the log on cells, by key: `seconds`, `rounds` if runs are kept, `books` if they were added up."""
-        return {said["cell"]: said for said in json_lines(self.log) if isinstance(said.get("cell"), str)}
+        """Return a dict of the log's entries (dicts) by cell: `seconds`, `rounds` if runs are kept, `books` if added up."""
+        return {
+            cell_entry["cell"]: cell_entry
+            for cell_entry in json_lines(self.log)
+            if isinstance(cell_entry.get("cell"), str)
+        }
 
 
-def _as_declared(value, dtype):
-    """Value of a cell's field in the type of JSON that stands for its column's type."""
-    if value is None or dtype == pl.String:
-        return value
-    return int(value) if dtype == pl.Int64 else float(value)
+def _as_declared(cell_value, dtype):
+    """Return the value of a cell's field, an int or a float, in the type of JSON that stands for its column's type."""
+    if cell_value is None or dtype == pl.String:
+        return cell_value
+    return int(cell_value) if dtype == pl.Int64 else float(cell_value)
 
 
-def _asked(row: dict) -> str:
-    """Row of a sweep without its cell's key: policy, scenario, seed and knobs."""
-    return json.dumps({name: value for name, value in row.items() if name != "cell"}, sort_keys=True)
+def _asked(sweep_row: dict) -> str:
+    """Return a text of a row of a sweep without its cell's key: policy, scenario, seed and knobs."""
+    return json.dumps(
+        {row_field: row_value for row_field, row_value in sweep_row.items() if row_field != "cell"}, sort_keys=True
+    )
 
 
 def put(path: Path, raw: bytes):
     """Write a file whole or not at all."""
     make_way(path)
-    with whole(path) as part:
-        part.write_bytes(raw)
+    with whole(path) as part_file:
+        part_file.write_bytes(raw)
 
 
 def make_way(path: Path, *, folder: bool = False):
@@ -182,8 +198,8 @@ def disk_errors(store: Store):
     try:
         yield
     except OSError as error:
-        kept = sum(1 for _ in store.cells.glob("*.json")) if store.cells.is_dir() else 0
+        finished_cells = sum(1 for _ in store.cells.glob("*.json")) if store.cells.is_dir() else 0
         raise RunError(
-            f"sweep: {store.folder} cannot be written: {error.strerror or error}. The {kept} cells that are finished "
+            f"sweep: {store.folder} cannot be written: {error.strerror or error}. The {finished_cells} cells that are finished "
             "are kept; free some space, and the same call resumes from there."
         ) from error

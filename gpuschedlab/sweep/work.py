@@ -47,12 +47,12 @@ class Given:
 
 
 def packed(raw: bytes) -> np.ndarray:
-    """Bytes as an array, which joblib and Dask send to each worker once and not with each cell."""
+    """Return bytes as an array, which joblib and Dask send to each worker once and not with each cell."""
     return np.frombuffer(raw, np.uint8)
 
 
 def work(key: str, raw: bytes | Given, scenario, code: str, keep_runs: bool, add_up: bool) -> Outcome:
-    """Compute a cell, and `add_up` its books; its errors are reported, not raised."""
+    """Compute a cell, and `add_up` its books, in an `Outcome`; its errors are reported there, not raised."""
     try:
         if code != code_of_package():
             raise RunError(
@@ -60,31 +60,31 @@ def work(key: str, raw: bytes | Given, scenario, code: str, keep_runs: bool, add
                 "as where the sweep was started. Install that there."
             )
         with interrupts():
-            given = pickle.loads(raw) if isinstance(raw, bytes) else raw
-            return _computed(key, given, _scenario_of(given, scenario), keep_runs, add_up)
+            cell_inputs = pickle.loads(raw) if isinstance(raw, bytes) else raw
+            return _computed(key, cell_inputs, _scenario_of(cell_inputs, scenario), keep_runs, add_up)
     except Exception as raised:  # a policy may be anybody's code, and must not take the other cells with it
         message = str(raised) if isinstance(raised, LabError) else f"{type(raised).__name__}: {raised}"
         return Outcome(key, error=message.replace("\n", " "), trace=traceback.format_exc())
 
 
-def _scenario_of(given: Given, source) -> Scenario:
-    """Scenario of a cell: the part that it shares with those of other seeds is at hand, if it was used lately."""
-    scenario = _once((given.content,), lambda: _opened(source))
-    if given.estimator is not None:
-        key = (given.content, digest(given.estimator))
-        scenario = _once(key, lambda: scenario.replace(estimator=given.estimator))
-    return scenario if scenario.seed == given.seed else scenario.replace(seed=given.seed)
+def _scenario_of(cell_inputs: Given, source) -> Scenario:
+    """Return the `Scenario` of a cell: the part that it shares with those of other seeds is at hand, if it was used lately."""
+    scenario = _once((cell_inputs.content,), lambda: _opened(source))
+    if cell_inputs.estimator is not None:
+        fitted_key = (cell_inputs.content, digest(cell_inputs.estimator))
+        scenario = _once(fitted_key, lambda: scenario.replace(estimator=cell_inputs.estimator))
+    return scenario if scenario.seed == cell_inputs.seed else scenario.replace(seed=cell_inputs.seed)
 
 
-def _computed(key: str, given: Given, scenario: Scenario, keep_runs: bool, add_up: bool) -> Outcome:
-    """Run a cell's policy in its scenario, and measure."""
+def _computed(cell_key: str, cell_inputs: Given, scenario: Scenario, keep_runs: bool, add_up: bool) -> Outcome:
+    """Run a cell's policy in its scenario, measure, and return the `Outcome`."""
     from gpuschedlab.metrics import summary
 
-    simulation = scenario.simulation(given.policy)
-    begin = time.perf_counter()
+    simulation = scenario.simulation(cell_inputs.policy)
+    cell_begin = time.perf_counter()
     run = simulation.run(scenario.until)
-    seconds = time.perf_counter() - begin
-    metrics = summary(run, **given.measure)
+    seconds = time.perf_counter() - cell_begin
+    metrics = summary(run, **cell_inputs.measure)
     metrics.pop("seconds")
     labels = {"cluster": str(scenario.cluster), "estimator": scenario.estimator_name.lower()}
     books = None
@@ -93,27 +93,29 @@ def _computed(key: str, given: Given, scenario: Scenario, keep_runs: bool, add_u
 
         books = books_add_up(run, scenario, simulation.policy, most=200) or ""
     if not keep_runs:
-        return Outcome(key, metrics, seconds=seconds, labels=labels, books=books)
+        return Outcome(cell_key, metrics, seconds=seconds, labels=labels, books=books)
     # Two runs of a cell must be the same bytes: the time that they took is kept apart.
-    untimed = run.rounds.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("seconds", "solving"))
-    info = {name: value for name, value in run.info.items() if name != "seconds"}
+    untimed = run.rounds.with_columns(pl.lit(None, pl.Float64).alias(info_name) for info_name in ("seconds", "solving"))
+    info = {info_name: info_value for info_name, info_value in run.info.items() if info_name != "seconds"}
     rounds = tuple(run.rounds["seconds"].to_list())
-    return Outcome(key, metrics, replace(run, rounds=untimed, info=info), seconds, rounds, labels=labels, books=books)
+    return Outcome(
+        cell_key, metrics, replace(run, rounds=untimed, info=info), seconds, rounds, labels=labels, books=books
+    )
 
 
 def _opened(source) -> Scenario:
-    """Scenario of a worker's own: its fitted estimator is not kept for longer than it."""
-    made = pickle.loads(source.tobytes()) if isinstance(source, np.ndarray) else source
-    return made() if callable(made) else copy.copy(made)
+    """Return a `Scenario` of a worker's own: its fitted estimator is not kept for longer than it."""
+    worker_scenario = pickle.loads(source.tobytes()) if isinstance(source, np.ndarray) else source
+    return worker_scenario() if callable(worker_scenario) else copy.copy(worker_scenario)
 
 
-def _once(key: tuple, make):
-    """Result of `make`, from the last time if that is not long ago."""
-    if key not in _held:
-        _held[key] = make()
+def _once(memory_key: tuple, make):
+    """Return the result of `make`, any object, from the last time if that is not long ago."""
+    if memory_key not in _held:
+        _held[memory_key] = make()
         while len(_held) > 2 * HELD:
             _held.popitem(last=False)
-    return _held[key]
+    return _held[memory_key]
 
 
 def forget():

@@ -16,18 +16,18 @@ LATEST = 1e10
 
 
 def broken_tables() -> list[tuple[str, str, pl.Expr]]:
-    """List the ways for a value table to be wrong: column, expectation, and the rows that break it."""
+    """Return a list of the ways for a value table to be wrong, each a tuple: column, expectation, and an expression of the bad rows."""
     deadlines = pl.col("deadlines")
     rewards = pl.col("rewards")
-    each = pl.element()
-    rising = rewards.list.eval(each.diff() > 0).list.any()
+    list_entry = pl.element()
+    rising = rewards.list.eval(list_entry.diff() > 0).list.any()
     length = rewards.list.len().fill_null(0) != deadlines.list.len().fill_null(0)
-    late = each.is_null() | ~(each > 0) | (each > LATEST)
-    worthless = each.is_null() | ~each.is_finite() | (each < 0)
+    late = list_entry.is_null() | ~(list_entry > 0) | (list_entry > LATEST)
+    worthless = list_entry.is_null() | ~list_entry.is_finite() | (list_entry < 0)
     return [
         ("deadlines", "at least one deadline, or null", deadlines.list.len() == 0),
         ("deadlines", "seconds since submission, above 0", deadlines.list.eval(late).list.any()),
-        ("deadlines", "deadlines that ascend", deadlines.list.eval(each.diff() <= 0).list.any()),
+        ("deadlines", "deadlines that ascend", deadlines.list.eval(list_entry.diff() <= 0).list.any()),
         ("rewards", "finite numbers from 0 up", rewards.list.eval(worthless).list.any()),
         ("rewards", "values that never rise from one deadline to the next", rising),
         ("rewards", "as many values as `deadlines`", length),
@@ -39,7 +39,7 @@ def broken_tables() -> list[tuple[str, str, pl.Expr]]:
 
 
 def value_table(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Deadlines and values of each job as arrays, whether the trace gives tables or single deadlines.
+    """Return a tuple of arrays: deadlines and values of each job, whether the trace gives tables or single deadlines.
 
     A job that ends by its f-th deadline, and not by an earlier one, earns the f-th value; after the last it
     earns 0.
@@ -66,22 +66,24 @@ def value_table(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     ([[10.0, 20.0], [60.0, inf], [inf, inf]], [[100.0, 50.0], [100.0, 0.0], [0.0, 0.0]])
     """
     due, worth = (
-        trace[name].cast(pl.Float64).fill_null(default).to_numpy()
-        if name in trace.columns
+        trace[value_column].cast(pl.Float64).fill_null(default).to_numpy()
+        if value_column in trace.columns
         else np.full(trace.height, default)
-        for name, default in (("deadline", np.inf), ("reward", FULL))
+        for value_column, default in (("deadline", np.inf), ("reward", FULL))
     )
     due = np.where(np.isfinite(due), due, np.inf)
     if "deadlines" not in trace.columns:
         return due[:, None], np.where(np.isfinite(due), worth, 0.0)[:, None]
     steps = trace["deadlines"].list.len().fill_null(0).to_numpy().astype(np.int64)
-    table = (trace.height, max(1, int(steps.max(initial=0))))
-    deadlines = np.full(table, np.inf)
-    rewards = np.zeros(table)
+    table_shape = (trace.height, max(1, int(steps.max(initial=0))))
+    deadlines = np.full(table_shape, np.inf)
+    rewards = np.zeros(table_shape)
     deadlines[:, 0] = due
     rewards[:, 0] = np.where(np.isfinite(due), worth, 0.0)
-    row = np.repeat(np.arange(trace.height), steps)
-    step = np.arange(len(row)) - np.repeat(np.cumsum(steps) - steps, steps)
-    for out, name in ((deadlines, "deadlines"), (rewards, "rewards")):
-        out[row, step] = trace[name].filter(pl.Series(steps > 0)).explode().cast(pl.Float64).to_numpy()
+    job_row = np.repeat(np.arange(trace.height), steps)
+    step = np.arange(len(job_row)) - np.repeat(np.cumsum(steps) - steps, steps)
+    for value_columns, table_column in ((deadlines, "deadlines"), (rewards, "rewards")):
+        value_columns[job_row, step] = (
+            trace[table_column].filter(pl.Series(steps > 0)).explode().cast(pl.Float64).to_numpy()
+        )
     return deadlines, rewards

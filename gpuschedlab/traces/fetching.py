@@ -33,7 +33,7 @@ with Path(__file__).with_name("datasets.toml").open("rb") as table:
 
 
 def catalog() -> dict[str, str]:
-    """Return the published traces that `fetch` knows: name -> its content, size and licence.
+    """Return a dict of the published traces that `fetch` knows: name -> its content, size and licence, a sentence.
 
     Examples
     --------
@@ -41,9 +41,9 @@ def catalog() -> dict[str, str]:
     "Microsoft Philly, 117,325 jobs, 2017; read('philly', folder); 1056 MB; CC-BY-4.0"
     """
     return {
-        name: f"{d.what}; {d.megabytes:g} MB; {d.licence}"
+        dataset_name: f"{d.what}; {d.megabytes:g} MB; {d.licence}"
         + ("" if all(d.files.values()) else "; no checksum published (fetch with sha256=None)")
-        for name, d in DATASETS.items()
+        for dataset_name, d in DATASETS.items()
     }
 
 
@@ -55,7 +55,9 @@ def fetch(
     base_url: str | None = None,
     progress: bool = True,
 ) -> Path:
-    """Download a published trace from its owner into the cache, verify and unpack it; once there, no network is needed.
+    """Download a published trace from its owner into the cache, verify and unpack it, and return its path.
+
+    Once there, no network is needed.
 
     A download that stops goes on where it was at the next call. Files with a known checksum are verified whenever they
     are fetched.
@@ -101,30 +103,35 @@ def fetch(
     target = Path(pooch.os_cache("gpuschedlab") if folder is None else folder) / name
     dataset = DATASETS[name]
     # The checksum of a file that came without one is noted beside it.
-    notes = {file: target / f"{file}.sha256" for file in dataset.files}
-    checksums = {file: _checksum(name, file, known, sha256, notes[file]) for file, known in dataset.files.items()}
-    for file, checksum in checksums.items():
-        url = f"{(base_url or dataset.address).rstrip('/')}/{file}"
+    notes = {dataset_file: target / f"{dataset_file}.sha256" for dataset_file in dataset.files}
+    checksums = {
+        dataset_file: _checksum(name, dataset_file, published_checksum, sha256, notes[dataset_file])
+        for dataset_file, published_checksum in dataset.files.items()
+    }
+    for dataset_file, checksum in checksums.items():
+        url = f"{(base_url or dataset.address).rstrip('/')}/{dataset_file}"
         bring(url, target, resume=checksum is not None, checksum=checksum, progress=progress)
         if checksum is None:
-            notes[file].write_text(sha256_of(target / file))
+            notes[dataset_file].write_text(sha256_of(target / dataset_file))
     return target
 
 
-def _checksum(name: str, file: str, known: str | None, given, note: Path) -> str | None:
-    """Return the checksum to hold a file to; None takes any file."""
-    if isinstance(given, Mapping):
-        given = given.get(file, "known")
-    if given not in ("known", None):
-        text = str(given).lower()
-        if len(text) != 64 or set(text) - set("0123456789abcdef"):
-            raise TraceError(f"fetch {name}: found sha256={given!r} for {file}; expected 64 hexadecimal digits.")
-        return text
-    if known:
-        return known
+def _checksum(name: str, file: str, published_checksum: str | None, wanted_checksum, note: Path) -> str | None:
+    """Return the checksum to hold a file to, a text; None takes any file."""
+    if isinstance(wanted_checksum, Mapping):
+        wanted_checksum = wanted_checksum.get(file, "known")
+    if wanted_checksum not in ("known", None):
+        checksum_text = str(wanted_checksum).lower()
+        if len(checksum_text) != 64 or set(checksum_text) - set("0123456789abcdef"):
+            raise TraceError(
+                f"fetch {name}: found sha256={wanted_checksum!r} for {file}; expected 64 hexadecimal digits."
+            )
+        return checksum_text
+    if published_checksum:
+        return published_checksum
     if note.is_file():
         return note.read_text().strip()
-    if given == "known":
+    if wanted_checksum == "known":
         raise TraceError(
             f"fetch {name}: found no published checksum of {file}; expected one to verify it by. Pass sha256='...' if you "
             "have one, or sha256=None to take what comes: its checksum is noted, and later downloads are held to it."
@@ -133,16 +140,16 @@ def _checksum(name: str, file: str, known: str | None, given, note: Path) -> str
 
 
 def bring(url: str, target: Path, *, resume: bool, checksum: str | None = None, progress: bool = False) -> None:
-    """Bring one file into a folder, unless it is there, and unpack it."""
+    """Bring one file into a folder, unless it is there, and unpack it; return nothing."""
     # To resume puts together what came at two times: a checksum, or a commit in the address, must say that they belong together.
     pooch = need("pooch")
-    file = url.rpartition("/")[2]
-    unpack = {".gz": _untar, ".zip": pooch.Unzip(extract_dir=".")}.get(Path(file).suffix)
-    downloader = Resuming(target / f"{file}.part", resume=resume, progress=progress)
+    downloaded_file = url.rpartition("/")[2]
+    unpack = {".gz": _untar, ".zip": pooch.Unzip(extract_dir=".")}.get(Path(downloaded_file).suffix)
+    downloader = Resuming(target / f"{downloaded_file}.part", resume=resume, progress=progress)
     pooch.get_logger().setLevel("WARNING")
-    known = None if checksum is None else f"sha256:{checksum}"
+    known_hash = None if checksum is None else f"sha256:{checksum}"
     try:
-        pooch.retrieve(url, known, fname=file, path=target, downloader=downloader, processor=unpack)
+        pooch.retrieve(url, known_hash, fname=downloaded_file, path=target, downloader=downloader, processor=unpack)
     except TraceError:
         raise
     except OSError as error:
@@ -151,7 +158,7 @@ def bring(url: str, target: Path, *, resume: bool, checksum: str | None = None, 
         else:
             way_out = (
                 f"found {error}; expected a connection to its owner. Call again to go on where it stopped; offline, get the "
-                f"file elsewhere, put it at {target / file}, and call again: it is verified and unpacked without the network."
+                f"file elsewhere, put it at {target / downloaded_file}, and call again: it is verified and unpacked without the network."
             )
         raise TraceError(f"fetch {url}: {way_out}") from error
     except Exception as error:  # pooch: a wrong hash is a ValueError; archives have errors of their own
@@ -165,8 +172,8 @@ def _untar(file: str, action: str, _) -> None:
     """Unpack a tar archive beside itself, unless all its files are there; tarfile refuses members that lead elsewhere."""
     folder = Path(file).parent
     with tarfile.open(file) as tar:
-        names = [tarfile.data_filter(member, str(folder)).name for member in tar]
-        if action != "fetch" or not all((folder / name).exists() for name in names):
+        member_names = [tarfile.data_filter(member, str(folder)).name for member in tar]
+        if action != "fetch" or not all((folder / member_name).exists() for member_name in member_names):
             tar.extractall(folder, filter="data")
 
 
@@ -203,11 +210,11 @@ class Resuming:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
             have, total = _extent(answer, have)
             # disable=None: only where standard error is a terminal.
-            shown = {"unit": "B", "unit_scale": True, "disable": None if self.progress else True}
-            bar = need("tqdm.auto", "progress bars").tqdm(desc=self.part.stem, total=total, initial=have, **shown)
-            with self.part.open("ab" if have else "wb") as file, bar:
+            bar_options = {"unit": "B", "unit_scale": True, "disable": None if self.progress else True}
+            bar = need("tqdm.auto", "progress bars").tqdm(desc=self.part.stem, total=total, initial=have, **bar_options)
+            with self.part.open("ab" if have else "wb") as part_file, bar:
                 while chunk := answer.read(CHUNK):
-                    file.write(chunk)
+                    part_file.write(chunk)
                     bar.update(len(chunk))
         size = self.part.stat().st_size
         if total is not None and size != total:
@@ -215,7 +222,7 @@ class Resuming:
 
 
 def _extent(answer, have: int) -> tuple[int, int | None]:
-    """Return the byte that an answer begins at, and the size of the whole file (None: unknown)."""
+    """Return a tuple: the number of the byte that an answer begins at, and the size of the whole file (None: unknown)."""
     length = answer.headers.get("Content-Length")
     span = re.match(r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range") or "")
     if answer.status == 206 and span and int(span[1]) == have:

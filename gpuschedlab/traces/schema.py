@@ -40,7 +40,7 @@ class Column:
     unlimited: bool = False  # whether infinity is a value
 
     def bad(self, name: str) -> pl.Expr:
-        """Return the expression that is true if a value of this column is wrong (nulls apart)."""
+        """Return an expression (`pl.Expr`) that is true if a value of this column is wrong (nulls apart)."""
         value = pl.col(name)
         if self.choices:
             return value.is_in(self.choices).not_()
@@ -58,16 +58,20 @@ TYPES |= {"numbers": pl.List(pl.Float64), "texts": pl.List(pl.String)}
 
 
 def _columns() -> dict[str, Column]:
-    """Columns as the table beside this file has them; a greatest value may be one that has a name here."""
-    found = {}
+    """Return a dict of each `Column` as the table beside this file has it; a greatest value may be one that has a name here."""
+    schema_columns = {}
     bounds = {"MOST_GPUS": MOST_GPUS, "LONGEST": LONGEST, "LATEST": LATEST}
-    for row in csv.DictReader(files("gpuschedlab.traces").joinpath("columns.csv").read_text("utf-8").splitlines()):
-        low = float(row["low"] or -math.inf)
-        high = bounds.get(row["high"]) or float(row["high"] or math.inf)
-        flags = {name: bool(row[name]) for name in ("required", "open_low", "unlimited")}
-        range_ = {"low": low, "high": high, "choices": tuple(row["choices"].split())}
-        found[row["column"]] = Column(TYPES[row["type"]], row["expected"], **range_, **flags)
-    return found
+    for schema_row in csv.DictReader(
+        files("gpuschedlab.traces").joinpath("columns.csv").read_text("utf-8").splitlines()
+    ):
+        low = float(schema_row["low"] or -math.inf)
+        high = bounds.get(schema_row["high"]) or float(schema_row["high"] or math.inf)
+        flags = {flag_name: bool(schema_row[flag_name]) for flag_name in ("required", "open_low", "unlimited")}
+        range_ = {"low": low, "high": high, "choices": tuple(schema_row["choices"].split())}
+        schema_columns[schema_row["column"]] = Column(
+            TYPES[schema_row["type"]], schema_row["expected"], **range_, **flags
+        )
+    return schema_columns
 
 
 #: Column name -> what it holds. Columns that are not here pass through untouched.
@@ -104,13 +108,13 @@ EVEN = Rule(
 def sift(
     frame: pl.DataFrame, rules: list[Rule], *, source: str, on_bad: OnBad = "raise", first_row: int = 1
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Part the rows that break a rule from those that do not."""
+    """Part the rows that break a rule from those that do not, and return a tuple of frames: the good rows, and the bad ones."""
     if on_bad not in ("raise", "drop"):
         raise TraceError(f"{source}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
     numbers = []
-    for number, rule in enumerate(rules):
+    for rule_number, rule in enumerate(rules):
         is_broken = rule.bad.fill_null(False)
-        numbers.append(pl.when(is_broken).then(pl.lit(number, pl.Int32)))
+        numbers.append(pl.when(is_broken).then(pl.lit(rule_number, pl.Int32)))
     which = pl.coalesce(numbers)
     broken = frame.select(which.alias("which"))["which"]
     if broken.null_count() == len(broken):
@@ -119,14 +123,14 @@ def sift(
     line = pl.int_range(first_row, first_row + pl.len(), dtype=pl.Int64)
     numbered = frame.with_columns(row=pl.col(LINE) if LINE in frame.columns else line)
     bad = numbered.filter(broken.is_not_null())
-    texts = [_problem(rules[i], row) for i, row in zip(broken.drop_nulls(), bad.iter_rows(named=True))]
+    texts = [_problem(rules[i], bad_row) for i, bad_row in zip(broken.drop_nulls(), bad.iter_rows(named=True))]
     if on_bad == "raise":
         refuse(source, bad["row"][0], texts[0], len(texts) - 1)
     return frame.filter(broken.is_null()), bad.with_columns(problem=pl.Series(texts, dtype=pl.String))
 
 
 def refuse(source: str, row: int, problem: str, others: int) -> NoReturn:
-    """Raise a TraceError that names the first bad row, and how many others there are."""
+    """Raise a TraceError that names the first bad row, and how many others there are. The function never returns."""
     more = f"; and {others:,} more row{'s' * (others > 1)}" if others else ""
     raise TraceError(
         f"{source}, row {row}, {problem}{more}. Mend the source, or pass on_bad='drop' to have these rows returned apart."
@@ -134,30 +138,30 @@ def refuse(source: str, row: int, problem: str, others: int) -> NoReturn:
 
 
 def _problem(rule: Rule, row: dict) -> str:
-    found = row.get(f"{rule.column}\0raw", row.get(rule.column))
+    bad_value = row.get(f"{rule.column}\0raw", row.get(rule.column))
     job = f" (job {str(row['job_id'])[:80]})" if row.get("job_id") is not None and rule.column != "job_id" else ""
     beside = f" with {rule.beside} {row[rule.beside]:g}" if rule.beside else ""
-    return f"column {rule.column}{job}: found {repr(found)[:200]}{beside}; expected {rule.expected}"
+    return f"column {rule.column}{job}: found {repr(bad_value)[:200]}{beside}; expected {rule.expected}"
 
 
 def shown(columns: list[str]) -> str:
     """Names of columns in an error message, of damaged files the first few hundred characters."""
-    text = ", ".join(columns) or "(none)"
-    return text if len(text) < 600 else f"{text[:600]}..."
+    column_names = ", ".join(columns) or "(none)"
+    return column_names if len(column_names) < 600 else f"{column_names[:600]}..."
 
 
 def require_columns(
     frame: pl.DataFrame, names: list[str], *, source: str, way_out: str = "Take the file as its owner publishes it."
 ) -> None:
-    """Raise a TraceError if `frame` lacks one of `names`."""
+    """Raise a TraceError if `frame` lacks one of `names`; return nothing."""
     missing = [n for n in names if n not in frame.columns]
     if missing:
-        found = shown(frame.columns)
-        raise TraceError(f"{source}: found the columns {found}; expected also {', '.join(missing)}. {way_out}")
+        columns_shown = shown(frame.columns)
+        raise TraceError(f"{source}: found the columns {columns_shown}; expected also {', '.join(missing)}. {way_out}")
 
 
 def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "raise", first_row: int = 1) -> Read:
-    """Check a trace at the door, and bring it into its canonical form.
+    """Check a trace at the door, and return its frame in canonical form; with on_bad="drop" a tuple with the bad rows.
 
     The canonical form has the columns of `SCHEMA` first, in their types, then any others untouched; rows are sorted by (submit, job_id).
     It shares no memory with arrays from which the frame was made. A canonical frame that has not changed since is not validated again.
@@ -204,13 +208,15 @@ def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "rai
     validated = recall(frame)
     if validated is not None and on_bad == "raise":
         return validated.copy()
-    needed = [name for name, column in SCHEMA.items() if column.required]
+    needed = [schema_column for schema_column, column in SCHEMA.items() if column.required]
     require_columns(frame, needed, source=source, way_out="Rename yours, or use a reader of gpuschedlab.traces.")
-    if tables := [name for name in TABLES.values() if name in frame.columns]:
+    if tables := [schema_column for schema_column in TABLES.values() if schema_column in frame.columns]:
         require_columns(frame, list(TABLES.values()), source=source, way_out=f"Give them, or drop {tables[0]}.")
     cast, rules = _cast(frame)
     good, bad = sift(cast, rules + _rules(cast), source=source, on_bad=on_bad, first_row=first_row)
-    order = canonical_order([*frame.columns, *(name for name in cast.columns if name in SCHEMA)])
+    order = canonical_order(
+        [*frame.columns, *(schema_column for schema_column in cast.columns if schema_column in SCHEMA)]
+    )
     good = good.select(order)
     if _is_sorted(good):
         good = owned(good)
@@ -223,37 +229,46 @@ def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "rai
 
 
 def canonical_order(columns: list[str]) -> list[str]:
-    """Order columns as the canonical form has them: those of `SCHEMA` first, each once."""
-    canonical = [name for name in SCHEMA if name in columns]
-    return canonical + [name for name in dict.fromkeys(columns) if name not in SCHEMA]
+    """Return a list of columns in the order of the canonical form: those of `SCHEMA` first, each once."""
+    canonical = [schema_column for schema_column in SCHEMA if schema_column in columns]
+    return canonical + [schema_column for schema_column in dict.fromkeys(columns) if schema_column not in SCHEMA]
 
 
 def with_jobs(trace: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Return a trace at the beginning of work that needs a job."""
+    """Return a trace, the same frame, at the beginning of work that needs a job; raise TraceError if it has none."""
     if trace.is_empty():
         raise TraceError(f"{source}: found 0 rows; expected at least one job. Check that it is the trace you mean.")
     return trace
 
 
 def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
-    """Convert to canonical types; a value that cannot be converted breaks one of the rules returned."""
+    """Convert to canonical types, and return a tuple: the frame, and a list of `Rule`, broken by values that cannot be converted."""
     changes = []
     rules = []
-    for name, column in SCHEMA.items():
-        if name not in frame.columns or frame.schema[name] == column.dtype:
+    for schema_column, column in SCHEMA.items():
+        if schema_column not in frame.columns or frame.schema[schema_column] == column.dtype:
             continue
-        raw = f"{name}\0raw"
-        changes += [frame[name].alias(raw), _convert(frame[name], column)]
-        unread = pl.col(name).is_null() & pl.col(raw).is_not_null()
-        rules.append(Rule(name, column.expected, unread))
+        raw = f"{schema_column}\0raw"
+        changes += [frame[schema_column].alias(raw), _convert(frame[schema_column], column)]
+        unread = pl.col(schema_column).is_null() & pl.col(raw).is_not_null()
+        rules.append(Rule(schema_column, column.expected, unread))
     frame = frame.with_columns(*changes)
-    defaults = {name: pl.col(table).list.first() for name, table in TABLES.items() if table in frame.columns}
+    defaults = {
+        schema_column: pl.col(table_column).list.first()
+        for schema_column, table_column in TABLES.items()
+        if table_column in frame.columns
+    }
     defaults |= {"censored": pl.lit(False)} if "censored" in frame.columns else {}
-    return frame.with_columns(_filled(frame, name, value).alias(name) for name, value in defaults.items()), rules
+    return frame.with_columns(
+        _filled(frame, filled_column, value).alias(filled_column) for filled_column, value in defaults.items()
+    ), rules
 
 
 def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
-    """Fill one column if nothing was given; a value that could not be converted stays null, for the rule to see."""
+    """Return an expression (`pl.Expr`): one column, filled if nothing was given.
+
+    A value that could not be converted stays null, for the rule to see.
+    """
     if name not in frame.columns:
         return value
     raw = f"{name}\0raw"
@@ -263,34 +278,34 @@ def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
 
 
 def _convert(values: pl.Series, column: Column) -> pl.Series:
-    """Convert one column; a value that would lose its meaning becomes null."""
+    """Return one column, a Series, converted; a value that would lose its meaning becomes null."""
     dtype = column.dtype
-    given = values.dtype
+    given_dtype = values.dtype
     nothing = pl.Series(values.name, [None] * len(values), dtype)
     # A date is no number of seconds, nor a number a date.
-    alike = (given.is_temporal(), given.is_nested()) == (dtype.is_temporal(), dtype.is_nested())
-    if not alike and given != pl.Null and dtype != pl.String:
+    alike = (given_dtype.is_temporal(), given_dtype.is_nested()) == (dtype.is_temporal(), dtype.is_nested())
+    if not alike and given_dtype != pl.Null and dtype != pl.String:
         return nothing
-    if dtype == pl.Int64 and given.is_float():
+    if dtype == pl.Int64 and given_dtype.is_float():
         values = values.set(values != values.floor(), None)
-    if dtype == pl.Boolean and given == pl.String:
+    if dtype == pl.Boolean and given_dtype == pl.String:
         return values.str.to_lowercase().replace_strict({"true": True, "false": False}, default=None)
     try:
-        found = values.cast(dtype, strict=False)
+        cast_values = values.cast(dtype, strict=False)
     except pl.exceptions.PolarsError:  # there is no such conversion
         return nothing
-    return found if found.dtype == dtype else nothing
+    return cast_values if cast_values.dtype == dtype else nothing
 
 
 def _rules(frame: pl.DataFrame) -> list[Rule]:
     # A table comes before its first step, which may have been filled in from it.
     rules = [Rule(*broken) for broken in broken_tables()] if "deadlines" in frame.columns else []
-    for name, column in SCHEMA.items():
-        if name not in frame.columns:
+    for schema_column, column in SCHEMA.items():
+        if schema_column not in frame.columns:
             continue
         if column.required:
-            rules.append(Rule(name, column.expected, pl.col(name).is_null()))
-        rules.append(Rule(name, column.expected, column.bad(name)))
+            rules.append(Rule(schema_column, column.expected, pl.col(schema_column).is_null()))
+        rules.append(Rule(schema_column, column.expected, column.bad(schema_column)))
     gpus = pl.col("gpus")
     rules.append(Rule("gpus", SCHEMA["gpus"].expected, (gpus > 1) & (gpus != gpus.floor())))
     rules += [EVEN] if "nodes" in frame.columns else []

@@ -15,7 +15,7 @@ DAY = 86_400.0
 
 
 def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
-    """Return figures of a trace, the most general ones first.
+    """Return a dict of figures of a trace, the most general ones first.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
     trace = validate(trace, source="describe")
     if trace.is_empty():
         return {"jobs": 0}
-    submit, gpus, duration = (trace[name].to_numpy() for name in ("submit", "gpus", "duration"))
+    submit, gpus, duration = (trace[trace_column].to_numpy() for trace_column in ("submit", "gpus", "duration"))
     submit = submit - submit[0]
     hours = int(submit[-1] // 3600) + 1
-    counts = hourly(submit, hours)
+    hourly_jobs = hourly(submit, hours)
     work = float(gpus @ duration)
-    found = {
+    trace_figures = {
         "jobs": trace.height,
         "days": hours / 24,
         "gpu_hours": work / 3600,
@@ -55,28 +55,28 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
         "duration_max": float(duration.max()),
         **_gpu_shares(gpus),
         "gpus_max": float(gpus.max()),
-        "arrivals_per_hour": float(counts.mean()),
-        "arrivals_fano": fano(counts),
-        "arrivals_acf_24h": autocorrelation(counts, 24),
+        "arrivals_per_hour": float(hourly_jobs.mean()),
+        "arrivals_fano": fano(hourly_jobs),
+        "arrivals_acf_24h": autocorrelation(hourly_jobs, 24),
     }
-    for name, word in (("user", "users"), ("vc", "vcs"), ("name", "tasks"), ("model", "models")):
-        if name in trace.columns:
-            found[word] = trace[name].drop_nulls().n_unique()
+    for named_column, count_name in (("user", "users"), ("vc", "vcs"), ("name", "tasks"), ("model", "models")):
+        if named_column in trace.columns:
+            trace_figures[count_name] = trace[named_column].drop_nulls().n_unique()
     if "status" in trace.columns:
-        known = trace["status"].drop_nulls().value_counts().sort("status")
-        found |= {f"{s}_percent": 100 * n / trace.height for s, n in known.iter_rows()}
+        status_counts = trace["status"].drop_nulls().value_counts().sort("status")
+        trace_figures |= {f"{s}_percent": 100 * n / trace.height for s, n in status_counts.iter_rows()}
     if "censored" in trace.columns:
-        found["censored_percent"] = 100 * trace["censored"].mean()
-    return found
+        trace_figures["censored_percent"] = 100 * trace["censored"].mean()
+    return trace_figures
 
 
 def _gpu_shares(gpus: np.ndarray) -> dict[str, float]:
-    """Return the shares (%) of jobs by GPU count: powers of two, and the counts between."""
+    """Return a dict of the shares (%) of jobs by GPU count: powers of two, and the counts between."""
     within = {"below_1": gpus < 1} if (gpus < 1).any() else {}
     for low, high in pairwise((0, 1, 2, 4, 8, 16, 32)):
         within[f"{high}" if high < 3 else f"{low + 1}_to_{high}"] = (gpus > max(low, 0.999)) & (gpus <= high)
     within["above_32"] = gpus > 32
-    return {f"gpus_{word}_percent": 100 * float(np.mean(own)) for word, own in within.items()}
+    return {f"gpus_{size_class}_percent": 100 * float(np.mean(of_class)) for size_class, of_class in within.items()}
 
 
 def offered_load(trace: pl.DataFrame, cluster_gpus: float, *, days: float | None = None) -> float:
@@ -108,7 +108,7 @@ def offered_load(trace: pl.DataFrame, cluster_gpus: float, *, days: float | None
 def scale_load(
     trace: pl.DataFrame, factor: float | None = None, *, load: float | None = None, cluster_gpus: float | None = None
 ) -> pl.DataFrame:
-    """Change how fast jobs come, and nothing else: times of submission are divided by a factor.
+    """Return a frame with jobs that come faster or slower, and nothing else changed: submissions are divided by a factor.
 
     Hours of the day are no longer the same; `clock` is moved with the times.
 
@@ -149,7 +149,7 @@ def scale_load(
 
 
 def slice_trace(trace: pl.DataFrame, start: float = 0.0, end: float = np.inf) -> pl.DataFrame:
-    """Cut out the jobs that were submitted from `start` on and before `end` (s); `start` becomes time zero.
+    """Return a frame of the jobs that were submitted from `start` on and before `end` (s); `start` becomes time zero.
 
     Raises
     ------
@@ -163,18 +163,20 @@ def slice_trace(trace: pl.DataFrame, start: float = 0.0, end: float = np.inf) ->
     [40.0]
     """
     trace = validate(trace, source="slice_trace")
-    part = trace.filter(pl.col("submit").is_between(start, end, closed="left"))
-    if part.is_empty():
+    sliced_jobs = trace.filter(pl.col("submit").is_between(start, end, closed="left"))
+    if sliced_jobs.is_empty():
         last = trace["submit"].max()
         raise TraceError(
             f"slice_trace: found no job between {start:g} and {end:g} s; expected some. The last of {trace.height:,} comes at "
             f"{last if last is None else round(last, 1)} s."
         )
-    return part.with_columns(pl.col("submit") - start)
+    return sliced_jobs.with_columns(pl.col("submit") - start)
 
 
 def split(trace: pl.DataFrame, at: float) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Part a trace at an instant (s): the jobs before, to learn from, and those after; each starts at its own zero.
+    """Part a trace at an instant (s), and return a tuple of frames: the jobs before, to learn from, and those after.
+
+    Each starts at its own zero.
 
     Raises
     ------
@@ -191,7 +193,7 @@ def split(trace: pl.DataFrame, at: float) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def in_order(history: pl.DataFrame) -> pl.DataFrame:
-    """Check a trace whose times may be negative, and sort it by submission."""
+    """Check a trace whose times may be negative, and return its frame sorted by submission."""
     if not isinstance(history, pl.DataFrame) or not history.schema.get("submit", pl.String).is_numeric():
         return validate(history, source="history")  # which says what is wrong
     since = history.with_columns(pl.col("submit") - pl.col("submit").min(), clocked=pl.col("submit"))
@@ -199,7 +201,7 @@ def in_order(history: pl.DataFrame) -> pl.DataFrame:
 
 
 def known_at(history: pl.DataFrame, at: float | None = None) -> pl.DataFrame:
-    """The part of a history that is known at an instant: jobs that had not ended by then are cut off there, and `censored`.
+    """Return a frame of the history that is known at an instant: jobs that had not ended by then are cut off there, and `censored`.
 
     A trace does not say when jobs started: one has ended once its duration has passed since its submission, and one that has
     not can have run since then.

@@ -7,9 +7,9 @@ BATCH_GAP = 60.0
 
 
 def hourly(submit: np.ndarray, hours: int) -> np.ndarray:
-    """Count the jobs of each hour, (hours,) float; later ones count in the last."""
-    at = np.minimum((submit // 3600).astype(np.int64), hours - 1)
-    return np.bincount(at, minlength=hours).astype(float)
+    """Return a float array (hours,) of the number of jobs of each hour; later ones count in the last."""
+    hour_of_job = np.minimum((submit // 3600).astype(np.int64), hours - 1)
+    return np.bincount(hour_of_job, minlength=hours).astype(float)
 
 
 def fano(counts: np.ndarray) -> float:
@@ -27,7 +27,7 @@ def autocorrelation(values: np.ndarray, lag: int) -> float:
 
 
 def demand(submit: np.ndarray, gpus: np.ndarray, duration: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the GPUs in demand at the given times (s), if no job ever waited.
+    """Return an array of the GPUs in demand at the given times (s), if no job ever waited.
 
     Examples
     --------
@@ -36,13 +36,16 @@ def demand(submit: np.ndarray, gpus: np.ndarray, duration: np.ndarray, at: np.nd
     """
     end = submit + duration
     order = np.argsort(end, kind="stable")
-    came = np.concatenate([[0.0], np.cumsum(gpus)])[np.searchsorted(submit, at, side="right")]
-    went = np.concatenate([[0.0], np.cumsum(gpus[order])])[np.searchsorted(end[order], at, side="right")]
-    return came - went
+    gpus_begun = np.concatenate([[0.0], np.cumsum(gpus)])[np.searchsorted(submit, at, side="right")]
+    gpus_ended = np.concatenate([[0.0], np.cumsum(gpus[order])])[np.searchsorted(end[order], at, side="right")]
+    return gpus_begun - gpus_ended
 
 
 def batches(submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Divide jobs into submission batches: same GPU count (and virtual cluster), each within BATCH_GAP of the last."""
+    """Return a tuple of arrays: each job's submission batch, and the batches' sizes.
+
+    Jobs of a batch have the same GPU count (and virtual cluster), each within BATCH_GAP of the last.
+    """
     # Batches are numbered by their first jobs; the second array is the jobs of each.
     kind = np.unique(gpus, return_inverse=True)[1]
     if vc is not None:
@@ -58,30 +61,30 @@ def batches(submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None) 
 
 
 def scores_within(values: np.ndarray, kind: np.ndarray) -> np.ndarray:
-    """Return normal scores within each kind; ties fall by chance, since an order in time would be a memory."""
+    """Return an array of normal scores within each kind. Ties fall by chance, since an order in time would be a memory."""
     scores = np.empty(len(values))
     chance = np.random.default_rng(0).random(len(values))
     for k in np.unique(kind):
-        own = np.flatnonzero(kind == k)
-        own = own[np.lexsort((chance[own], values[own]))]
-        scores[own] = normal_scores(np.arange(len(own)))
+        jobs_of_kind = np.flatnonzero(kind == k)
+        jobs_of_kind = jobs_of_kind[np.lexsort((chance[jobs_of_kind], values[jobs_of_kind]))]
+        scores[jobs_of_kind] = normal_scores(np.arange(len(jobs_of_kind)))
     return scores
 
 
 def rounded(values: np.ndarray, digits: int = 4) -> tuple[float, ...]:
-    """Round to so many significant digits."""
+    """Return a tuple of the values, rounded to so many significant digits."""
     return tuple(float(f"{v:.{digits}g}") for v in np.asarray(values, dtype=float))
 
 
 def normal_scores(values: np.ndarray) -> np.ndarray:
-    """Return the standard normal quantiles of the values' ranks (ties by position)."""
+    """Return an array of the standard normal quantiles of the values' ranks (ties by position)."""
     from scipy.special import ndtri
 
     return ndtri((ranks(values) + 0.5) / len(values))
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
-    """Place of each value among all, from 0 (ties by position)."""
-    found = np.empty(len(values), dtype=np.int64)
-    found[np.argsort(values, kind="stable")] = np.arange(len(values))
-    return found
+    """Return an array: the place of each value among all, from 0 (ties by position)."""
+    rank_of_value = np.empty(len(values), dtype=np.int64)
+    rank_of_value[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return rank_of_value

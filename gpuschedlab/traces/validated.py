@@ -43,7 +43,7 @@ def _keep(frame: pl.DataFrame, validated: Validated) -> None:
 
 
 def remember(frame: pl.DataFrame, columns: list[str]) -> Validated:
-    """Know a frame that is valid and owns its memory (`owned`); `columns` are its own in canonical order."""
+    """Return a `Validated` that knows a frame that is valid and owns its memory (`owned`); `columns` are its own in canonical order."""
     canonical = None
     if columns != frame.columns:
         form = frame.select(columns)
@@ -54,13 +54,13 @@ def remember(frame: pl.DataFrame, columns: list[str]) -> Validated:
 
 
 def remember_equal(frame: pl.DataFrame, validated: Validated) -> None:
-    """Know a frame if its content is that of another that is known."""
+    """Know a frame if its content is that of another that is known; return nothing."""
     if _has(frame, validated):
         _keep(frame, validated)
 
 
 def recall(frame: pl.DataFrame) -> Validated | None:
-    """Return the validated form of a frame, or None if it has not been validated, or has changed since."""
+    """Return the `Validated` form of a frame, or None if it has not been validated, or has changed since."""
     reference, validated = _entries.get(id(frame), (None, None))
     if reference is None or reference() is not frame:
         return None

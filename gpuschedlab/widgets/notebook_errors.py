@@ -49,18 +49,18 @@ def find_errors(notebook) -> list[str]:
             if VIEW in output.get("data", {}):
                 views.add(output["data"][VIEW]["model_id"])
     state = content.get("metadata", {}).get("widgets", {}).get(STATE, {}).get("state", {})
-    for name, widget in state.items():
+    for widget_id, widget in state.items():
         for output in widget.get("state", {}).get("outputs") or ():
-            errors += _errors(output, f"widget {name[:8]}")
+            errors += _errors(output, f"widget {widget_id[:8]}")
     if lost := views - set(state):
         errors.append(f"{len(lost)} widgets were shown, but their state was not saved")
     return errors
 
 
 def _errors(output: dict, where: str) -> list[str]:
-    text = "".join(output.get("text", ())) if output.get("name") == "stderr" else ""
-    if UNSENDABLE in text:
-        return [f"{where}: {' '.join(text[text.index(UNSENDABLE) :].split())[:120]}"]
+    stderr_text = "".join(output.get("text", ())) if output.get("name") == "stderr" else ""
+    if UNSENDABLE in stderr_text:
+        return [f"{where}: {' '.join(stderr_text[stderr_text.index(UNSENDABLE) :].split())[:120]}"]
     if output.get("output_type") != "error":
         return []
     return [f"{where}: {output.get('ename')}: {output.get('evalue')}"]

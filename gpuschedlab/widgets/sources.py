@@ -37,11 +37,11 @@ class TraceOf:
         return self.recipe.noun
 
     def __call__(self, rng: int = 0) -> pl.DataFrame:
-        """Make the trace of a seed."""
+        """Make the frame of a seed's trace."""
         return self.recipe(rng).trace
 
     def code(self, rng: int = 0) -> str:
-        """Write the expression that makes the trace."""
+        """Write the expression that makes the trace, as Python text."""
         if self.imported:
             return f"{self.recipe!r}({rng}).trace"
         return f"lab.recipe_of({word_of(self.recipe)!r})({rng}).trace"
@@ -63,19 +63,19 @@ def named_traces(given) -> dict:
         traces = dict(given)
     else:
         traces = {"trace": given}
-    for name, trace in traces.items():
+    for trace_name, trace in traces.items():
         if isinstance(trace, pl.DataFrame):
-            traces[name] = with_jobs(validate(trace, source=name), name)
+            traces[trace_name] = with_jobs(validate(trace, source=trace_name), trace_name)
         elif not callable(trace):
             raise TraceError(
-                f"explorer: found {type(trace).__name__} as trace {name!r}; expected a frame, or a function of a seed "
+                f"explorer: found {type(trace).__name__} as trace {trace_name!r}; expected a frame, or a function of a seed "
                 "that makes one. Pass lab.generate(...), or widgets.Generated('venus')."
             )
     return traces
 
 
 def place_of_trace(source, log: bool) -> str:
-    """Whose facts a comparison on a trace says."""
+    """Return in a few words whose facts a comparison on a trace says."""
     if log or not getattr(source, "drawn", True):
         return OF_LOG
     if getattr(source, "noun", "") == "weeks":
@@ -89,21 +89,24 @@ def has_others(source) -> bool:
 
 
 def named_logs(trace, cluster) -> tuple:
-    """Traces and clusters of which logs (`gpuschedlab.intake`) are opened, the cluster of a log under its name; reports by name."""
+    """Return traces and clusters of which logs (`gpuschedlab.intake`) are opened, and a dict of reports by name, as a tuple.
+
+    The cluster of a log has its name.
+    """
     sources = trace
     if isinstance(trace, Intake):
         sources = {trace.report.file: trace}
     if not isinstance(sources, dict):
         return trace, cluster, {}
-    logs = {name: log for name, log in sources.items() if isinstance(log, Intake)}
+    logs = {log_name: log for log_name, log in sources.items() if isinstance(log, Intake)}
     if not logs:
         return trace, cluster, {}
-    of_logs = {name: log.machines for name, log in logs.items() if log.machines is not None}
+    of_logs = {log_name: log.machines for log_name, log in logs.items() if log.machines is not None}
     clusters = {}
     if cluster is not None or not of_logs:
         clusters = named_clusters(cluster)
-    traces = sources | {name: log.trace for name, log in logs.items()}
-    reports = {name: log.report for name, log in logs.items()}
+    traces = sources | {log_name: log.trace for log_name, log in logs.items()}
+    reports = {log_name: log.report for log_name, log in logs.items()}
     if next(iter(sources)) in of_logs:
         return traces, of_logs | clusters, reports
     return traces, clusters | of_logs, reports
@@ -119,25 +122,27 @@ def named_clusters(given) -> dict[str, Cluster]:
 
 
 def named_policies(given, default) -> dict:
-    """Policies by name: instances or classes, in a list or by name; `default` without."""
+    """Return a dict of policies by name, given as instances or classes, in a list or by name; `default` without."""
     if given is None:
         given = default
     if isinstance(given, dict):
-        pairs = list(given.items())
+        policy_pairs = list(given.items())
     elif isinstance(given, list | tuple):
-        pairs = [(None, policy) for policy in given]
+        policy_pairs = [(None, policy) for policy in given]
     else:
-        pairs = [(None, given)]
+        policy_pairs = [(None, given)]
     policies = {}
-    for key, policy in pairs:
+    for given_name, policy in policy_pairs:
         if isinstance(policy, type):
             policy = policy()
         knobs_of(policy)
-        name = key
+        policy_name = given_name
         if not isinstance(given, dict):
-            name = getattr(policy, "name", type(policy).__name__)
-        if name in policies:
-            raise PolicyError(f"explorer: found two policies named {name!r}; expected different names: pass a dict.")
+            policy_name = getattr(policy, "name", type(policy).__name__)
+        if policy_name in policies:
+            raise PolicyError(
+                f"explorer: found two policies named {policy_name!r}; expected different names: pass a dict."
+            )
         try:
             hash(policy)
         except TypeError:
@@ -145,37 +150,43 @@ def named_policies(given, default) -> dict:
                 f"{type(policy).__name__}: found a field that cannot be hashed; expected numbers, texts and tuples, "
                 "by which results are kept. Make lists tuples."
             ) from None
-        policies[name] = policy
+        policies[policy_name] = policy
     if not policies:
         raise PolicyError("explorer: found no policies; expected at least one, such as [Fifo(), Srtf()].")
     return policies
 
 
 def policy_code(policy) -> str:
-    """Write a policy as Python, with the fields that differ from their defaults."""
-    words = [f"{f.name}={value!r}" for f in fields(policy) if (value := getattr(policy, f.name)) != f.default]
-    return f"{type(policy).__name__}({', '.join(words)})"
+    """Write a policy as Python text, with the fields that differ from their defaults."""
+    field_codes = [
+        f"{policy_field.name}={value!r}"
+        for policy_field in fields(policy)
+        if (value := getattr(policy, policy_field.name)) != policy_field.default
+    ]
+    return f"{type(policy).__name__}({', '.join(field_codes)})"
 
 
 def cluster_code(cluster: Cluster) -> str:
-    """Write a cluster as Python."""
+    """Write a cluster as Python text."""
     short = f"lab.Cluster.parse({str(cluster)!r})"
     if not cluster.events:
         return short
-    outages = "".join(f"lab.Outage({e.node}, {e.start!r}, float('{e.end!r}')), " for e in cluster.events)
+    outages = "".join(
+        f"lab.Outage({outage.node}, {outage.start!r}, float('{outage.end!r}')), " for outage in cluster.events
+    )
     return f"lab.Cluster({short}.groups, ({outages.strip()}))"
 
 
-def _home(thing) -> str:
-    """Shortest module of the package that gives a class or function; its own for those of others."""
-    public = ".".join(thing.__module__.split(".")[:2])
-    if public.startswith("gpuschedlab.") and hasattr(sys.modules.get(public), thing.__name__):
+def _home(imported_thing) -> str:
+    """Name of the shortest module of the package that gives a class or function; its own for those of others."""
+    public = ".".join(imported_thing.__module__.split(".")[:2])
+    if public.startswith("gpuschedlab.") and hasattr(sys.modules.get(public), imported_thing.__name__):
         return public
-    return thing.__module__
+    return imported_thing.__module__
 
 
 def argument_code(value) -> tuple[str, str]:
-    """Write a part of a scenario as Python, and the import that it needs; a function is one of the cluster."""
+    """Write a part of a scenario as Python text, with the import that it needs, in a tuple; a function is one of the cluster."""
     maker = type(value)
     if callable(value) and hasattr(value, "__qualname__"):
         maker = value
@@ -184,9 +195,14 @@ def argument_code(value) -> tuple[str, str]:
         imported = f"from {_home(maker)} import {maker.__name__}"
     if maker is value:
         return f"{value.__name__}(cluster)", imported
-    text = repr(value)
-    if len(text) < 200 and text.isprintable() and not text.startswith("<") and "array(" not in text:
-        return text, imported
+    argument_text = repr(value)
+    if (
+        len(argument_text) < 200
+        and argument_text.isprintable()
+        and not argument_text.startswith("<")
+        and "array(" not in argument_text
+    ):
+        return argument_text, imported
     return f"...  # the {maker.__name__} that was given", ""
 
 
@@ -194,32 +210,40 @@ def _trace_code(source, rng: int, folder: Path | None) -> str:
     if hasattr(source, "code"):
         return source.code(rng)
     if callable(source):
-        name = getattr(source, "__name__", "")
-        return f"{name if name.isidentifier() else 'make_trace'}({rng})  # your function"
+        function_name = getattr(source, "__name__", "")
+        return f"{function_name if function_name.isidentifier() else 'make_trace'}({rng})  # your function"
     if folder is None:
         return 'pl.read_parquet("trace.parquet")  # from the folder that explorer.export() writes'
     return f"pl.read_parquet({str(folder / 'trace.parquet')!r})"
 
 
 def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: Path | None = None) -> str:
-    """Write the few lines of Python that make a run again."""
+    """Write the few lines of Python that make a run again, as text."""
     kind = type(policy)
     trace = _trace_code(source, rng, folder)
-    texts = {name: argument_code(value) for name, value in extras.items()}
-    own = "" if kind.__module__.startswith("gpuschedlab.") else "  # your class"
-    makers = sorted({f"from {_home(kind)} import {kind.__name__}{own}", *(place for _, place in texts.values())})
+    argument_codes = {argument_name: argument_code(value) for argument_name, value in extras.items()}
+    own_class_note = "" if kind.__module__.startswith("gpuschedlab.") else "  # your class"
+    makers = sorted(
+        {
+            f"from {_home(kind)} import {kind.__name__}{own_class_note}",
+            *(import_line for _, import_line in argument_codes.values()),
+        }
+    )
     makers.append(getattr(source, "imported", ""))
     head = ["import polars as pl"] if "pl." in trace else []
-    lines = [*head, "import gpuschedlab as lab", *filter(None, makers), "", f"trace = {trace}"]
-    lines += [f"cluster = {cluster_code(cluster)}", f"policy = {policy_code(policy)}"]
-    lines += [f"{name} = {text}" for name, (text, _) in texts.items()]
-    words = "".join(f", {name}={name}" for name in texts)
-    lines.append(f"scenario = lab.Scenario(trace, cluster{words}, seed={rng})")
-    return "\n".join([*lines, "run = scenario.run(policy)", "run"])
+    code_lines = [*head, "import gpuschedlab as lab", *filter(None, makers), "", f"trace = {trace}"]
+    code_lines += [f"cluster = {cluster_code(cluster)}", f"policy = {policy_code(policy)}"]
+    code_lines += [f"{argument_name} = {argument_text}" for argument_name, (argument_text, _) in argument_codes.items()]
+    scenario_arguments = "".join(f", {argument_name}={argument_name}" for argument_name in argument_codes)
+    code_lines.append(f"scenario = lab.Scenario(trace, cluster{scenario_arguments}, seed={rng})")
+    return "\n".join([*code_lines, "run = scenario.run(policy)", "run"])
 
 
 def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
-    """Store a run with its trace and the lines that make it again: a folder of parquet files and reproduce.py."""
+    """Store a run with its trace and the lines that make it again, and return the path of the folder.
+
+    It has parquet files and reproduce.py.
+    """
     folder = run.to_parquet(folder)
     try:
         (folder / "trace.parquet").write_bytes(parquet(trace))
@@ -233,7 +257,7 @@ def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
 
 
 def zipped(write) -> bytes:
-    """Zip file of the files that `write(folder)` puts into a folder."""
-    with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as place:
-        write(Path(place) / "run")
-        return Path(shutil.make_archive(f"{place}/packed", "zip", f"{place}/run")).read_bytes()
+    """Return the bytes of a zip file of the files that `write(folder)` puts into a folder."""
+    with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as zip_folder:
+        write(Path(zip_folder) / "run")
+        return Path(shutil.make_archive(f"{zip_folder}/packed", "zip", f"{zip_folder}/run")).read_bytes()

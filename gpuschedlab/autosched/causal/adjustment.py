@@ -47,12 +47,14 @@ class Adjusted(NamedTuple):
     free: int
 
     def paired_halves(self) -> np.ndarray:
-        """Half (k, k) of the 95 % interval of each difference between two settings' means; nan if there are no intervals."""
-        count = len(self.mean)
-        halves = np.full((count, count), np.nan)
+        """Array (k, k) of half the 95 % interval of each difference between two settings' means; nan without intervals."""
+        setting_count = len(self.mean)
+        halves = np.full((setting_count, setting_count), np.nan)
         if np.isfinite(self.halves).all():
-            for first in range(count):
-                halves[first] = _halves(self.parts - self.parts[:, first : first + 1], self.free)
+            for first_setting in range(setting_count):
+                halves[first_setting] = _halves(
+                    self.parts - self.parts[:, first_setting : first_setting + 1], self.free
+                )
         return halves
 
 
@@ -72,7 +74,7 @@ class Regressed(NamedTuple):
 
 
 def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
-    """Effects of settings of a (n,) on y (n,), x (n, p) held fixed; rows are in order of time.
+    """Return `Adjusted`: effects of settings of a (n,) on y (n,), x (n, p) held fixed; rows are in order of time.
 
     Columns with a heavy tail enter as logarithms. Terms: a natural cubic spline of each column; a mean for each of the few values of
     the setting, or a spline of it; and products of setting and columns. Least squares on all at once make setting and outcome
@@ -80,17 +82,17 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
     1987), with residuals as if their row had been left out; the strength is the robustness value of Cinelli and Hazlett (2020).
     """
     fit = regressed(x, a, y, settings)
-    n = len(y)
+    row_count = len(y)
     means = np.append(fit.mean, fit.mean[-1] - fit.mean[0])
-    parts = np.column_stack([fit.parts, fit.parts[:, -1] - fit.parts[:, 0]])
+    influences = np.column_stack([fit.parts, fit.parts[:, -1] - fit.parts[:, 0]])
     halves = np.full(len(means), np.nan)
-    if n >= LEAST and fit.free >= FREE:
-        halves = _halves(parts, fit.free)
-    strength = _strength(parts[:, -1], means[-1], fit.free)
+    if row_count >= LEAST and fit.free >= FREE:
+        halves = _halves(influences, fit.free)
+    strength = _strength(influences[:, -1], means[-1], fit.free)
     residual = fit.residual
     if residual.var() <= ROUNDING * y.var():
         residual = 0 * residual
-    refusal = f"{n} rows are too few"
+    refusal = f"{row_count} rows are too few"
     if np.isfinite(halves).all():
         refusal = _refusal(fit.predicted, fit.columns, a, settings, residual)
     effect = float(means[-1])
@@ -100,12 +102,12 @@ def adjusted(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Adjusted:
 
 
 def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regressed:
-    """Regression of `adjusted`, without intervals and doubts."""
-    n = len(y)
-    calm_columns = [calmed(column)(column) for column in x.T]
-    x = np.column_stack([np.empty((n, 0)), *calm_columns])
-    splines = [scaled(spline(column, column)) for column in x.T]
-    terms = np.hstack([np.ones((n, 1)), *splines])
+    """Return the regression of `adjusted` as `Regressed`, without intervals and doubts."""
+    row_count = len(y)
+    calm_columns = [calmed(held_column)(held_column) for held_column in x.T]
+    x = np.column_stack([np.empty((row_count, 0)), *calm_columns])
+    splines = [scaled(spline(held_column, held_column)) for held_column in x.T]
+    terms = np.hstack([np.ones((row_count, 1)), *splines])
     line = scaled(x)
     terms_of = _setting(a)
     crossing = slice(None)
@@ -114,85 +116,88 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
         crossing = slice(1)
 
     def smooth(setting):
-        t = terms_of(setting)
-        products = t[:, crossing, None] * line[:, None, :]
-        return np.hstack([terms, t, products.reshape(n, -1)])
+        setting_terms = terms_of(setting)
+        products = setting_terms[:, crossing, None] * line[:, None, :]
+        return np.hstack([terms, setting_terms, products.reshape(row_count, -1)])
 
-    more = entered(smooth, a, y, line, steps=many)
+    entered_terms = entered(smooth, a, y, line, steps=many)
 
     def design(setting):
-        return np.hstack([smooth(setting), more.at(setting)])
+        return np.hstack([smooth(setting), entered_terms.at(setting)])
 
-    rows = design(a)
-    scale = np.maximum(np.abs(rows).max(axis=0), 1e-12)
-    rows = rows / scale
-    inverse = np.linalg.pinv(rows.T @ rows, hermitian=True)
-    beta = inverse @ (rows.T @ y)
-    residual = y - rows @ beta
-    leverage = np.einsum("ij,jk,ik->i", rows, inverse, rows)
-    spared = residual / np.maximum(1 - leverage, 0.1) * n
+    design_rows = design(a)
+    scale = np.maximum(np.abs(design_rows).max(axis=0), 1e-12)
+    design_rows = design_rows / scale
+    inverse = np.linalg.pinv(design_rows.T @ design_rows, hermitian=True)
+    beta = inverse @ (design_rows.T @ y)
+    residual = y - design_rows @ beta
+    leverage = np.einsum("ij,jk,ik->i", design_rows, inverse, design_rows)
+    spared = residual / np.maximum(1 - leverage, 0.1) * row_count
     means = []
-    parts = []
+    influences = []
     for setting in settings:
-        asked_rows = design(np.full(n, setting)) / scale
-        middle = asked_rows.mean(axis=0)
-        mean = middle @ beta
+        asked_rows = design(np.full(row_count, setting)) / scale
+        mean_terms = asked_rows.mean(axis=0)
+        mean = mean_terms @ beta
         means.append(mean)
-        parts.append(rows @ (inverse @ middle) * spared + asked_rows @ beta - mean)
+        influences.append(design_rows @ (inverse @ mean_terms) * spared + asked_rows @ beta - mean)
     predicted = terms @ np.linalg.lstsq(terms, a, rcond=None)[0]
-    if np.isfinite(more.steps).any():  # steps lie where they fit best: rows near a setting say what they miss there
-        for number, setting in enumerate(settings):
+    # Steps lie where they fit best: rows near a setting say what they miss there.
+    if np.isfinite(entered_terms.steps).any():
+        for setting_number, setting in enumerate(settings):
             weights = near_weights(a, predicted, setting)
-            means[number] += weights @ residual
-            parts[number] = parts[number] + weights * spared
-    return Regressed(np.array(means), np.column_stack(parts), residual, n - rows.shape[1], predicted, x)
+            means[setting_number] += weights @ residual
+            influences[setting_number] = influences[setting_number] + weights * spared
+    return Regressed(
+        np.array(means), np.column_stack(influences), residual, row_count - design_rows.shape[1], predicted, x
+    )
 
 
-def _setting(a: np.ndarray):
+def _setting(seen: np.ndarray):
     """Function of a setting (n,): its terms (n, t), by the values (n,) that were seen."""
-    values = np.unique(a)
-    if len(values) > FEW:
-        return lambda b: spline(b, a)
-    return lambda b: (b[:, None] == values[1:]).astype(float)
+    seen_settings = np.unique(seen)
+    if len(seen_settings) > FEW:
+        return lambda asked_setting: spline(asked_setting, seen)
+    return lambda asked_setting: (asked_setting[:, None] == seen_settings[1:]).astype(float)
 
 
-def _halves(parts: np.ndarray, free: int) -> np.ndarray:
-    """Half (q,) of the intervals of sums of parts (n, q) of neighbours that move together."""
-    n = len(parts)
-    reach = int(np.ceil(len(parts) ** (1 / 3)))
-    variance = (parts**2).mean(axis=0)
+def _halves(influences: np.ndarray, free: int) -> np.ndarray:
+    """Array (q,) of half the intervals of sums of parts (n, q) of neighbours that move together."""
+    row_count = len(influences)
+    neighbour_reach = int(np.ceil(len(influences) ** (1 / 3)))
+    variance = (influences**2).mean(axis=0)
     with_neighbours = variance
-    for lag in range(1, reach + 1):
-        weight = 2 * (1 - lag / (reach + 1))
-        products = (parts[lag:] * parts[:-lag]).sum(axis=0)
-        with_neighbours = with_neighbours + weight * products / n
-    freedom = max(2.0, min(free, n / (2 * reach)))
+    for lag in range(1, neighbour_reach + 1):
+        weight = 2 * (1 - lag / (neighbour_reach + 1))
+        products = (influences[lag:] * influences[:-lag]).sum(axis=0)
+        with_neighbours = with_neighbours + weight * products / row_count
+    freedom = max(2.0, min(free, row_count / (2 * neighbour_reach)))
     student = stats.t.ppf((1 + LEVEL) / 2, freedom)
-    return student * np.sqrt(np.maximum(with_neighbours, variance) / n)
+    return student * np.sqrt(np.maximum(with_neighbours, variance) / row_count)
 
 
-def _strength(part: np.ndarray, effect: float, free: int) -> float:
+def _strength(influence: np.ndarray, effect: float, free: int) -> float:
     """Robustness value of an effect whose parts (n,) are known."""
-    error = np.sqrt((part**2).sum()) / len(part)
+    error = np.sqrt((influence**2).sum()) / len(influence)
     f = abs(effect) / max(error, 1e-12) / np.sqrt(max(free, 1))
-    ratio = 4 / max(f, 1e-12) ** 2
-    return float(2 / (1 + np.sqrt(1 + ratio)))  # (sqrt(f^4 + 4 f^2) - f^2) / 2, also if f is great
+    cohen_ratio = 4 / max(f, 1e-12) ** 2
+    return float(2 / (1 + np.sqrt(1 + cohen_ratio)))  # (sqrt(f^4 + 4 f^2) - f^2) / 2, also if f is great
 
 
-def _refusal(shown, x, a, settings, residual) -> str:
-    """Why rows cannot say: no overlap, or the model does not fit; "" if they can."""
-    spare = (a - shown).var() / max(a.var(), 1e-12)
+def _refusal(predicted_setting, x, a, settings, residual) -> str:
+    """Say in words why rows cannot say: no overlap, or the model does not fit; "" if they can."""
+    spare = (a - predicted_setting).var() / max(a.var(), 1e-12)
     if spare < SPARE:
         return f"what is held fixed leaves {spare:.1%} of its variance"
     if len(np.unique(a)) <= FEW:
-        borders = np.quantile(shown, (0.25, 0.5, 0.75))
-        quarter = np.searchsorted(borders, shown - 1e-9)
-        sizes = np.bincount(quarter, minlength=4)
+        borders = np.quantile(predicted_setting, (0.25, 0.5, 0.75))
+        quarter = np.searchsorted(borders, predicted_setting - 1e-9)
+        quarter_sizes = np.bincount(quarter, minlength=4)
         for setting in (settings[0], settings[-1]):
-            counts = np.bincount(quarter[a == setting], minlength=4)
-            thin = (counts < np.maximum(FEWEST, THIN * sizes)) & (sizes > 0)
+            rows_by_quarter = np.bincount(quarter[a == setting], minlength=4)
+            thin = (rows_by_quarter < np.maximum(FEWEST, THIN * quarter_sizes)) & (quarter_sizes > 0)
             if thin.any():
-                return f"{counts[thin].min()} rows have {setting:g} in a quarter of what is held fixed"
+                return f"{rows_by_quarter[thin].min()} rows have {setting:g} in a quarter of what is held fixed"
     if not residual.any():
         return ""
     misfit = _misfit(np.column_stack([x, a]), residual)
@@ -201,30 +206,30 @@ def _refusal(shown, x, a, settings, residual) -> str:
     return ""
 
 
-def _misfit(table: np.ndarray, residual: np.ndarray) -> float:
+def _misfit(held_columns: np.ndarray, residual: np.ndarray) -> float:
     """Share of residuals (n,) that trees on a table (n, p) explain in stretches held out."""
     xgboost = need("xgboost", "effects from rows")
     folds = np.arange(len(residual)) * 4 // len(residual)
-    away = residual.copy()
-    options = {"max_depth": 3, "min_child_weight": 10, "eta": 0.1, "nthread": 1, "max_bin": 32}
+    unexplained = residual.copy()
+    tree_options = {"max_depth": 3, "min_child_weight": 10, "eta": 0.1, "nthread": 1, "max_bin": 32}
     for fold in range(4):
-        inside = folds == fold
-        learnt_from = xgboost.DMatrix(table[~inside], residual[~inside], nthread=1)
-        booster = xgboost.train(options, learnt_from, 20)
-        away[inside] -= booster.inplace_predict(table[inside])
-    return float(1 - (away**2).mean() / (residual**2).mean())
+        in_fold = folds == fold
+        learnt_from = xgboost.DMatrix(held_columns[~in_fold], residual[~in_fold], nthread=1)
+        booster = xgboost.train(tree_options, learnt_from, 20)
+        unexplained[in_fold] -= booster.inplace_predict(held_columns[in_fold])
+    return float(1 - (unexplained**2).mean() / (residual**2).mean())
 
 
 def calmed(seen: np.ndarray):
     """Function of values (n,): their logarithm, where that of the values seen is less skewed, as of a heavy tail; else themselves."""
-    least = seen.min()
-    if least >= 0 and len(np.unique(seen)) > FEW:
+    least_seen = seen.min()
+    if least_seen >= 0 and len(np.unique(seen)) > FEW:
         above = 0.0
-        if least <= 0:
+        if least_seen <= 0:
             above = seen[seen > 0].min()
 
         def logs(values):
-            return np.log(np.maximum(values, least) + above)
+            return np.log(np.maximum(values, least_seen) + above)
 
         if abs(stats.skew(logs(seen))) < abs(stats.skew(seen)):
             return logs
@@ -232,7 +237,7 @@ def calmed(seen: np.ndarray):
 
 
 def scaled(x: np.ndarray) -> np.ndarray:
-    """Columns of x (n, p) less their means, in standard deviations; constant ones are left out."""
+    """Return columns of x (n, p) as an array: less their means, in standard deviations; constant ones are left out."""
     x = x - x.mean(axis=0)
     deviation = x.std(axis=0)
     varies = deviation > 1e-9
@@ -240,13 +245,16 @@ def scaled(x: np.ndarray) -> np.ndarray:
 
 
 def spline(at: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Terms (n, t) of a natural cubic spline at values (n,), with knots at quantiles of those seen; a line if these are few."""
+    """Return an array (n, t) of the terms of a natural cubic spline at values (n,); a line if those seen are few.
+
+    Its knots are at quantiles of the values seen.
+    """
     knots = knots_of(seen)
     return np.column_stack([at, bends(at, knots)])
 
 
 def knots_of(seen: np.ndarray) -> np.ndarray:
-    """Knots of a natural cubic spline, at quantiles of the values seen; empty if these are few: it is a line then."""
+    """Return an array of the knots of a natural cubic spline, at quantiles of values seen; empty (a line) if these are few."""
     knots = np.unique(np.quantile(seen, np.linspace(0.05, 0.95, KNOTS)))
     if len(knots) < 3 or len(np.unique(seen)) <= FEW:
         return np.empty(0)
@@ -254,19 +262,19 @@ def knots_of(seen: np.ndarray) -> np.ndarray:
 
 
 def bends(at: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """Terms (n, t) of a natural cubic spline at values (n,), but for the line; none without knots."""
+    """Return an array (n, t) of the terms of a natural cubic spline at values (n,), but for the line; empty without knots."""
     if not len(knots):
         return np.empty((len(at), 0))
     above = np.maximum(at[:, None] - knots, 0.0)
     cubes = above * above * above
-    last = knots[-1]
+    last_knot = knots[-1]
     differences = cubes[:, :-1] - cubes[:, -1:]
-    slopes = differences / (last - knots[:-1]) / (last - knots[0])
+    slopes = differences / (last_knot - knots[:-1]) / (last_knot - knots[0])
     return slopes[:, :-1] - slopes[:, -1:]
 
 
 def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
-    """Smallest set of the columns `seen` that blocks every backdoor path of a graph (pairs of cause and effect).
+    """Return a tuple of the fewest columns of `seen` that block every backdoor path of a graph (pairs of cause and effect).
 
     Raises
     ------
@@ -296,12 +304,12 @@ def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
     cut = directed.copy()
     cut.remove_edges_from([*directed.out_edges(cause)])
     candidates = {*seen} & {*directed} - nx.descendants(directed, cause) - {cause, effect}
-    free = sorted(candidates)
-    for count in range(len(free) + 1):
-        for chosen in itertools.combinations(free, count):
+    free_columns = sorted(candidates)
+    for column_count in range(len(free_columns) + 1):
+        for chosen in itertools.combinations(free_columns, column_count):
             if nx.is_d_separator(cut, {cause}, {effect}, {*chosen}):
                 return chosen
     raise EstimatorError(
-        f"identify: the effect of {cause} on {effect} is not identifiable: no set of {', '.join(free) or 'columns'} blocks every "
+        f"identify: the effect of {cause} on {effect} is not identifiable: no set of {', '.join(free_columns) or 'columns'} blocks every "
         "backdoor path; expected one that does. Log the common cause, or toss a coin."
     )

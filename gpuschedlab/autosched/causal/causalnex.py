@@ -33,7 +33,7 @@ class CausalNex(NamedTuple):
 
 @cache
 def load() -> CausalNex:
-    """Import CausalNex with its mends (once a process; about 2 s)."""
+    """Import CausalNex with its mends (once a process; about 2 s), and return its parts as `CausalNex`."""
     purpose = "causal networks"
     for package in ("pandas", "threadpoolctl"):
         need(package, purpose)
@@ -56,12 +56,12 @@ def load() -> CausalNex:
 
 def _stand_in_for_torch() -> None:
     """Put two classes that refuse in the place of CausalNex' own torch half; a module named torch others would take for the real one."""
-    for name in ("causalnex.structure.pytorch", "causalnex.structure.pytorch.sklearn"):
-        module = types.ModuleType(name, "Stands in where torch is not installed.")
+    for module_name in ("causalnex.structure.pytorch", "causalnex.structure.pytorch.sklearn"):
+        module = types.ModuleType(module_name, "Stands in where torch is not installed.")
         module.__path__ = []
         module.DAGClassifier = _NeedsTorch
         module.DAGRegressor = _NeedsTorch
-        sys.modules.setdefault(name, module)
+        sys.modules.setdefault(module_name, module)
 
 
 class _NeedsTorch:
@@ -88,8 +88,8 @@ class _NodeFunction:
         return self  # as a function is; a copy would take the whole engine along
 
     def __call__(self, *states) -> float:
-        pairs = tuple(zip(self.argspec, states, strict=True))
-        return self.engine._cpds[self.argspec[0]][states[0]][pairs[1:]]
+        node_states = tuple(zip(self.argspec, states, strict=True))
+        return self.engine._cpds[self.argspec[0]][states[0]][node_states[1:]]
 
 
 def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float | None = None, **tabu):
@@ -99,20 +99,25 @@ def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float
     holds just for acyclic `W`. Columns are best scaled alike: edges with an absolute weight below the threshold, in units of effect
     per cause, are left out. Every column is a node, also without edges.
     """
-    parts = load()
+    causalnex = load()
     pandas = need("pandas")
-    for column in frame:
-        if not column.dtype.is_numeric() or not column.cast(pl.Float64).is_finite().fill_null(False).all():
+    for sample_column in frame:
+        if (
+            not sample_column.dtype.is_numeric()
+            or not sample_column.cast(pl.Float64).is_finite().fill_null(False).all()
+        ):
             raise EstimatorError(
-                f"learn_structure: column {column.name!r} is {column.dtype} or holds values that are not finite; "
+                f"learn_structure: column {sample_column.name!r} is {sample_column.dtype} or holds values that are not finite; "
                 "expected finite numbers. Encode categories as numbers and drop missing rows first."
             )
-    data = pandas.DataFrame({column.name: column.cast(pl.Float64).to_numpy() for column in frame})
+    sample_frame = pandas.DataFrame(
+        {sample_column.name: sample_column.cast(pl.Float64).to_numpy() for sample_column in frame}
+    )
     # Thousands of tiny matrix products: threads gain nothing, and on a busy machine wait for each other.
     with need("threadpoolctl").threadpool_limits(1):
         if lasso is None:
-            return parts.from_pandas(data, w_threshold=threshold, **tabu)
-        return parts.from_pandas_lasso(data, lasso, w_threshold=threshold, **tabu)
+            return causalnex.from_pandas(sample_frame, w_threshold=threshold, **tabu)
+        return causalnex.from_pandas_lasso(sample_frame, lasso, w_threshold=threshold, **tabu)
 
 
 def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
@@ -121,41 +126,50 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
     Prior "K2" adds one imaginary row to each state under each combination of its causes, so that a combination never seen is
     uniform; None takes the shares as they are.
     """
-    parts = load()
+    causalnex = load()
     pandas = need("pandas")
-    pairs = [(str(a), str(b)) for a, b in getattr(edges, "edges", edges)]
-    names = sorted({name for pair in pairs for name in pair})
-    wrong = [n for n in names if n not in frame.columns or not re.fullmatch("[0-9a-zA-Z_]+", n)]
-    if wrong or not pairs:
-        problem = "no edges"
-        if wrong:
-            problem = f"variables {wrong}"
+    edge_pairs = [(str(cause), str(effect)) for cause, effect in getattr(edges, "edges", edges)]
+    variables = sorted({variable for cause_and_effect in edge_pairs for variable in cause_and_effect})
+    wrong_variables = [
+        column_name
+        for column_name in variables
+        if column_name not in frame.columns or not re.fullmatch("[0-9a-zA-Z_]+", column_name)
+    ]
+    if wrong_variables or not edge_pairs:
+        edge_problem = "no edges"
+        if wrong_variables:
+            edge_problem = f"variables {wrong_variables}"
         raise EstimatorError(
-            f"fit_network: found {problem}; expected edges between columns of the frame "
+            f"fit_network: found {edge_problem}; expected edges between columns of the frame "
             f"({', '.join(frame.columns)}) with names of letters, digits and underscores."
         )
     try:
-        network = parts.BayesianNetwork(parts.StructureModel(pairs))
+        network = causalnex.BayesianNetwork(causalnex.StructureModel(edge_pairs))
     except ValueError as error:
         raise EstimatorError(
             f"fit_network: {error} Expected one connected graph without cycles; fit each piece by itself."
         ) from error
-    data = pandas.DataFrame({name: frame[name].to_list() for name in names})
+    state_frame = pandas.DataFrame({variable: frame[variable].to_list() for variable in variables})
     method = "BayesianEstimator"
     if prior is None:
         method = "MaximumLikelihoodEstimator"
-    return network.fit_node_states(data).fit_cpds(data, method=method, bayes_prior=prior)
+    return network.fit_node_states(state_frame).fit_cpds(state_frame, method=method, bayes_prior=prior)
 
 
 def do_query(network, interventions: dict, observed: dict | None = None) -> dict[str, dict]:
-    """Marginal probabilities of all variables after interventions: `P(v | do(interventions), observed)` (Pearl: Causality, 3.2.3).
+    """Return a dict by variable of its marginal probabilities after interventions: `P(v | do(interventions), observed)`.
+
+    The equation is that of Pearl: Causality, 3.2.3.
 
     The intervened variables (state, or dict of state to probability) are cut off from their causes; each piece that the graph falls
     into is queried by itself. `InferenceEngine.do_intervention` alone refuses leaves, strings and variables that an earlier
     intervention detached.
     """
     marginals = Intervened([network], interventions).query(observed)
-    return {name: {_plain(state): p for state, p in marginals[name].items()} for name in network.nodes}
+    return {
+        variable: {_plain(state): probability for state, probability in marginals[variable].items()}
+        for variable in network.nodes
+    }
 
 
 def _plain(state):
@@ -173,9 +187,9 @@ class Intervened:
 
     def __init__(self, networks, interventions: dict, alone: dict | None = None):
         engines = [load().InferenceEngine(network) for network in networks]
-        self.cpds = {name: {s: {(): p} for s, p in shares.items()} for name, shares in (alone or {}).items()}
-        self.cpds |= {name: cpd for engine in engines for name, cpd in engine._cpds.items()}
-        forced = {name: _shares(self.cpds, name, state) for name, state in interventions.items()}
+        self.cpds = {variable: {s: {(): p} for s, p in shares.items()} for variable, shares in (alone or {}).items()}
+        self.cpds |= {variable: cpd for engine in engines for variable, cpd in engine._cpds.items()}
+        forced = {variable: _shares(self.cpds, variable, state) for variable, state in interventions.items()}
         # A variable that no longer listens to its causes, in CausalNex's nested form.
         self.cpds |= {n: {s: {(): float(p.get(s, 0.0))} for s in self.cpds[n]} for n, p in forced.items()}
         self.pieces = []
@@ -184,71 +198,78 @@ class Intervened:
             engine = types.SimpleNamespace()
             if whole_engines:
                 engine = copy(whole_engines[0])
-            engine._cpds = {name: self.cpds[name] for name in piece}
-            engine._domains = {name: list(self.cpds[name]) for name in piece}
+            engine._cpds = {variable: self.cpds[variable] for variable in piece}
+            engine._domains = {variable: list(self.cpds[variable]) for variable in piece}
             if len(piece) > 1:
                 engine._generate_bbn()
             self.pieces.append(engine)
 
     def query(self, observed: dict | None = None) -> dict[str, dict]:
-        """Marginal probabilities of all variables, by state, given states of some."""
-        observed = {n: _shares(self.cpds, n, state) and state for n, state in (observed or {}).items()}
+        """Return a dict by variable of its marginal probabilities, a dict by state, given states of some variables."""
+        observed = {
+            seen_variable: _shares(self.cpds, seen_variable, state) and state
+            for seen_variable, state in (observed or {}).items()
+        }
         marginals = {}
         for engine in self.pieces:
-            of_piece = {name: state for name, state in observed.items() if name in engine._cpds}
+            of_piece = {variable: state for variable, state in observed.items() if variable in engine._cpds}
             if len(engine._cpds) > 1:
                 marginals |= engine.query(of_piece)
                 continue
-            ((name, states),) = engine._cpds.items()
+            ((variable, states),) = engine._cpds.items()
             if of_piece:
-                marginals[name] = {state: state == of_piece[name] for state in states}
+                marginals[variable] = {state: state == of_piece[variable] for state in states}
             else:
-                marginals[name] = {state: p[()] for state, p in states.items()}
-        return {name: {s: float(p) for s, p in shares.items()} for name, shares in marginals.items()}
+                marginals[variable] = {state: p[()] for state, p in states.items()}
+        return {
+            variable: {s: float(p) for s, p in state_shares.items()} for variable, state_shares in marginals.items()
+        }
 
     def likely(self, observed: dict, given: dict) -> tuple[float, dict[str, dict]]:
-        """Probability of states that are `given`, once others are observed; and the marginals given both.
+        """Return the probability of states that are `given`, once others are observed, and the marginals given both, as a tuple.
+
+        The marginals are those of `query`, a dict by variable.
 
         Of several, each is asked for after those before it: the chain rule, since CausalNex returns marginals alone.
         """
         likelihood = 1.0
         marginals = self.query(observed)
-        for name, state in given.items():
-            likelihood *= marginals[name][state]
+        for variable, state in given.items():
+            likelihood *= marginals[variable][state]
             if not likelihood:
                 break
-            observed = observed | {name: state}
+            observed = observed | {variable: state}
             marginals = self.query(observed)
         return likelihood, marginals
 
 
 def pieces(edges) -> list[list[tuple[str, str]]]:
-    """Edges of each connected piece of a graph, as `fit_network` takes them."""
+    """Return a list with the edges of each connected piece of a graph, a list per piece, as `fit_network` takes them."""
     networkx = need("networkx")
     graph = networkx.DiGraph(list(edges))
-    return [[*graph.subgraph(names).edges] for names in networkx.weakly_connected_components(graph)]
+    return [[*graph.subgraph(piece_variables).edges] for piece_variables in networkx.weakly_connected_components(graph)]
 
 
-def _shares(cpds: dict, name: str, state) -> dict:
+def _shares(cpds: dict, variable: str, state) -> dict:
     """Probability of each state of a variable that is given, as one state or as a dict; EstimatorError where that cannot be."""
-    shares = state
+    state_shares = state
     if not isinstance(state, dict):
-        shares = {state: 1.0}
-    expected = ""
-    if not set(shares) <= set(cpds.get(name, ())):
-        expected = f"one of {list(cpds.get(name, cpds))}"
-    elif not math.isclose(sum(shares.values()), 1.0) or min(shares.values()) < 0:
-        expected = "probabilities that add up to 1"
-    if expected:
-        raise EstimatorError(f"do_query: found {name} = {state!r}; expected {expected}.")
-    return shares
+        state_shares = {state: 1.0}
+    expected_state = ""
+    if not set(state_shares) <= set(cpds.get(variable, ())):
+        expected_state = f"one of {list(cpds.get(variable, cpds))}"
+    elif not math.isclose(sum(state_shares.values()), 1.0) or min(state_shares.values()) < 0:
+        expected_state = "probabilities that add up to 1"
+    if expected_state:
+        raise EstimatorError(f"do_query: found {variable} = {state!r}; expected {expected_state}.")
+    return state_shares
 
 
 def _pieces(cpds: dict) -> list[set[str]]:
-    """Connected pieces of the graph that conditional probabilities span."""
+    """Return a list of the connected pieces of the graph that conditional probabilities span, each a set of names."""
     graph = need("networkx").Graph()
-    for name, states in cpds.items():
-        graph.add_node(name)
+    for variable, states in cpds.items():
+        graph.add_node(variable)
         conditions = next(iter(next(iter(states.values()))))
-        graph.add_edges_from((cause, name) for cause, _ in conditions)
+        graph.add_edges_from((cause, variable) for cause, _ in conditions)
     return list(need("networkx").connected_components(graph))

@@ -42,16 +42,16 @@ class Layers:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Inputs of a prediction: knobs, then context."""
+        """Tuple of the names of a prediction's inputs: knobs, then context."""
         return (*self.knobs, *self.context)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All variables, causes first."""
+        """Tuple of the names of all variables, causes first."""
         return (*self.given, *self.metrics, *self.objectives)
 
     def tier(self, name: str) -> int:
-        """0 for a knob or context, 1 for a metric, 2 for an objective."""
+        """Return the layer of a variable as an integer: 0 for a knob or context, 1 for a metric, 2 for an objective."""
         if name in self.given:
             return 0
         if name in self.metrics:
@@ -63,15 +63,15 @@ class Layers:
 
         Context may cause knobs, too: an operator's rule that follows the load. `do` on such a knob cuts that edge.
         """
-        a = self.tier(cause)
-        b = self.tier(effect)
+        cause_tier = self.tier(cause)
+        effect_tier = self.tier(effect)
         if cause in self.context:
             return effect not in self.context
-        if (a, b) == (0, 2):
+        if (cause_tier, effect_tier) == (0, 2):
             return (cause, effect) in self.direct
-        if a == b == 1:
+        if cause_tier == effect_tier == 1:
             return self.between
-        return a < b
+        return cause_tier < effect_tier
 
 
 @dataclass(frozen=True)
@@ -89,46 +89,48 @@ class CausalGraph:
     edges: tuple[tuple[str, str], ...]
 
     def causes(self, name: str) -> tuple[str, ...]:
-        """Direct causes of a variable."""
-        return tuple(a for a, b in self.edges if b == name)
+        """Return a tuple of the names of a variable's direct causes."""
+        return tuple(cause for cause, effect in self.edges if effect == name)
 
     def effects(self, name: str) -> tuple[str, ...]:
-        """Direct effects of a variable."""
-        return tuple(b for a, b in self.edges if a == name)
+        """Return a tuple of the names of a variable's direct effects."""
+        return tuple(effect for cause, effect in self.edges if cause == name)
 
     def paths(self, cause: str, effect: str) -> list[tuple[str, ...]]:
-        """All directed paths from one variable to another."""
+        """Return a list of all directed paths from one variable to another, each a tuple of names."""
         if cause == effect:
             return [(effect,)]
         paths = []
-        for name in self.effects(cause):
-            paths += [(cause, *path) for path in self.paths(name, effect)]
+        for next_cause in self.effects(cause):
+            paths += [(cause, *path) for path in self.paths(next_cause, effect)]
         return paths
 
     def order(self) -> list[str]:
-        """Variables, each after its causes."""
+        """Return a list of the variables' names, each after its causes."""
         ordered = []
         waiting = list(self.layers.names)
         while waiting:
-            ready = [n for n in waiting if set(self.causes(n)) <= {*ordered}]
+            ready = [variable for variable in waiting if set(self.causes(variable)) <= {*ordered}]
             if not ready:
                 raise EstimatorError(f"CausalGraph: found a circle among {waiting}; expected edges without one.")
             ordered = ordered + ready
-            waiting = [n for n in waiting if n not in ready]
+            waiting = [variable for variable in waiting if variable not in ready]
         return ordered
 
     def _repr_html_(self):
-        rows = "".join(f"<tr><td>{escape(a)}</td><td>&rarr; {escape(b)}</td></tr>" for a, b in self.edges)
-        return f"<table><tr><th>cause</th><th>effect</th></tr>{rows}</table>"
+        edge_rows = "".join(
+            f"<tr><td>{escape(cause)}</td><td>&rarr; {escape(effect)}</td></tr>" for cause, effect in self.edges
+        )
+        return f"<table><tr><th>cause</th><th>effect</th></tr>{edge_rows}</table>"
 
 
 def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str, mend: str = "") -> None:
     """Raise an EstimatorError, which may say how to `mend` it, if there are fewer than `least` samples, or columns are missing."""
-    missing = [n for n in layers.names if n not in samples.columns]
-    if missing or samples.height < least:
+    missing_variables = [variable for variable in layers.names if variable not in samples.columns]
+    if missing_variables or samples.height < least:
         lacks = ""
-        if missing:
-            lacks = f" without columns {', '.join(missing)}"
+        if missing_variables:
+            lacks = f" without columns {', '.join(missing_variables)}"
         raise EstimatorError(
             f"{who}: found {samples.height} samples{lacks}; expected {least} or more, with all of "
             f"{', '.join(layers.names)}.{mend and ' '}{mend}"
@@ -136,17 +138,21 @@ def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str, m
 
 
 def full_graph(layers: Layers) -> CausalGraph:
-    """Skeleton before anything is learnt: whatever may cause a metric or an objective does; metrics not one another."""
+    """Return the skeleton as a `CausalGraph`: whatever may cause a metric or an objective does; metrics cause no metric."""
     effects = (*layers.metrics, *layers.objectives)
     causes = (*layers.metrics, *layers.given)
-    pairs = [(a, b) for b, a in product(effects, causes)]
-    edges = [(a, b) for a, b in pairs if layers.tier(a) < layers.tier(b) and layers.allows(a, b)]
+    possible_edges = [(cause, effect) for effect, cause in product(effects, causes)]
+    edges = [
+        (cause, effect)
+        for cause, effect in possible_edges
+        if layers.tier(cause) < layers.tier(effect) and layers.allows(cause, effect)
+    ]
     return CausalGraph(layers, tuple(edges))
 
 
 def direct_graph(layers: Layers) -> CausalGraph:
-    """No skeleton at all: every knob and context causes the objective itself, past the metrics."""
-    edges = tuple((name, layers.objectives[0]) for name in layers.given)
+    """Return a `CausalGraph` without a skeleton: every knob and context causes the objective itself, past the metrics."""
+    edges = tuple((given_variable, layers.objectives[0]) for given_variable in layers.given)
     of_knobs = edges[: len(layers.knobs)]
     return CausalGraph(replace(layers, direct=of_knobs), edges)
 
@@ -154,7 +160,7 @@ def direct_graph(layers: Layers) -> CausalGraph:
 def confidence(
     samples: pl.DataFrame, layers: Layers, graph: CausalGraph, *, times: int = 20, rng=0, **options
 ) -> dict[tuple[str, str], float]:
-    """Share of graphs in which each edge is found again, when whole segments are drawn anew (bootstrap).
+    """Return a dict by edge of the share of graphs in which it is found again, when whole segments are drawn anew (bootstrap).
 
     Parameters
     ----------
@@ -175,24 +181,24 @@ def confidence(
     Friedman, Goldszmidt, Wyner: Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
     """
     rng = np.random.default_rng(rng)
-    shares = dict.fromkeys(graph.edges, 0.0)
+    edge_shares = dict.fromkeys(graph.edges, 0.0)
     segments = np.arange(samples.height)
     if "segment" in samples.columns:
         segments = samples["segment"].to_numpy()
-    parts = [np.flatnonzero(segments == segment) for segment in np.unique(segments)]
+    segment_rows = [np.flatnonzero(segments == segment) for segment in np.unique(segments)]
     for _ in range(times):
-        drawn = rng.integers(len(parts), size=len(parts))
-        rows = np.concatenate([parts[i] for i in drawn])
-        again = learn_graph(samples[rows], layers, **options).edges
-        shares = {edge: share + (edge in again) / times for edge, share in shares.items()}
-    return shares
+        drawn_segments = rng.integers(len(segment_rows), size=len(segment_rows))
+        drawn_rows = np.concatenate([segment_rows[i] for i in drawn_segments])
+        edges_again = learn_graph(samples[drawn_rows], layers, **options).edges
+        edge_shares = {edge: edge_share + (edge in edges_again) / times for edge, edge_share in edge_shares.items()}
+    return edge_shares
 
 
 def learn_graph(
     samples: pl.DataFrame, layers: Layers, *, by: str = "fci", alpha: float = 0.05, depth: int = 3, rule: bool = False,
     threshold: float = 0.1,
 ) -> CausalGraph:  # fmt: skip
-    """Learn the graph by Fast Causal Inference, or by CausalNex' NOTEARS, with the layers as background knowledge.
+    """Learn a `CausalGraph` by Fast Causal Inference, or CausalNex' NOTEARS, with the layers as background knowledge.
 
     Independence is tested by partial correlation of normal scores (ranks), so that monotone effects count as linear ones do; a
     second search, with each knob replaced by the objective's mean around its value, finds effects that rise and fall. A category
@@ -234,25 +240,25 @@ def learn_graph(
         raise EstimatorError(f"learn_graph: found by={by!r}; expected fci or notears.")
     check_samples(samples, layers, 20, "learn_graph")
     scores = _normal_scores(samples, layers)
-    names = [n for n in layers.names if scores[n].std() > 1e-9]
-    drawn = set()
+    varying_variables = [variable for variable in layers.names if scores[variable].std() > 1e-9]
+    forced_edges = set()
     if not rule:
-        drawn.update(product(layers.context, layers.knobs))
+        forced_edges.update(product(layers.context, layers.knobs))
 
     def forbidden(group):
-        return [(a, b) for a, b in permutations(group, 2) if not layers.allows(a, b) or (a, b) in drawn]
+        return [(a, b) for a, b in permutations(group, 2) if not layers.allows(a, b) or (a, b) in forced_edges]
 
     edges: list[tuple[str, str]] = []
     if by == "notears":
-        frame = pl.DataFrame({n: scores[n] for n in names})
-        edges += learn_structure(frame, threshold=threshold, tabu_edges=forbidden(names)).edges
+        frame = pl.DataFrame({variable: scores[variable] for variable in varying_variables})
+        edges += learn_structure(frame, threshold=threshold, tabu_edges=forbidden(varying_variables)).edges
     else:
-        for group in _groups(layers, names):
+        for group in _groups(layers, varying_variables):
             marks = _fci(_table(scores, group), group, forbidden(group), alpha, depth)
             edges += _directed(marks, group, layers, edges)
         target = scores[layers.objectives[0]]
-        scores |= {k: _shaped(scores[k], target) for k in layers.knobs if k in names}
-        for group in _groups(layers, names):
+        scores |= {knob: _shaped(scores[knob], target) for knob in layers.knobs if knob in varying_variables}
+        for group in _groups(layers, varying_variables):
             marks = _fci(_table(scores, group), group, forbidden(group), alpha, depth)
             shaped = _directed(marks, group, layers, edges)
             edges += [(cause, effect) for cause, effect in shaped if cause in layers.knobs]
@@ -260,79 +266,86 @@ def learn_graph(
     return CausalGraph(layers, tuple(dict.fromkeys(edges)))
 
 
-def _table(columns: dict[str, np.ndarray], names: list[str]) -> np.ndarray:
-    """Some columns (n,) as a table (n, names)."""
-    return np.column_stack([columns[name] for name in names])
+def _table(variable_columns: dict[str, np.ndarray], variables: list[str]) -> np.ndarray:
+    """Some columns (n,) as an array (n, names)."""
+    return np.column_stack([variable_columns[variable] for variable in variables])
 
 
-def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
-    """Variables that are searched together: all, or, where metrics do not cause one another, each metric with its knobs.
+def _groups(layers: Layers, variables: list[str]) -> list[list[str]]:
+    """Return a list of lists of variables that are searched together.
+
+    All are, or, if metrics do not cause one another, each metric with its knobs.
 
     Metrics are nearly functions of one another (the waiting jobs are the backlog); conditioned on each other they seem
     independent of the knobs that cause them both.
     """
-    groups = [names]
+    groups = [variables]
     if not layers.between:
-        first = [n for n in names if n in layers.given]
-        direct = [k for k, _ in layers.direct if k in names]
-        last = [n for n in names if n not in first]
-        groups = [[*first, metric] for metric in last if metric in layers.metrics]
-        groups.append([*direct, *last])
+        given_variables = [variable for variable in variables if variable in layers.given]
+        direct = [knob for knob, _ in layers.direct if knob in variables]
+        effect_variables = [variable for variable in variables if variable not in given_variables]
+        groups = [[*given_variables, metric] for metric in effect_variables if metric in layers.metrics]
+        groups.append([*direct, *effect_variables])
     return [group for group in groups if len(group) > 1]
 
 
-def _directed(marks: np.ndarray, names: list[str], layers: Layers, before) -> list[tuple[str, str]]:
-    """Directed edges from the marks (v, v) of a partial ancestral graph, without circles among them and those `before`."""
+def _directed(marks: np.ndarray, variables: list[str], layers: Layers, earlier_edges) -> list[tuple[str, str]]:
+    """Return a list of directed edges from marks (v, v) of a partial ancestral graph, with no circle among them and earlier ones."""
     edges: list[tuple[str, str]] = []
     for i, j in np.argwhere(np.triu(marks)):
-        a = names[i]
-        b = names[j]
+        cause = variables[i]
+        effect = variables[j]
         # An arrow at a and none at b: b causes a. Marks: -1 tail, 1 arrow, 2 circle, at the row's end.
-        if layers.tier(a) == layers.tier(b) and (marks[i, j] == 1 != marks[j, i] or b in layers.context):
-            a, b = b, a
-        circle = CausalGraph(layers, tuple({*before, *edges})).paths(b, a)
+        if layers.tier(cause) == layers.tier(effect) and (marks[i, j] == 1 != marks[j, i] or effect in layers.context):
+            cause, effect = effect, cause
+        circle = CausalGraph(layers, tuple({*earlier_edges, *edges})).paths(effect, cause)
         if circle:
-            a, b = b, a
-        edges.append((a, b))
+            cause, effect = effect, cause
+        edges.append((cause, effect))
     return edges
 
 
 def _shaped(knob: np.ndarray, target: np.ndarray, bins: int = 8) -> np.ndarray:
-    """Mean of the target (n,) around each value of a knob (n,): from the other half of the rows, so that chance cancels."""
+    """Array of the mean of the target (n,) around each value of a knob (n,).
+
+    It is of the other half of the rows, so that chance cancels.
+    """
     borders = np.unique(np.quantile(knob, np.arange(1, bins) / bins))
     cell = np.searchsorted(borders, knob, side="right")
     cell += bins * (np.arange(len(knob)) % 2)
-    counts = np.bincount(cell, minlength=2 * bins)
-    mean = np.bincount(cell, target, 2 * bins) / np.maximum(counts, 1)
+    rows_in_bin = np.bincount(cell, minlength=2 * bins)
+    mean = np.bincount(cell, target, 2 * bins) / np.maximum(rows_in_bin, 1)
     return mean[(cell + bins) % (2 * bins)]
 
 
 def _normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarray]:
-    """Normal score (n,) of each variable's rank; categories by the mean of the objective at each value."""
+    """Return a dict of each variable's normal score of its rank (n,); categories by the mean of the objective at each value."""
     from scipy.stats import norm, rankdata
 
     target = rankdata(samples[layers.objectives[0]].to_numpy())
     scores = {}
-    for name in layers.names:
-        values = samples[name].to_numpy().astype(float)
-        if layers.levels.get(name, 0) > 2:
-            _, codes = np.unique(values, return_inverse=True)
-            means = np.bincount(codes, target) / np.bincount(codes)
-            values = means[codes]
-        shares = (rankdata(values) - 0.5) / len(values)
-        scores[name] = norm.ppf(shares)
+    for variable in layers.names:
+        variable_values = samples[variable].to_numpy().astype(float)
+        if layers.levels.get(variable, 0) > 2:
+            _, category_codes = np.unique(variable_values, return_inverse=True)
+            means = np.bincount(category_codes, target) / np.bincount(category_codes)
+            variable_values = means[category_codes]
+        rank_shares = (rankdata(variable_values) - 0.5) / len(variable_values)
+        scores[variable] = norm.ppf(rank_shares)
     return scores
 
 
-def _fci(data: np.ndarray, names: list[str], forbidden, alpha: float, depth: int) -> np.ndarray:
-    """Adjacency (v, v) of the partial ancestral graph, in causal-learn's marks."""
+def _fci(normal_scores: np.ndarray, variables: list[str], forbidden, alpha: float, depth: int) -> np.ndarray:
+    """Array (v, v) of the adjacency of the partial ancestral graph, in causal-learn's marks."""
     search = need("causallearn.search.ConstraintBased.FCI", "causal graphs")
     knowledge = need("causallearn.utils.PCUtils.BackgroundKnowledge", "causal graphs").BackgroundKnowledge()
-    nodes = {n: need("causallearn.graph.GraphNode", "causal graphs").GraphNode(n) for n in names}
-    for a, b in forbidden:
-        knowledge.add_forbidden_by_node(nodes[a], nodes[b])
-    noise = np.random.default_rng(0).standard_normal(data.shape)
-    data = data + 1e-6 * noise  # exact copies make the tests singular
-    options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": names}
+    nodes = {
+        variable: need("causallearn.graph.GraphNode", "causal graphs").GraphNode(variable) for variable in variables
+    }
+    for cause, effect in forbidden:
+        knowledge.add_forbidden_by_node(nodes[cause], nodes[effect])
+    noise = np.random.default_rng(0).standard_normal(normal_scores.shape)
+    normal_scores = normal_scores + 1e-6 * noise  # exact copies make the tests singular
+    fci_options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": variables}
     with contextlib.redirect_stdout(io.StringIO()):
-        return search.fci(data, "fisherz", alpha, **options)[0].graph
+        return search.fci(normal_scores, "fisherz", alpha, **fci_options)[0].graph

@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind, check_seed
 from gpuschedlab.autosched.causal.adjustment import FEW, Adjusted, adjusted, identify
 from gpuschedlab.autosched.causal.graph import CausalGraph, check_samples, learn_graph
 from gpuschedlab.autosched.causal.regression import Boosted
@@ -47,33 +48,36 @@ class Answer(Prediction):
 
     @cached_property
     def tested(self) -> Tested:
-        """The interval, and the word."""
+        """`Tested`: the interval, and the word."""
         if self.test is None:
             return Tested(UNTESTED, "not tested: only the effect of one variable on the first objective is")
         return self.test()
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Ends of the 95 % interval of the mean; nan if the `word` says why there is none."""
+        """Both ends of the 95 % interval of the mean as a tuple; nan if the `word` says why there is none."""
         return self.tested.interval
 
     @property
     def word(self) -> str:
-        """The fault: the answer lies outside the interval by adjustment, which its own covers; or why it has none. "" of a good one."""
+        """Text of the fault: the answer lies outside the interval by adjustment, or has none, and why; "" of a good one.
+
+        The answer's own interval covers that by adjustment.
+        """
         return self.tested.word
 
     def __repr__(self) -> str:
-        values = [float(np.ravel(part)[0]) for part in self]
-        mean, low, high = values
-        text = f"{mean:.4g}, 80 % of cases {low:.4g} to {high:.4g}"
+        answer_numbers = [float(np.ravel(answer_part)[0]) for answer_part in self]
+        mean, low, high = answer_numbers
+        answer_text = f"{mean:.4g}, 80 % of cases {low:.4g} to {high:.4g}"
         if self.test is None:
-            return f"Answer({text})"
+            return f"Answer({answer_text})"
         low, high = self.interval
         if not math.isnan(low):
-            text += f"; mean, 95 %: {low:.4g} to {high:.4g}"
+            answer_text += f"; mean, 95 %: {low:.4g} to {high:.4g}"
         if self.word:
-            text += f"; {self.word}"
-        return f"Answer({text})"
+            answer_text += f"; {self.word}"
+        return f"Answer({answer_text})"
 
 
 class Effect(NamedTuple):
@@ -117,7 +121,9 @@ class CausalModel(Regressor, Parameters):
     """
 
     def __init__(self, graph: CausalGraph, *, backend: str = "boosted", rng: int = 0, relearn: bool = False, **options):
-        if backend not in BACKENDS:
+        check_kind(graph, CausalGraph, EstimatorError, "CausalModel.graph", "a CausalGraph")
+        check_seed(rng, EstimatorError, "CausalModel.rng")
+        if backend not in tuple(BACKENDS):
             raise EstimatorError(f"CausalModel: found backend {backend!r}; expected one of {', '.join(BACKENDS)}.")
         self.graph = graph
         self.backend = backend
@@ -146,20 +152,22 @@ class CausalModel(Regressor, Parameters):
         return self._learn()
 
     def update(self, samples, batch: float = BATCH) -> Self:
-        """Learn from a few more, newer ones (fine-tuning): a frame, or a value (n,) or a number by each variable's name.
+        """Learn from a few more, newer ones (fine-tuning): a frame, or values by each variable's name; return this `CausalModel`.
+
+        A value is (n,), or a number.
 
         After every `batch` of them, however many come at a time, the model is fitted again; below 1 that is a part of its rows.
         """
-        new = np.column_stack([np.asarray(samples[n], float) for n in self.graph.layers.names])
-        while len(new):
+        new_rows = np.column_stack([np.asarray(samples[variable], float) for variable in self.graph.layers.names])
+        while len(new_rows):
             due = batch
             if batch < 1:
                 due = batch * (len(self.rows) - self.fresh)
             due = max(1, int(due))
-            rows, new = np.split(new, [due - self.fresh])
-            self.rows = np.concatenate([self.rows, rows])
-            self.fresh = self.fresh + len(rows)
-            self.core.update(rows)
+            sample_rows, new_rows = np.split(new_rows, [due - self.fresh])
+            self.rows = np.concatenate([self.rows, sample_rows])
+            self.fresh = self.fresh + len(sample_rows)
+            self.core.update(sample_rows)
             if self.fresh >= due:
                 self._learn()
         return self
@@ -177,23 +185,27 @@ class CausalModel(Regressor, Parameters):
         return self
 
     def predict(self, configurations) -> Prediction:
-        """Predict the first objective of configurations: a frame with columns `layers.given`, or (n, k) in their order.
+        """Return a `Prediction` of the first objective of configurations, a frame of `layers.given`, or (n, k) in their order.
 
         EstimatorError if the model has not learnt, or there are other columns.
         """
         self._check("predict")
         inputs = self.graph.layers.given
         if isinstance(configurations, pl.DataFrame):
-            configurations = configurations.select(n for n in inputs if n in configurations.columns)
-        u = np.atleast_2d(np.asarray(configurations, float))
-        if u.shape[1] != len(inputs):
-            raise EstimatorError(
-                f"CausalModel.predict: found {u.shape[1]} of the columns; expected {', '.join(inputs)}."
+            configurations = configurations.select(
+                given_variable for given_variable in inputs if given_variable in configurations.columns
             )
-        return Prediction(*self.core.predict(u))
+        points = np.atleast_2d(np.asarray(configurations, float))
+        if points.shape[1] != len(inputs):
+            raise EstimatorError(
+                f"CausalModel.predict: found {points.shape[1]} of the columns; expected {', '.join(inputs)}."
+            )
+        return Prediction(*self.core.predict(points))
 
     def do(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Prediction]:
-        """Predict every variable when some are set from outside, cut off from their causes; knobs left open vary.
+        """Return a dict of a `Prediction` per variable when some are set from outside, cut off from their causes.
+
+        Knobs left open vary.
 
         `given` keeps to cases in which variables are seen at values: regressions take the samples nearest to them, CausalNex
         those in the same states. It must have no cause in the graph, such as the load, except for CausalNex, which takes anything
@@ -216,15 +228,15 @@ class CausalModel(Regressor, Parameters):
         return answers
 
     def _untested(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Answer]:
-        """Answer of the backend, untested."""
-        names = self.graph.layers.names
-        self._check("do", interventions, names)
-        free = [name for name in names if name not in interventions]
+        """Return a dict of the backend's `Answer` per variable, untested."""
+        variables = self.graph.layers.names
+        self._check("do", interventions, variables)
+        free_variables = [variable for variable in variables if variable not in interventions]
         if self.backend != "causalnex":
-            free = [name for name in free if not self.graph.causes(name)]
-        self._check(f"do, given of backend {self.backend!r}", given or {}, free)
+            free_variables = [variable for variable in free_variables if not self.graph.causes(variable)]
+        self._check(f"do, given of backend {self.backend!r}", given or {}, free_variables)
         answers = self.core.do(interventions, given or {})
-        return {name: Answer(*np.atleast_2d(answer).T) for name, answer in answers.items()}
+        return {variable: Answer(*np.atleast_2d(answer).T) for variable, answer in answers.items()}
 
     def _change(self, cause: str, low: float, high: float, goal: str) -> float:
         """Change of a goal's mean by the backend, if a cause is set to `high` instead of `low`."""
@@ -233,7 +245,7 @@ class CausalModel(Regressor, Parameters):
         return float(at_high - at_low)
 
     def _test(self, cause: str, value: float, mean: float) -> Tested:
-        """Compare the change to an answer's mean with that by adjustment."""
+        """Compare the change to an answer's mean with that by adjustment, and return it as `Tested`."""
         goal = self._target
         if not self.graph.paths(cause, goal):
             return Tested(UNTESTED, f"not tested: by the graph {cause} does nothing to {goal}")
@@ -241,58 +253,65 @@ class CausalModel(Regressor, Parameters):
         if usual is None:
             return Tested(UNTESTED, f"not tested: {cause} had no other value, or never {value:g}")
         try:
-            columns = self._blocking(cause)
+            blocking_columns = self._blocking(cause)
         except EstimatorError as error:
             return Tested(UNTESTED, f"not tested: {error}")
-        adjustment = self._adjusted(columns, cause, goal, (usual, value))
+        adjustment = self._adjusted(blocking_columns, cause, goal, (usual, value))
         if adjustment.refusal:
-            return Tested(UNTESTED, f"not tested, {', '.join(columns) or 'nothing'} held fixed: {adjustment.refusal}")
+            return Tested(
+                UNTESTED, f"not tested, {', '.join(blocking_columns) or 'nothing'} held fixed: {adjustment.refusal}"
+            )
         mean_at_usual = float(self._untested({cause: usual})[goal].mean[0])
         change = mean - mean_at_usual
-        away = abs(change - adjustment.effect)
-        half = float(adjustment.halves[-1]) + max(abs(mean - adjustment.mean[-1]), away)
+        effect_distance = abs(change - adjustment.effect)
+        half_interval = float(adjustment.halves[-1]) + max(abs(mean - adjustment.mean[-1]), effect_distance)
         fault = ""
-        if away > adjustment.half + ALIKE * abs(change):
+        if effect_distance > adjustment.half + ALIKE * abs(change):
             low = adjustment.effect - adjustment.half
             high = adjustment.effect + adjustment.half
             fault = (
                 f"backend {self.backend!r} changes {goal} by {change:+.3g} from {cause} = {usual:g} on, adjustment by {low:+.3g} to "
                 f"{high:+.3g}: believe effect({cause!r}, {usual:g}, {value:g})"
             )
-        return Tested((mean - half, mean + half), fault)
+        return Tested((mean - half_interval, mean + half_interval), fault)
 
     def _blocking(self, cause: str) -> tuple[str, ...]:
-        """Variables that block every backdoor path from a cause to the first objective, also those between roots that came together."""
-        roots = [name for name in self.graph.layers.names if not self.graph.causes(name)]
+        """Return a tuple of variables that block every backdoor path from a cause to the first objective.
+
+        They also block those between roots that came together.
+        """
+        roots = [variable for variable in self.graph.layers.names if not self.graph.causes(variable)]
         together = [("\0together", root) for root in roots]
         edges = [*self.graph.edges, *together]
         return identify(edges, cause, self._target, self.graph.layers.names)
 
     def _usual(self, cause: str, value: float) -> float | None:
         """The usual value of a variable, other than one that is set; None if it had no other, or never was near that one."""
-        names = self.graph.layers.names
-        rows = self.rows[:, names.index(cause)]
-        values, counts = np.unique(rows, return_counts=True)
-        if len(values) > FEW:
-            if values[0] <= value <= values[-1]:
-                return float(np.median(rows))
+        variables = self.graph.layers.names
+        cause_column = self.rows[:, variables.index(cause)]
+        cause_values, value_counts = np.unique(cause_column, return_counts=True)
+        if len(cause_values) > FEW:
+            if cause_values[0] <= value <= cause_values[-1]:
+                return float(np.median(cause_column))
             return None
-        if value not in values or len(values) < 2:
+        if value not in cause_values or len(cause_values) < 2:
             return None
-        is_another = values != value
-        most_frequent = counts[is_another].argmax()
-        return float(values[is_another][most_frequent])
+        is_another = cause_values != value
+        most_frequent = value_counts[is_another].argmax()
+        return float(cause_values[is_another][most_frequent])
 
-    def _adjusted(self, columns, cause: str, goal: str, settings: tuple[float, float]) -> Adjusted:
-        """Effect of two settings of a cause on a goal by adjustment for columns."""
-        names = [*self.graph.layers.names]
-        x = self.rows[:, [names.index(name) for name in columns]]
-        a = self.rows[:, names.index(cause)]
-        y = self.rows[:, names.index(goal)]
-        return adjusted(x, a, y, settings)
+    def _adjusted(self, held_columns, cause: str, goal: str, settings: tuple[float, float]) -> Adjusted:
+        """Return the effect of two settings of a cause on a goal, by adjustment for columns, as `Adjusted`."""
+        variables = [*self.graph.layers.names]
+        x = self.rows[:, [variables.index(held_column) for held_column in held_columns]]
+        cause_column = self.rows[:, variables.index(cause)]
+        y = self.rows[:, variables.index(goal)]
+        return adjusted(x, cause_column, y, settings)
 
     def effect(self, cause: str, low: float, high: float, of: str | None = None) -> Effect:
-        """Effect of setting a variable to `high` instead of `low` on another one, by default the first objective, with an interval.
+        """Return the `Effect` of setting a variable to `high` instead of `low` on another one, with an interval.
+
+        By default the other one is the first objective.
 
         Held fixed is the smallest set of variables that blocks every backdoor path of the graph (`identify`); in regressions on smooth
         terms, whose residuals make the interval. The model's own `do` is set beside it.
@@ -303,19 +322,19 @@ class CausalModel(Regressor, Parameters):
             The model has not learnt; there is no such variable, no path, or no such value; the effect is not identifiable; or the
             rows cannot say: no overlap, too few, or terms that do not fit.
         """
-        names = [*self.graph.layers.names]
+        variables = [*self.graph.layers.names]
         goal = of or self._target
-        self._check("effect", (cause, goal), names)
+        self._check("effect", (cause, goal), variables)
         who = f"CausalModel.effect of {cause} on {goal}"
-        held_fixed = identify(self.graph, cause, goal, names)
-        values = np.unique(self.rows[:, names.index(cause)])
-        if len(values) <= FEW:
-            were_seen = {low, high} <= {*values}
+        held_fixed = identify(self.graph, cause, goal, variables)
+        cause_values = np.unique(self.rows[:, variables.index(cause)])
+        if len(cause_values) <= FEW:
+            were_seen = {low, high} <= {*cause_values}
         else:
-            were_seen = values[0] <= min(low, high) and max(low, high) <= values[-1]
+            were_seen = cause_values[0] <= min(low, high) and max(low, high) <= cause_values[-1]
         if not were_seen:
             raise EstimatorError(
-                f"{who}: found {low:g} and {high:g}; expected values that were seen, {values[0]:g} to {values[-1]:g}."
+                f"{who}: found {low:g} and {high:g}; expected values that were seen, {cause_values[0]:g} to {cause_values[-1]:g}."
             )
         adjustment = self._adjusted(held_fixed, cause, goal, (low, high))
         if adjustment.refusal:
@@ -325,16 +344,16 @@ class CausalModel(Regressor, Parameters):
             )
         change = self._change(cause, low, high, goal)
         effect = adjustment.effect
-        half = adjustment.half
+        half_interval = adjustment.half
         fault = ""
-        if abs(change - effect) > half + 1e-9 * abs(change):  # rows without noise leave no width
+        if abs(change - effect) > half_interval + 1e-9 * abs(change):  # rows without noise leave no width
             fault = f"do of backend {self.backend!r} says {change:+.3g}, outside the interval: believe neither"
-        return Effect(effect, effect - half, effect + half, change, adjustment.strength, fault)
+        return Effect(effect, effect - half_interval, effect + half_interval, change, adjustment.strength, fault)
 
     def _check(self, who: str, found=(), known=()) -> None:
         """Raise an EstimatorError if the model has not learnt, or a name that is found is not known."""
         if not len(self.rows):
             raise EstimatorError("CausalModel: found a model that has not learnt; expected one after fit(samples).")
-        wrong = [n for n in found if n not in known]
-        if wrong:
-            raise EstimatorError(f"{who}: found {wrong[0]!r}; expected one of {', '.join(known)}.")
+        unknown_names = [found_name for found_name in found if found_name not in known]
+        if unknown_names:
+            raise EstimatorError(f"{who}: found {unknown_names[0]!r}; expected one of {', '.join(known)}.")

@@ -49,190 +49,207 @@ class CausalNexNetwork:
     def learn(self, graph: CausalGraph, rows: np.ndarray, offline: int = 0) -> None:
         """Cut and count rows (n, v) along a graph, all alike, however many are of the offline phase."""
         self.graph = graph
-        self.causes = {n: graph.causes(n) for n in graph.order()}
+        self.causes = {effect: graph.causes(effect) for effect in graph.order()}
         self.cuts = {}
-        for name, values in self._named(rows).items():
-            bins = self.bins[graph.layers.tier(name)]
-            self.cuts[name] = cuts(values, bins)
-        self.size = {n: len(cut) + 1 for n, cut in self.cuts.items()}
+        for variable, variable_column in self._named(rows).items():
+            bins = self.bins[graph.layers.tier(variable)]
+            self.cuts[variable] = cuts(variable_column, bins)
+        self.size = {effect: len(cut) + 1 for effect, cut in self.cuts.items()}
         self._count(rows)
 
     def update(self, rows: np.ndarray) -> None:
         """Count more rows (n, v) where they fall; cuts stay until the next `learn`."""
         self._count(np.concatenate([self.rows, rows]))
 
-    def _count(self, rows: np.ndarray) -> None:
-        self.rows = rows
-        self.seen = self.states(self._named(rows))
-        self.given = {n: self._shares(self._counts(n)) for n in self.causes}
+    def _count(self, sample_rows: np.ndarray) -> None:
+        self.rows = sample_rows
+        self.seen = self.states(self._named(sample_rows))
+        self.given = {variable: self._shares(self._counts(variable)) for variable in self.causes}
         frame = pl.DataFrame(self.seen)
         self.fitted = [fit_network(edges, frame, prior=self.prior) for edges in pieces(self.graph.edges)]
         self.engines = {}
         self.known = {}
         self.margins = {}
 
-    def _named(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Columns of rows (n, v), by variable."""
-        return dict(zip(self.graph.layers.names, rows.T, strict=True))
+    def _named(self, sample_rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Dict of the columns of rows (n, v), by variable."""
+        return dict(zip(self.graph.layers.names, sample_rows.T, strict=True))
 
     def states(self, samples) -> dict[str, np.ndarray]:
-        """State (n,) of each variable in each row, of those that are there."""
-        names = [name for name in self.cuts if name in samples]
-        return {name: np.searchsorted(self.cuts[name], samples[name], side="right") for name in names}
+        """Return a dict of the state (n,) of each variable in each row, of those that are there."""
+        variables = [variable for variable in self.cuts if variable in samples]
+        return {
+            variable: np.searchsorted(self.cuts[variable], samples[variable], side="right") for variable in variables
+        }
 
     def means(self, name: str) -> np.ndarray:
-        """Mean value (s,) of each state of a variable."""
+        """Return an array (s,) of the mean value of each state of a variable."""
         states = self.seen[name]
         return np.bincount(states, self._named(self.rows)[name]) / np.bincount(states)
 
-    def _counts(self, name: str, kept=slice(None)) -> np.ndarray:
-        """Rows kept, by the states of a variable's causes and its own (last axis)."""
-        names = (*self.causes[name], name)
-        sizes = tuple(self.size[n] for n in names)
-        if prod(sizes) > self.cells:
+    def _counts(self, variable: str, counted_rows=slice(None)) -> np.ndarray:
+        """Return an array of the counts of rows kept, by the states of a variable's causes and its own (last axis)."""
+        table_variables = (*self.causes[variable], variable)
+        state_numbers = tuple(self.size[table_variable] for table_variable in table_variables)
+        if prod(state_numbers) > self.cells:
             raise EstimatorError(
-                f"CausalModel: found {prod(sizes)} cells in the table of {name!r}; expected {self.cells} or fewer. "
+                f"CausalModel: found {prod(state_numbers)} cells in the table of {variable!r}; expected {self.cells} or fewer. "
                 f"Fit with fewer bins than {self.bins}."
             )
-        counts = np.zeros(sizes)
-        np.add.at(counts, tuple(self.seen[n][kept] for n in names), 1.0)
-        return counts
+        state_counts = np.zeros(state_numbers)
+        np.add.at(
+            state_counts, tuple(self.seen[table_variable][counted_rows] for table_variable in table_variables), 1.0
+        )
+        return state_counts
 
-    def _shares(self, counts: np.ndarray) -> np.ndarray:
-        """P(state | states of the causes) from counts."""
-        cells = counts.copy()
+    def _shares(self, state_counts: np.ndarray) -> np.ndarray:
+        """Return an array of P(state | states of the causes) from counts."""
+        cells = state_counts.copy()
         if self.prior == "K2":
             cells += 1.0
         cells[~cells.any(axis=-1)] = 1.0
         return cells / cells.sum(axis=-1, keepdims=True)
 
     def predict(self, u: np.ndarray) -> np.ndarray:
-        """Mean and spread (3, n) of the first objective."""
+        """Return an array (3, n) of the mean and spread of the first objective."""
         goal = self.graph.layers.objectives[0]
         states = self.states(dict(zip(self.graph.layers.given, u.T)))
-        shares = []
+        goal_shares = []
         for row in zip(*states.values()):
             _, of_variables = self._asked(dict(zip(states, row)), {})
-            shares.append(of_variables[goal])
-        return self._spread(goal, np.stack(shares))
+            goal_shares.append(of_variables[goal])
+        return self._spread(goal, np.stack(goal_shares))
 
     def do(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, tuple]:
-        """Mean and spread of every variable, some being set from outside; other roots as they came together in the samples.
+        """Return a dict of mean, 10 % and 90 % point per variable, some set from outside; other roots as together in the samples.
 
         `given` keeps to worlds in which variables are in the same states as these values.
         """
-        for name in interventions:
-            self._check_states(name)
-        open_roots = {n: x for n, x in self._named(self.rows).items() if not self.causes[n]}
-        settings = {n: np.full(len(self.rows), value) for n, value in interventions.items()}
+        for variable in interventions:
+            self._check_states(variable)
+        open_roots = {root: x for root, x in self._named(self.rows).items() if not self.causes[root]}
+        settings = {root: np.full(len(self.rows), value) for root, value in interventions.items()}
         states = self.states(open_roots | settings)
-        combinations, _, counts, _ = distinct_rows(np.column_stack([*states.values()]))
+        combinations, _, root_counts, _ = distinct_rows(np.column_stack([*states.values()]))
         step = -(-len(combinations) // self.combinations)
-        counts = np.add.reduceat(counts, np.arange(0, len(combinations), step))
-        given_states = {n: int(state) for n, state in self.states(given or {}).items()}
+        root_counts = np.add.reduceat(root_counts, np.arange(0, len(combinations), step))
+        given_states = {root: int(state) for root, state in self.states(given or {}).items()}
         answers = [self._asked(dict(zip(states, row)), given_states) for row in combinations[::step]]
-        weights = counts * [likelihood for likelihood, _ in answers]
+        weights = root_counts * [likelihood for likelihood, _ in answers]
         spreads = {}
-        for name in self.causes:
-            share = weights @ [shares[name] for _, shares in answers] / weights.sum()
-            spreads[name] = self._spread(name, share[None])[:, 0]
-        return spreads | {n: (value,) * 3 for n, value in interventions.items()}
+        for variable in self.causes:
+            state_share = weights @ [shares[variable] for _, shares in answers] / weights.sum()
+            spreads[variable] = self._spread(variable, state_share[None])[:, 0]
+        return spreads | {root: (value,) * 3 for root, value in interventions.items()}
 
-    def _check_states(self, name: str) -> None:
+    def _check_states(self, variable: str) -> None:
         """EstimatorError if causes of a variable confound it inside their states: its effect on the goal depends on their values there."""
         goal = self.graph.layers.objectives[0]
-        named = self._named(self.rows)
-        cut = [cause for cause in self.causes[name] if len(np.unique(named[cause])) > self.size[cause]]
-        if not cut or name == goal:
+        variable_columns = self._named(self.rows)
+        cut = [cause for cause in self.causes[variable] if len(np.unique(variable_columns[cause])) > self.size[cause]]
+        if not cut or variable == goal:
             return
-        in_states = [self.seen[cause][:, None] == np.arange(self.size[cause]) for cause in self.causes[name]]
-        plain = np.column_stack([named[name], *in_states]).astype(float)
-        with_values = np.column_stack([plain, *(named[cause] for cause in cut)])
-        y = named[goal]
+        in_states = [self.seen[cause][:, None] == np.arange(self.size[cause]) for cause in self.causes[variable]]
+        plain = np.column_stack([variable_columns[variable], *in_states]).astype(float)
+        with_values = np.column_stack([plain, *(variable_columns[cause] for cause in cut)])
+        y = variable_columns[goal]
         rough = _least_squares(plain, y)
         fine = _least_squares(with_values, y)
         causes = with_values[:, 1:]
-        residual = named[name] - causes @ _least_squares(causes, named[name])
-        size = max(np.sqrt((residual**2).sum()), 1e-12)
-        error = np.std(y - with_values @ fine) / size
+        residual = variable_columns[variable] - causes @ _least_squares(causes, variable_columns[variable])
+        residual_size = max(np.sqrt((residual**2).sum()), 1e-12)
+        error = np.std(y - with_values @ fine) / residual_size
         if abs(rough[0] - fine[0]) > max(2 * error, OFF * abs(fine[0])):
             states = " and ".join(f"{self.size[cause]} states of {cause}" for cause in cut)
             raise EstimatorError(
                 f"CausalModel.do of backend 'causalnex': found {states}, which leave confounding inside a state: {goal} changes by "
-                f"{rough[0]:+.2g} a unit of {name} within states, by {fine[0]:+.2g} at equal {', '.join(cut)}; expected the same. "
+                f"{rough[0]:+.2g} a unit of {variable} within states, by {fine[0]:+.2g} at equal {', '.join(cut)}; expected the same. "
                 "Ask backend 'boosted', or fit with more bins."
             )
 
-    def _asked(self, fixed: dict, given: dict) -> tuple[float, dict[str, np.ndarray]]:
-        """Probability of the given values, in states, when other states are fixed; and then that of each variable's states.
+    def _asked(self, fixed: dict, given_states: dict) -> tuple[float, dict[str, np.ndarray]]:
+        """Return a tuple: probability of given values, in states, when others are fixed; and a dict of variables' shares (s,).
+
+        The shares are those of a variable's states.
 
         A fixed variable is set to all its states alike, which cuts it off, and then observed: one engine answers for all states.
         """
-        key = tuple((n, int(state)) for n, state in fixed.items()), tuple(given.items())
-        if key not in self.known:
+        state_key = (
+            tuple((fixed_variable, int(state)) for fixed_variable, state in fixed.items()),
+            tuple(given_states.items()),
+        )
+        if state_key not in self.known:
             engine = self._engine(tuple(fixed))
-            likelihood, marginals = engine.likely(dict(key[0]), given)
-            shares = {}
-            for name, size in self.size.items():
-                shares[name] = np.array([marginals[name][state] for state in range(size)])
-            self.known[key] = likelihood, shares
-        return self.known[key]
+            likelihood, marginals = engine.likely(dict(state_key[0]), given_states)
+            state_shares = {}
+            for variable, state_number in self.size.items():
+                state_shares[variable] = np.array([marginals[variable][state] for state in range(state_number)])
+            self.known[state_key] = likelihood, state_shares
+        return self.known[state_key]
 
-    def _engine(self, names: tuple[str, ...]) -> Intervened:
-        """The networks, cut off from the causes of some variables; made once."""
-        key = frozenset(names)
-        if key not in self.engines:
-            alone = {n: dict(enumerate(self.given[n])) for n in self.causes if not self.causes[n]}
-            alike = {n: dict.fromkeys(range(self.size[n]), 1 / self.size[n]) for n in names}
-            self.engines[key] = Intervened(self.fitted, alike, alone)
-        return self.engines[key]
+    def _engine(self, cut_variables: tuple[str, ...]) -> Intervened:
+        """Return the networks as `Intervened`, cut off from the causes of some variables; made once."""
+        cut_key = frozenset(cut_variables)
+        if cut_key not in self.engines:
+            alone = {
+                variable: dict(enumerate(self.given[variable])) for variable in self.causes if not self.causes[variable]
+            }
+            alike = {
+                variable: dict.fromkeys(range(self.size[variable]), 1 / self.size[variable])
+                for variable in cut_variables
+            }
+            self.engines[cut_key] = Intervened(self.fitted, alike, alone)
+        return self.engines[cut_key]
 
-    def _spread(self, name: str, share: np.ndarray) -> np.ndarray:
-        """Mean, 10 % and 90 % point (3, n) of distributions (n, s) of a variable, these moved apart; the mean stays within."""
-        mean, low, high = spread(share, self.means(name))
-        if name not in self.margins:
-            self.margins[name] = 0.0
-            if self.causes[name]:
-                self.margins[name] = self._exceeded(name)
-        margin = self.margins[name]
+    def _spread(self, variable: str, state_share: np.ndarray) -> np.ndarray:
+        """Array (3, n): mean, 10 % and 90 % point of distributions (n, s) of a variable, moved apart; the mean stays within."""
+        mean, low, high = spread(state_share, self.means(variable))
+        if variable not in self.margins:
+            self.margins[variable] = 0.0
+            if self.causes[variable]:
+                self.margins[variable] = self._exceeded(variable)
+        margin = self.margins[variable]
         return np.stack([mean, np.minimum(mean, low - margin), np.maximum(mean, high + margin)])
 
-    def _exceeded(self, name: str) -> float:
+    def _exceeded(self, variable: str) -> float:
         """Amount by which a variable exceeds the interval that its causes predict without it.
 
         The quantile of which so many cases are below that the interval, wider by it on either side, holds `COVERED` of them.
         """
-        y = self._named(self.rows)[name]
-        every = np.arange(len(self.rows))
+        y = self._named(self.rows)[variable]
+        all_rows = np.arange(len(self.rows))
         exceeded = []
-        for out in np.array_split(every, FOLDS):
-            shares = self._shares(self._counts(name, np.delete(every, out)))
-            states = tuple(self.seen[n][out] for n in self.causes[name])
-            _, low, high = spread(shares[states], self.means(name))
-            exceeded.append(np.maximum(low - y[out], y[out] - high))
-        level = min(1.0, COVERED * (1 + 1 / len(every)))
+        for held_out in np.array_split(all_rows, FOLDS):
+            state_shares = self._shares(self._counts(variable, np.delete(all_rows, held_out)))
+            states = tuple(self.seen[cause][held_out] for cause in self.causes[variable])
+            _, low, high = spread(state_shares[states], self.means(variable))
+            exceeded.append(np.maximum(low - y[held_out], y[held_out] - high))
+        level = min(1.0, COVERED * (1 + 1 / len(all_rows)))
         return np.quantile(np.concatenate(exceeded), level)
 
 
 def _least_squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Coefficients (p,) of columns x (n, p) for y (n,)."""
+    """Array (p,) of the coefficients of columns x (n, p) for y (n,)."""
     return np.linalg.lstsq(x, y, rcond=None)[0]
 
 
 def cuts(values: np.ndarray, most: int) -> np.ndarray:
-    """Inner edges between states of values (n,), at most so many: some lie in each, even if they differ in their last bit."""
+    """Return an array of the inner edges between states of values (n,), at most so many: some values lie in each state.
+
+    They do so even if they differ in their last bit.
+    """
     distinct = np.unique(values)
     below = distinct[:-1]
-    middle = np.maximum((distinct[1:] + below) / 2, np.nextafter(below, np.inf))
-    if len(middle) < most:
-        return middle
+    state_borders = np.maximum((distinct[1:] + below) / 2, np.nextafter(below, np.inf))
+    if len(state_borders) < most:
+        return state_borders
     quantiles = np.quantile(values, np.arange(1, most) / most)
     place_below = np.searchsorted(distinct, quantiles) - 1
-    return middle[np.unique(place_below[place_below >= 0])]
+    return state_borders[np.unique(place_below[place_below >= 0])]
 
 
 def spread(share: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Mean, 10 % and 90 % point (3, n) of discrete distributions (n, s) over ascending values (s,).
+    """Return an array (3, n): mean, 10 % and 90 % point of discrete distributions (n, s) over ascending values (s,).
 
     Examples
     --------
@@ -242,8 +259,8 @@ def spread(share: np.ndarray, means: np.ndarray) -> np.ndarray:
     return np.stack([share @ means, _quantile(share, means, 0.1), _quantile(share, means, 0.9)])
 
 
-def _quantile(share: np.ndarray, means: np.ndarray, level: float) -> np.ndarray:
-    """Quantile (n,) of discrete distributions (n, s) over ascending values (s,)."""
-    total = np.cumsum(share, axis=1)
-    state = (total < level).sum(axis=1)
+def _quantile(state_share: np.ndarray, means: np.ndarray, level: float) -> np.ndarray:
+    """Array (n,) of the quantiles of discrete distributions (n, s) over ascending values (s,)."""
+    cumulated_share = np.cumsum(state_share, axis=1)
+    state = (cumulated_share < level).sum(axis=1)
     return means[np.minimum(state, len(means) - 1)]

@@ -31,12 +31,16 @@ class Entered:
 
 
 def entered(smooth: Terms, a: np.ndarray, y: np.ndarray, line: np.ndarray, steps: bool) -> Entered:
-    """Choose terms that explain the part of y (n,) that smooth terms (n, t) of a setting a (n,) leave, one after the other, the best first.
+    """Return, as `Entered`, terms that explain the part of y (n,) that smooth terms (n, t) of a setting a (n,) leave.
+
+    They are chosen one after the other, the best first.
 
     Steps of the setting (if it takes many values), their products with columns `line` (n, p), and products of two columns.
     """
-    pairs = itertools.combinations_with_replacement(line.T, 2)
-    products = np.column_stack([np.empty((len(a), 0)), *(first * second for first, second in pairs)])
+    column_pairs = itertools.combinations_with_replacement(line.T, 2)
+    products = np.column_stack(
+        [np.empty((len(a), 0)), *(first_column * second_column for first_column, second_column in column_pairs)]
+    )
     factors = np.column_stack([np.ones(len(a)), line])
     grid = np.empty(0)
     if steps:
@@ -49,31 +53,31 @@ def entered(smooth: Terms, a: np.ndarray, y: np.ndarray, line: np.ndarray, steps
         for factor in range(factors.shape[1]):
             stepped = (a[:, None] > grid) * factors[:, factor : factor + 1]
             candidates.append((*unexplained.best(stepped), factor))
-        score, column, factor = max(candidates)
+        score, entered_column, factor = max(candidates)
         if score < SURE:
             break
         if factor < 0:
-            term = _product(products[:, column])
+            term = _product(products[:, entered_column])
             border = float("nan")
         else:
-            border = unexplained.moved(a, grid, column, factors[:, factor])
+            border = unexplained.moved(a, grid, entered_column, factors[:, factor])
             term = _step(border, factors[:, factor])
         unexplained.take(term(a)[:, 0])
         terms.append(term)
         borders.append(border)
 
-    def terms_at(b):
-        return np.hstack([np.empty((len(a), 0)), *(term(b) for term in terms)])
+    def terms_at(asked_setting):
+        return np.hstack([np.empty((len(a), 0)), *(term(asked_setting) for term in terms)])
 
     return Entered(terms_at, tuple(borders))
 
 
-def _product(column: np.ndarray) -> Terms:
-    return lambda b: column[:, None]
+def _product(product_column: np.ndarray) -> Terms:
+    return lambda asked_setting: product_column[:, None]
 
 
-def _step(place: float, factor: np.ndarray) -> Terms:
-    return lambda b: ((b > place) * factor)[:, None]
+def _step(threshold: float, factor: np.ndarray) -> Terms:
+    return lambda asked_setting: ((asked_setting > threshold) * factor)[:, None]
 
 
 class _Unexplained:
@@ -85,16 +89,16 @@ class _Unexplained:
         self.free = len(y) - rows.shape[1]
 
     def scores(self, columns: np.ndarray) -> np.ndarray:
-        """Squared t (m,) of each column (n, m); 0 of one that the terms hold already."""
+        """Return an array (m,) of the squared t of each column (n, m); 0 of one that the terms hold already."""
         columns = columns - self.basis @ (self.basis.T @ columns)
-        size = (columns**2).sum(axis=0)
-        least = 1e-4 * len(self.residual)
+        column_squares = (columns**2).sum(axis=0)
+        least_square = 1e-4 * len(self.residual)
         variance = float(self.residual @ self.residual) / max(self.free, 1)
-        explained = (columns.T @ self.residual) ** 2 / np.maximum(size, least)
-        return np.where(size > least, explained, 0.0) / max(variance, 1e-300)
+        explained = (columns.T @ self.residual) ** 2 / np.maximum(column_squares, least_square)
+        return np.where(column_squares > least_square, explained, 0.0) / max(variance, 1e-300)
 
     def best(self, columns: np.ndarray) -> tuple[float, int]:
-        """Highest score of columns (n, m), and which it is; 0 of none."""
+        """Return the highest score of columns (n, m), and the index of its column, as a tuple; (0, 0) without columns."""
         if not columns.shape[1]:
             return 0.0, 0
         scores = self.scores(columns)
@@ -121,14 +125,17 @@ class _Unexplained:
 
 
 def near_weights(a: np.ndarray, predicted: np.ndarray, setting: float) -> np.ndarray:
-    """Weights (n,) of the rows near a setting, which sum to 1: those that the columns held fixed make unlikely there weigh more."""
-    away = np.abs(a - setting)
-    count = min(len(a), max(NEAREST, len(a) // NEAR))
-    reach = np.partition(away, count - 1)[count - 1]
-    width = max(reach * (1 + 1e-9), 1e-300)
-    near = np.maximum(1 - (away / width) ** 2, 0.0)
-    spread = max((a - predicted).std(), 1e-12)
-    likely = np.exp(-0.5 * ((setting - predicted) / spread) ** 2)
+    """Return an array (n,) of weights of the rows near a setting, which sum to 1.
+
+    Rows that the columns held fixed make unlikely there weigh more.
+    """
+    setting_distance = np.abs(a - setting)
+    near_count = min(len(a), max(NEAREST, len(a) // NEAR))
+    nearest_reach = np.partition(setting_distance, near_count - 1)[near_count - 1]
+    kernel_width = max(nearest_reach * (1 + 1e-9), 1e-300)
+    near = np.maximum(1 - (setting_distance / kernel_width) ** 2, 0.0)
+    setting_deviation = max((a - predicted).std(), 1e-12)
+    likely = np.exp(-0.5 * ((setting - predicted) / setting_deviation) ** 2)
     weights = near / np.maximum(likely, 1e-12)
     used = weights > 0
     weights = np.minimum(weights, HEAVIEST * np.median(weights[used]))

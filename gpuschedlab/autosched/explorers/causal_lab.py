@@ -108,11 +108,11 @@ class CausalLab(BaseExplorer):
 
     @property
     def graph(self) -> CausalGraph:
-        """The graph without the edges that are cut."""
+        """`CausalGraph` without the edges that are cut."""
         return self.graph_panel.edits.graph
 
     def finish(self) -> "CausalLab":
-        """Play all rows and intervals at once, as a program that has no time to wait does."""
+        """Play all rows and intervals at once, as a program that has no time to wait does, and return this `CausalLab`."""
         self.arrivals.finish()
         self._draw_all()
         return self
@@ -121,16 +121,18 @@ class CausalLab(BaseExplorer):
         """Begin the log of another world, or go on with one that was begun before."""
         self.world = world
         seed = self.seed
-        values = world.values(VALUES)
+        knob_values = world.values(VALUES)
         infos = knobs_of(world)
-        asked = world.with_knobs(**{name: infos[name].default for name in OPERATOR})
+        asked_world = world.with_knobs(**{knob_name: infos[knob_name].default for knob_name in OPERATOR})
         self.log = self.worlds.get(("log", world, seed), lambda: IntervalLog(world, seed)).value
-        self.truth = self.worlds.get(("truth", asked, seed), lambda: Truth(asked, values, TRUTH_SEED + seed)).value
-        self.panel.offer(world, values)
+        self.truth = self.worlds.get(
+            ("truth", asked_world, seed), lambda: Truth(asked_world, knob_values, TRUTH_SEED + seed)
+        ).value
+        self.panel.offer(world, knob_values)
         self.arrivals.begin(self._pieces(self.log, self.truth))
 
     def _pieces(self, log: IntervalLog, truth: Truth) -> Iterator[int]:
-        """Grow the log, then the truth, piece by piece."""
+        """Grow the log, then the truth; yield how much there is after each piece."""
         yield from log.grow(self.rows)
         yield from truth.grow(self.intervals)
 
@@ -167,15 +169,15 @@ class CausalLab(BaseExplorer):
         return LabView(world, frame, self.answers, self.truth.values, self.panel.setting, self._progress())
 
     def _curves(self, frame) -> Curves | None:
-        """Return the answer of the rows by the present graph and backend: computed once; None without rows."""
+        """Return the answer of the rows by the present graph and backend as `Curves`: computed once; None without rows."""
         graph = self.graph
         backend = self.panel.backend.value
-        values = self.truth.values
+        knob_values = self.truth.values
         key = ("curves", self.world, self.seed, frame.height, graph.edges, backend)
-        return self.cache.get(key, lambda: curves_of(graph, frame, values, backend)).value
+        return self.cache.get(key, lambda: curves_of(graph, frame, knob_values, backend)).value
 
     def _progress(self) -> Progress:
-        """Return how much has come."""
+        """Return how much has come as `Progress`."""
         return Progress(len(self.log), self.rows, len(self.truth), self.intervals)
 
     # Drawing -----------------------------------------------------------------------------------------------
@@ -187,10 +189,10 @@ class CausalLab(BaseExplorer):
     def _page(self, view: LabView) -> Page:
         figures = {"graph": self._graph_numbers(), "curves": view.figure(self.sign_guess.open)}
         self.sign_guess.show(view)
-        words = view.html + self.sign_guess.verdict(view)
+        lab_html = view.html + self.sign_guess.verdict(view)
         if self.sign_guess.open:
-            words = self.sign_guess.question(view)
-        return Page(figures, head=words + view.progress.bar)
+            lab_html = self.sign_guess.question(view)
+        return Page(figures, head=lab_html + view.progress.bar)
 
     def _graph_numbers(self) -> EditedGraph:
         panel = self.graph_panel
@@ -203,9 +205,9 @@ class CausalLab(BaseExplorer):
         """Draw the graph alone: nothing else has changed."""
         self._draw({"graph": self._graph_numbers()})
 
-    def _asked(self, what: str, value):
-        if what != "clicked":
-            super()._asked(what, value)
+    def _asked(self, page_request: str, value):
+        if page_request != "clicked":
+            super()._asked(page_request, value)
             return
         figure, trace, point = value
         if figure == "graph":
@@ -214,25 +216,28 @@ class CausalLab(BaseExplorer):
     # Pages without a kernel --------------------------------------------------------------------------------
 
     def _kept_values(self) -> dict:
-        """Graphs and values of the knob that such a page holds."""
+        """Return a dict of the graphs and values of the knob that such a page holds, by control."""
         settings = self._settings()
         ends = tuple(dict.fromkeys((settings[len(settings) // 2], settings[-1])))
         graphs = tuple(GRAPHS)
         return {"graph": (graphs, graphs[0]), self.panel.do.description: (ends, ends[-1])}
 
-    def _put_values(self, values: dict):
+    def _put_values(self, kept_values: dict):
         """Show one of these."""
-        graph, setting = values.values()
+        graph, setting = kept_values.values()
         with quiet(self):
             self.graph_panel.put(GraphEdits.of(GRAPHS[graph], lab_graph().edges))
             self.panel.do.index = self._settings().index(setting)
 
     def _settings(self) -> list[str]:
-        """Values that the slider offers, as texts."""
-        return [text for text, _ in self.panel.do.options]
+        """List of the values that the slider offers, as texts."""
+        return [setting_text for setting_text, _ in self.panel.do.options]
 
     def states(self) -> dict:
-        """States of a page without a kernel: three graphs, and two values of the knob; the screen stays as it is."""
+        """Return a dict of the states of a page without a kernel: three graphs, and two values of the knob.
+
+        The screen stays as it is.
+        """
         edits = self.graph_panel.edits
         setting = self.panel.do.index
         asking = self.sign_guess.open
@@ -246,7 +251,7 @@ class CausalLab(BaseExplorer):
         return recorded
 
     def html(self) -> str:
-        """Write a page of its own, from recorded states; whole without a network."""
+        """Return a page of its own as HTML text, from recorded states; whole without a network."""
         self.finish()
         return super().html()
 

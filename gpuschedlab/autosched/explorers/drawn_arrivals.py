@@ -56,7 +56,7 @@ class Arrivals:
         self._draw()
 
     def _draw(self):
-        begin = time.perf_counter()
+        redraw_begin = time.perf_counter()
         self._redraw()
         self._redrawn = time.perf_counter()
-        self._redraw_seconds = self._redrawn - begin
+        self._redraw_seconds = self._redrawn - redraw_begin

@@ -34,36 +34,36 @@ class GraphEdits:
 
     @classmethod
     def of(cls, graph: CausalGraph, every: tuple[Edge, ...] = ()) -> "GraphEdits":
-        """Return a graph and the edges that can be restored: some edges that neither it nor their opposites are in."""
+        """Return the `GraphEdits` of a graph and the edges that can be restored: some without it and without opposites in it."""
         opposites = {(effect, cause) for cause, effect in graph.edges}
         restorable = [edge for edge in every if edge not in opposites]
         return cls(graph, lab_graph([*restorable, *graph.edges]).edges)
 
     @property
     def cut(self) -> tuple[Edge, ...]:
-        """Edges that were cut."""
+        """Tuple of the edges that were cut."""
         return tuple(edge for edge in self.every if edge not in self.graph.edges)
 
     def beside(self, graph: CausalGraph) -> "GraphEdits":
-        """Return another graph; edges of this one that it lacks can be restored."""
+        """Return the `GraphEdits` of another graph; edges of this one that it lacks can be restored."""
         return self.of(graph, self.every)
 
     def toggled(self, edge: Edge) -> "GraphEdits":
-        """Cut an edge, or restore one that was cut."""
+        """Cut an edge, or restore one that was cut, and return the new `GraphEdits`."""
         if edge in self.graph.edges:
             return self.beside(cut(self.graph, edge))
         return self.connected(*edge)
 
     def all_toggled(self, name: str) -> "GraphEdits":
-        """Cut all edges from a variable, or restore them if none is left."""
-        own = [edge for edge in self.every if edge[0] == name]
-        present = [edge for edge in own if edge in self.graph.edges]
+        """Cut all edges from a variable, or restore them if there are none, and return the new `GraphEdits`."""
+        edges_of_variable = [edge for edge in self.every if edge[0] == name]
+        present = [edge for edge in edges_of_variable if edge in self.graph.edges]
         if present:
             return self.beside(cut(self.graph, *present))
-        return self.beside(drawn(self.graph, *own))
+        return self.beside(drawn(self.graph, *edges_of_variable))
 
     def connected(self, cause: str, effect: str) -> "GraphEdits":
-        """Add an edge from one variable to another; turn the edge if the opposite one is there.
+        """Add an edge from one variable to another, and return the new `GraphEdits`; turn the edge if the opposite one is there.
 
         Raises
         ------
@@ -77,5 +77,5 @@ class GraphEdits:
         return self.beside(drawn(self.graph, (cause, effect)))
 
     def turned(self, edge: Edge) -> "GraphEdits":
-        """Turn an edge round; `connected` names its errors."""
+        """Turn an edge round, and return the new `GraphEdits`; `connected` names its errors."""
         return self.connected(edge[1], edge[0])

@@ -43,14 +43,14 @@ class GraphPanel:
 
     def _make_edge_controls(self):
         owner = self._owner
-        names = self._given.layers.names
+        variables = self._given.layers.names
         self.edge = control("Dropdown", "edge", 216, 34, options=[""])
         self.edge.observe(self._other_edge, "value")
         self.toggle = button(owner, "cut", "cut this edge, or restore it", lambda: self.edit(self._toggled()))
         self.turn = button(owner, "turn", "turn this edge round", lambda: self.edit(self.edits.turned(self.edge.value)))
-        options = [(NAMES[name], name) for name in names]
+        options = [(NAMES[variable], variable) for variable in variables]
         self.cause = control("Dropdown", "from", 140, 34, options=options)
-        self.effect = control("Dropdown", "to", 130, 20, options=options, value=names[-1])
+        self.effect = control("Dropdown", "to", 130, 20, options=options, value=variables[-1])
         self.add = button(owner, "add", "add this edge, or turn the opposite one", lambda: self.edit(self._connected()))
 
     def _make_graph_controls(self):
@@ -105,17 +105,17 @@ class GraphPanel:
             self.edit(self.edits.toggled(edge))
             self.edge.value = edge
             return
-        name = self._given.layers.names[point]
+        clicked_variable = self._given.layers.names[point]
         cause = self.chosen
         self.chosen = ""
-        if cause and cause != name:
+        if cause and cause != clicked_variable:
             try:
-                self.edit(self.edits.connected(cause, name))
+                self.edit(self.edits.connected(cause, clicked_variable))
             finally:
                 self._owner.draw_graph()
             return
         if not cause:
-            self.chosen = name
+            self.chosen = clicked_variable
         self._owner.draw_graph()
 
     def _toggled(self) -> GraphEdits:
@@ -125,10 +125,10 @@ class GraphPanel:
         return self.edits.connected(self.cause.value, self.effect.value)
 
     def _written(self, edge) -> str:
-        text = edge_words([edge])
+        edge_text = edge_words([edge])
         if edge in self.edits.cut:
-            return f"{text} (cut)"
-        return text
+            return f"{edge_text} (cut)"
+        return edge_text
 
     def _other_edge(self, change=None):
         self.toggle.description = "cut"

@@ -45,8 +45,8 @@ class HourPanel:
         self.hour = control(
             "SelectionSlider", "what happened at", 330, 110, options=[CLOSED], tooltip="hour of a decision; or click a dot of a figure"
         )  # fmt: skip
-        names = [f"{number} {stage.name}" for number, stage in enumerate(STAGES, 1)]
-        self.stage = widgets.ToggleButtons(options=names, tooltips=[stage.asks for stage in STAGES])
+        stage_names = [f"{stage_number} {stage.name}" for stage_number, stage in enumerate(STAGES, 1)]
+        self.stage = widgets.ToggleButtons(options=stage_names, tooltips=[stage.asks for stage in STAGES])
         self.stage.add_class("gpuschedlab-policy")
         self.words = widgets.HTML().add_class("gpuschedlab-said")
         bar = row(self.hour, self.stage).add_class("gpuschedlab-strip")
@@ -88,24 +88,28 @@ class HourPanel:
 
     def point_at(self, instant: float):
         """Show the last decision up to an instant (s), or the first."""
-        before = [place for place, record in enumerate(self.hours.race.kept) if record.choice.at <= instant]
+        earlier_decisions = [
+            decision_number
+            for decision_number, record in enumerate(self.hours.race.kept)
+            if record.choice.at <= instant
+        ]
         if self.hours.race.kept:
-            self.point(max(before, default=0))
+            self.point(max(earlier_decisions, default=0))
 
     def numbers(self) -> dict:
-        """Numbers of the figures of the stage that is shown; the places of the others are left out."""
-        numbers = dict.fromkeys((place.name for place in PLACES), HIDDEN)
+        """Return a dict of the numbers of the figures of the stage that is shown; the places of the others are left out."""
+        stage_numbers = dict.fromkeys((figure_place.name for figure_place in PLACES), HIDDEN)
         if self.place is None:
-            return numbers
+            return stage_numbers
         figures = list(STAGES[self.stage.index].numbers(self.hours, self.place).values())
-        names = ["stage"]
+        stage_places = ["stage"]
         if len(figures) > 1:
-            names = ["stage_left", "stage_right"]
-        return numbers | dict(zip(names, figures, strict=True))
+            stage_places = ["stage_left", "stage_right"]
+        return stage_numbers | dict(zip(stage_places, figures, strict=True))
 
     @property
     def html(self) -> str:
-        """The hour, the question of its stage, and the answer; "" while no hour is shown."""
+        """HTML of the hour, the question of its stage, and the answer; "" while no hour is shown."""
         if self.place is None:
             return ""
         stage = STAGES[self.stage.index]
@@ -124,11 +128,11 @@ class HourPanel:
         if not decisions:
             return None
         later = range(min(1, len(decisions) - 1), len(decisions))
-        return max(later, key=lambda place: sum(map(len, decisions[place].decision.again.values())))
+        return max(later, key=lambda decision_number: sum(map(len, decisions[decision_number].decision.again.values())))
 
 
 def hour_name(choice: Choice) -> str:
-    """Hour of a choice, and whether it switched.
+    """Return the hour of a choice, and whether it switched, as text.
 
     Examples
     --------

@@ -50,40 +50,40 @@ class WorldPanel:
         self._make_menus()
         self.do = control("SelectionSlider", "do", 400, 150, options=[("", 0)]).add_class("gpuschedlab-do")
         self.do.observe(owner._changed, "value")
-        front, rest = self.knobs.split(FRONT)
+        front_knobs, folded_knobs = self.knobs.split(FRONT)
         follows = self.knobs["by_load"].parts[0]
         follows.indent = False  # its words need the room
-        self.first = [row(self.do, self.policy, self.knob).add_class("gpuschedlab-asked"), front]
-        self.rest = [rest]
+        self.first = [row(self.do, self.policy, self.knob).add_class("gpuschedlab-asked"), front_knobs]
+        self.rest = [folded_knobs]
 
     def _make_menus(self):
-        begin = self._begin
+        begin_world = self._begin
         owner = self._owner
         self.policies = dict(POLICIES)
-        names = [name for name, policy in POLICIES.items() if policy == begin.policy]
-        if not names:
-            self.policies = {type(begin.policy).__name__: begin.policy} | self.policies
-            names = [type(begin.policy).__name__]
+        policy_names = [policy_name for policy_name, policy in POLICIES.items() if policy == begin_world.policy]
+        if not policy_names:
+            self.policies = {type(begin_world.policy).__name__: begin_world.policy} | self.policies
+            policy_names = [type(begin_world.policy).__name__]
         help_policy = "under which the intervals of the log are played"
         self.policy = control(
-            "Dropdown", "policy", 160, 44, options=list(self.policies), value=names[0], tooltip=help_policy
+            "Dropdown", "policy", 160, 44, options=list(self.policies), value=policy_names[0], tooltip=help_policy
         )
         self.knob = control("Dropdown", "knob", 220, 40, tooltip="that the operator sets", options=[""])
         self.backend = control(
             "Dropdown", "answered by", None, 84, options=list(MODELS), tooltip="who answers on the graph"
         )
-        self._offer_knobs(begin.knob)
+        self._offer_knobs(begin_world.knob)
         self.policy.observe(self._other_policy, "value")
         self.knob.observe(owner._changed, "value")
         self.backend.observe(owner._changed, "value")
 
-    def _offer_knobs(self, first: str = ""):
+    def _offer_knobs(self, begin_knob: str = ""):
         """Offer the knobs of the policy, and choose one."""
         infos = knobs_offered(self.policies[self.policy.value])
         with quiet(self._owner):
-            self.knob.options = [(info.words, name) for name, info in infos.items()]
-            if first in infos:
-                self.knob.value = first
+            self.knob.options = [(info.words, knob_name) for knob_name, info in infos.items()]
+            if begin_knob in infos:
+                self.knob.value = begin_knob
 
     def _other_policy(self, change):
         self._offer_knobs(self.knob.value)
@@ -91,22 +91,22 @@ class WorldPanel:
 
     @property
     def world(self) -> IntervalWorld:
-        """The world that the controls say."""
-        begin = self._begin
+        """`IntervalWorld` that the controls say."""
+        begin_world = self._begin
         world = self.knobs.thing
         policy: Policy = self.policies[self.policy.value]
-        if (policy, self.knob.value) == (begin.policy, begin.knob):
+        if (policy, self.knob.value) == (begin_world.policy, begin_world.knob):
             return world
         return world.of(policy, self.knob.value)
 
     @property
     def info(self) -> KnobInfo:
-        """Declaration of the knob that is set."""
+        """`KnobInfo` of the knob that is set: its declaration."""
         return knobs_of(self.policies[self.policy.value])[self.knob.value]
 
     @property
     def setting(self) -> int:
-        """Place of the value that is asked about."""
+        """Index of the value that is asked about."""
         return self.do.value
 
     def offer(self, world: IntervalWorld, values: np.ndarray):
@@ -115,8 +115,8 @@ class WorldPanel:
         It stays where it is as far as that is offered, and begins at the highest.
         """
         unit = world.info.knob.unit
-        texts = [f"{value_words(world.value(entry))} {unit}".rstrip() for entry in values]
-        options = [(text, number) for number, text in enumerate(texts)]
+        setting_texts = [f"{value_words(world.value(entry))} {unit}".rstrip() for entry in values]
+        options = [(setting_text, setting_number) for setting_number, setting_text in enumerate(setting_texts)]
         if len(options) > 2:  # a slider in a browser needs two places
             options = options[1:]
         if self.do.options == tuple(options):

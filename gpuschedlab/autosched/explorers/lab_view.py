@@ -29,7 +29,7 @@ class Curves:
 
 
 def curves_of(graph: CausalGraph, frame: pl.DataFrame, values: np.ndarray, backend: str) -> Curves | None:
-    """Answer by the rows of a log in three ways; None while there are too few rows for any."""
+    """Return the answer by the rows of a log in three ways as `Curves`; None while there are too few rows for any."""
     if frame.height < FEWEST:
         return None
     return Curves(naive(frame, values), held(graph, frame, values), modelled(backend, graph, frame, values))
@@ -45,10 +45,10 @@ class Progress(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Legend of the dots: "120 of 300 intervals of the log, 0 of 60 of the truth"."""
-        rows = _of(self.rows, self.all_rows)
+        """Text of the dots' legend: "120 of 300 intervals of the log, 0 of 60 of the truth"."""
+        log_rows = _of(self.rows, self.all_rows)
         intervals = _of(self.intervals, self.all_intervals)
-        return f"{rows} intervals of the log, {intervals} of the truth"
+        return f"{log_rows} intervals of the log, {intervals} of the truth"
 
     @property
     def bar(self) -> str:
@@ -59,11 +59,11 @@ class Progress(NamedTuple):
         return f'<div class="gpuschedlab-bar"><i style="width: {100 * share:.0f}%"></i></div>'
 
 
-def _of(count: int, whole: int) -> str:
-    """Write a count, and of how many while it is not all."""
-    if count >= whole:
-        return f"{count}"
-    return f"{count} of {whole}"
+def _of(interval_count: int, all_intervals: int) -> str:
+    """Write a count as text, and of how many while it is not all."""
+    if interval_count >= all_intervals:
+        return f"{interval_count}"
+    return f"{interval_count} of {all_intervals}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,10 @@ class LabView:
 
     @property
     def html(self) -> str:
-        """The headline, its numbers in the colours of their curves, and the sentences below it; while rows are too few, how many came."""
+        """HTML of the headline, its numbers in their curves' colours, and the sentences below it.
+
+        While rows are too few, it says how many came.
+        """
         if self.answers is None:
             return f'<p class="gpuschedlab-sentence gpuschedlab-long">The log begins: {self.progress.text}.</p>'
         explanation = escape(f"{self.answers.explanation} {self.answers.basis}")
@@ -102,18 +105,20 @@ class LabView:
 
     def _headline(self) -> str:
         """HTML of the headline: each number has the look of its curve."""
-        rest = escape(self.answers.headline)
+        unmarked_headline = escape(self.answers.headline)
         marked = []
-        for name, role in ROLES.items():
-            number = escape(getattr(self.answers, name))
-            before, number, rest = rest.partition(number)
-            marked.append(f'{before}<b class="{role}">{number}</b>')
-        return "".join(marked) + rest
+        for answer_name, role in ROLES.items():
+            marked_number = escape(getattr(self.answers, answer_name))
+            text_before, marked_number, unmarked_headline = unmarked_headline.partition(marked_number)
+            marked.append(f'{text_before}<b class="{role}">{marked_number}</b>')
+        return "".join(marked) + unmarked_headline
 
     def figure(self, hidden: bool) -> DoCurves:
-        """Numbers of the figure of curves; the model and the truth are left out while they are `hidden`."""
+        """Return the numbers of the figure of curves as `DoCurves`; those of the model and the truth not while `hidden`."""
         settings = self._settings(self.values)
-        rows = np.column_stack([self._settings(self.frame["knob"].to_numpy()), self.frame["outcome"].to_numpy()])
+        interval_dots = np.column_stack(
+            [self._settings(self.frame["knob"].to_numpy()), self.frame["outcome"].to_numpy()]
+        )
         answers = self.answers
         curves = {"naive": None, "model": None, "truth": None}
         if answers is not None:
@@ -125,14 +130,14 @@ class LabView:
             outcome="times the run time",
             log=self.world.log_scale,
             values=settings,
-            rows=rows,
+            rows=interval_dots,
             setting=float(settings[self.setting]),
             title=f"{first_capital(self.world.objective)}, if the knob were set to ...<br>{self.progress.text}",
             **curves,
         )
 
     def _settings(self, entries: np.ndarray) -> np.ndarray:
-        """Values of the knob in its own unit."""
+        """Array of the values of the knob in its own unit."""
         if self.world.log_scale:
             return 10.0**entries
         return entries

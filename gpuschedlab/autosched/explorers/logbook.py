@@ -55,35 +55,40 @@ class LogbookExplorer(KnobExplorer):
         self.rule = rule
         super().__init__(Operator(**begin or {}))
 
-    def _compute(self, now: Operator) -> tuple:
-        trace = self.scenario.trace.filter(pl.col("submit") < now.length * DAY)
+    def _compute(self, operator: Operator) -> tuple:
+        trace = self.scenario.trace.filter(pl.col("submit") < operator.length * DAY)
         log = operate(
-            self.scenario.replace(trace=trace), replace(self.rule, reaction=now.reaction, coin=now.coin), EVERY
+            self.scenario.replace(trace=trace),
+            replace(self.rule, reaction=operator.reaction, coin=operator.coin),
+            EVERY,
         )
-        found = {"nothing held fixed": log.estimate("naive"), "load held fixed": log.estimate(adjust=("load",))}
-        apart = abs(np.subtract(*(e.effect[0] for e in found.values())))
+        estimates = {"nothing held fixed": log.estimate("naive"), "load held fixed": log.estimate(adjust=("load",))}
+        apart = abs(np.subtract(*(log_estimate.effect[0] for log_estimate in estimates.values())))
         oracle = log.oracle((log.values[0], log.values[-1]), hold=EVERY, jobs=EVERY, narrow=NARROW * apart)
-        return log, {name: (estimate, oracle) for name, estimate in found.items()}
+        return log, {estimator_name: (estimate, oracle) for estimator_name, estimate in estimates.items()}
 
     def _page(self, answer) -> Page:
         figures = {"answers": plots.answers(answer[1])}
         return Page(figures, comparisons=(self._comparison(answer),), words=self._estimates(answer))
 
     def _comparison(self, answer) -> Difference:
-        """Effect between the knob's ends by the forks, judged by their interval."""
+        """Return the effect between the knob's ends by the forks as a `Difference`, judged by their interval."""
         log = answer[0]
         oracle = answer[1]["load held fixed"][1]
-        names = tuple(f"{log.knob} {value:g}" for value in oracle.values[::-1])
-        return counted(DELAY, *np.exp(oracle.mean[::-1]).tolist(), names, float(np.ptp(oracle.effect[1:])) / 2)
+        setting_names = tuple(f"{log.knob} {value:g}" for value in oracle.values[::-1])
+        return counted(DELAY, *np.exp(oracle.mean[::-1]).tolist(), setting_names, float(np.ptp(oracle.effect[1:])) / 2)
 
     def _estimates(self, answer) -> str:
-        """The knob's effect by the log in both ways, and by the forks."""
-        log, found = answer
-        said = [f"{log.frame.height} intervals; {log.knob} {log.values[-1]:g} against {log.values[0]:g}"]
-        said += [f"{name} {np.expm1(estimate.effect[0]):+.0%} delay" for name, (estimate, _) in found.items()]
-        estimate, oracle = found["load held fixed"]
+        """Sentence on the knob's effect by the log in both ways, and by the forks."""
+        log, estimates = answer
+        estimate_clauses = [f"{log.frame.height} intervals; {log.knob} {log.values[-1]:g} against {log.values[0]:g}"]
+        estimate_clauses += [
+            f"{estimator_name} {np.expm1(estimate.effect[0]):+.0%} delay"
+            for estimator_name, (estimate, _) in estimates.items()
+        ]
+        estimate, oracle = estimates["load held fixed"]
         low, high = np.expm1(oracle.effect[1:])
-        said.append(f"forks {np.expm1(oracle.effect[0]):+.0%} ({low:+.0%} to {high:+.0%})")
+        estimate_clauses.append(f"forks {np.expm1(oracle.effect[0]):+.0%} ({low:+.0%} to {high:+.0%})")
         silent = ", ".join(f"{value:g}" for value in estimate.overlap.filter(~pl.col("say"))["value"])
-        said.append(f"the log cannot say: {silent}" if silent else "every value was tried at every load")
-        return "; ".join([*said, *estimate.words]) + "."
+        estimate_clauses.append(f"the log cannot say: {silent}" if silent else "every value was tried at every load")
+        return "; ".join([*estimate_clauses, *estimate.words]) + "."

@@ -40,11 +40,11 @@ class SignGuess:
     def show(self, view):
         """Offer the answers in the words of the objective."""
         outcome = OUTCOMES[view.world.objective]
-        words = (outcome.less, outcome.more, UNMOVED, "see")
-        if not self.open or words == self._words:
+        answer_words = (outcome.less, outcome.more, UNMOVED, "see")
+        if not self.open or answer_words == self._words:
             return
-        self._words = words
-        self.box.children = [self._button(word) for word in words]
+        self._words = answer_words
+        self.box.children = [self._button(answer_word) for answer_word in answer_words]
 
     def question(self, view) -> str:
         """HTML of the question, with the log's answer."""
@@ -77,8 +77,8 @@ class SignGuess:
         self._hide()
         self._owner.refresh()
 
-    def _button(self, word: str):
-        return button(self._owner, word, "your guess", lambda: self.answer(word))
+    def _button(self, answer_word: str):
+        return button(self._owner, answer_word, "your guess", lambda: self.answer(answer_word))
 
     def _hide(self):
         self.box.layout.display = "none"

@@ -91,7 +91,7 @@ class TunerLab(BaseExplorer):
     # Playing -----------------------------------------------------------------------------------------------
 
     def play(self, hours: float = np.inf) -> "TunerLab":
-        """Play some hours, or to the last submission, at once, as a program that has no time to wait does."""
+        """Play some hours, or to the last submission, at once, and return this `TunerLab`."""
         self.arrivals.begin(self._hours(hours))
         self.arrivals.finish()
         self._draw_all()
@@ -123,19 +123,19 @@ class TunerLab(BaseExplorer):
         self.race = self._begun()
         self.hours.begin(self.race)
 
-    def _hours(self, count: float) -> Iterator[None]:
-        """Play some hours, in pieces."""
-        while count > 0 and not self.race.ended:
+    def _hours(self, hour_count: float) -> Iterator[None]:
+        """Play some hours, in pieces; yield after each."""
+        while hour_count > 0 and not self.race.ended:
             yield from self.race.hour()
-            count -= 1
+            hour_count -= 1
             yield None
         with quiet(self):
             self.panel.play.value = False
 
     def _others(self) -> Iterator[None]:
-        """Play races of other seeds, in pieces."""
-        for found in play_like(self.race, RACES):
-            self.like = found or self.like
+        """Play races of other seeds, in pieces; yield after each."""
+        for like_races in play_like(self.race, RACES):
+            self.like = like_races or self.like
             yield None
 
     def _forget_races(self):
@@ -189,7 +189,7 @@ class TunerLab(BaseExplorer):
         race = self.race
         if (days, tuning, policy) != (race.days, race.tuning, race.policy):
             self._forget_races()
-            if any(getattr(days, name) != getattr(race.days, name) for name in FIXED):
+            if any(getattr(days, field_name) != getattr(race.days, field_name) for field_name in FIXED):
                 self.arrivals.stop()
                 self._begin_race()
             else:
@@ -201,7 +201,7 @@ class TunerLab(BaseExplorer):
     # What happened in an hour ------------------------------------------------------------------------------
 
     def point(self, place: int | None, stage: int = 1) -> "TunerLab":
-        """Show the events at a decision, by its number; None shows none.
+        """Show the events at a decision, by its number, and return this `TunerLab`; None shows none.
 
         Parameters
         ----------
@@ -223,9 +223,9 @@ class TunerLab(BaseExplorer):
         self._draw(self.hours.numbers())
         self.hours.show()
 
-    def _asked(self, what: str, value):
-        if what != "clicked":
-            super()._asked(what, value)
+    def _asked(self, page_request: str, value):
+        if page_request != "clicked":
+            super()._asked(page_request, value)
             return
         instant = instant_of(self.race, *value)
         if instant is not None:
@@ -253,7 +253,7 @@ class TunerLab(BaseExplorer):
         )
 
     def _numbers(self, race: Race) -> dict:
-        """Numbers of the figures of the race and of the hour; those of the race are kept while it stands."""
+        """Dict of the numbers of the figures of the race and of the hour; those of the race are kept while it stands."""
         line = race.lines[TUNED]
         state = (race, race.now, race.changes, race.tuning, line.policy, tuple(race.lines), len(race.choices))
         if state != self._main[0]:
@@ -261,13 +261,13 @@ class TunerLab(BaseExplorer):
         return self._main[1] | self.hours.numbers()
 
     def _race_numbers(self, race: Race) -> dict:
-        """Numbers of the figures of the whole race."""
+        """Dict of the numbers of the figures of the whole race."""
         goal = GOALS[race.tuning.goal]
         hours, figures = race.course()
         realised = [race.realised(choice) for choice in race.choices]
         space = Space(race.policy)
-        of_kind = {name: line for name, line in race.lines.items() if self._in_space(line, space)}
-        switches = {name: of_kind[name].switches for name in (DEFAULT, TUNED) if name in of_kind}
+        of_kind = {line_name: line for line_name, line in race.lines.items() if self._in_space(line, space)}
+        switches = {line_name: of_kind[line_name].switches for line_name in (DEFAULT, TUNED) if line_name in of_kind}
         return {
             "course": course(hours, figures, goal.share, goal.title, race.end),
             "promises": promises(race.choices, realised, race.end),
@@ -281,51 +281,54 @@ class TunerLab(BaseExplorer):
 
     def _sentences(self, race: Race) -> str:
         """HTML of the head: how the tuned line stands, the last switch and its result, and such races."""
-        first, *more = standing(race) or ["Nothing is played yet."]
-        sentences = [f"<p class='gpuschedlab-sentence'>{escape(first)}</p>"]
-        sentences += [f"<p>{escape(sentence)}</p>" for sentence in more]
+        standing_sentence, *more_sentences = standing(race) or ["Nothing is played yet."]
+        sentences = [f"<p class='gpuschedlab-sentence'>{escape(standing_sentence)}</p>"]
+        sentences += [f"<p>{escape(sentence)}</p>" for sentence in more_sentences]
         if race.choices:
-            last = [choice for choice in race.choices if choice.switched][-1:] or race.choices[-1:]
-            sentences += [f"<p>{escape(outcome(race, choice))}</p>" for choice in last]
+            last_choices = [choice for choice in race.choices if choice.switched][-1:] or race.choices[-1:]
+            sentences += [f"<p>{escape(outcome(race, choice))}</p>" for choice in last_choices]
         if race.wheel is not None:
             sentences.append("<p>You steer the tuned line.</p>")
         if race.ended:
             sentences.append(f"<p>{escape(possible(race))}</p>")
         if self.like is not None:
-            sentences += [f"<p>{escape(self.like.sentence(name))}</p>" for name in (DEFAULT, PAST)]
+            sentences += [f"<p>{escape(self.like.sentence(line_name))}</p>" for line_name in (DEFAULT, PAST)]
         return "".join(sentences)
 
     def _below(self, race: Race) -> str:
-        """List of the choices, latest first."""
-        lines = "".join(
+        """List of the choices as HTML, latest first."""
+        switch_items = "".join(
             f"<li>{escape(outcome(race, choice))}</li>" for choice in reversed(race.choices) if choice.switched
         )
-        return f"<details><summary>All switches</summary><ul>{lines}</ul></details>" if lines else ""
+        return f"<details><summary>All switches</summary><ul>{switch_items}</ul></details>" if switch_items else ""
 
     # Pages without a kernel --------------------------------------------------------------------------------
 
     def _kept_hours(self) -> dict:
-        """Decided hours and their stages, and those that are shown."""
-        names = [hour_name(choice) for choice in self.race.choices]
-        if not names:
+        """Dict of the decided hours and their stages, and those that are shown, by control."""
+        hour_names = [hour_name(choice) for choice in self.race.choices]
+        if not hour_names:
             return {}
         stages = tuple(self.hours.stage.options)
-        return {"hour": (tuple(names), names[self.hours.place]), "stage": (stages, stages[self.hours.stage.index])}
+        return {
+            "hour": (tuple(hour_names), hour_names[self.hours.place]),
+            "stage": (stages, stages[self.hours.stage.index]),
+        }
 
-    def _put_hour(self, values: dict):
+    def _put_hour(self, kept_values: dict):
         """Show one of these."""
-        hour, stage = values.values()
-        names = [hour_name(choice) for choice in self.race.choices]
-        self.hours.point(names.index(hour), self.hours.stage.options.index(stage))
+        hour, stage = kept_values.values()
+        hour_names = [hour_name(choice) for choice in self.race.choices]
+        self.hours.point(hour_names.index(hour), self.hours.stage.options.index(stage))
 
     def states(self) -> dict:
-        """States of a page without a kernel: the stages of each decided hour; the screen stays as it is."""
-        place = self.hours.place
+        """Return a dict of the states of a page without a kernel: the stages of each decided hour; the screen stays as it is."""
+        shown_decision = self.hours.place
         stage = self.hours.stage.index
-        if place is None:
+        if shown_decision is None:
             self.hours.point(self.hours.busiest())
         recorded = super().states()
-        self.hours.point(place, stage)
+        self.hours.point(shown_decision, stage)
         self._draw_hour()
         return recorded
 

@@ -66,9 +66,9 @@ class TunerPanel:
     def offer_knobs(self, policy):
         """Show the knobs of a policy for the wheel."""
         self.knobs = KnobControls(policy, self._owner._steered)
-        front, rest = self.knobs.split(())
+        front_knobs, folded_knobs = self.knobs.split(())
         earlier = self.steering.children
-        self.steering.children = [front, rest]
+        self.steering.children = [front_knobs, folded_knobs]
         close_all(list(earlier))
 
     def show_wheel(self, held: bool):

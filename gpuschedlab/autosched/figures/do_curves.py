@@ -34,7 +34,7 @@ class DoCurves(NamedTuple):
     title: str
 
     def draw(self) -> Drawing:
-        """Dots below, then lines, whiskers on top, and a vertical line at the setting."""
+        """Return the `Drawing`: dots below, then lines, whiskers on top, and a vertical line at the setting."""
         traces = [self._dots(), self._band(), self._naive(), self._line(), self._truth()]
         bottom, top = self._range()
         ticks = ticks_between(np.exp(bottom), np.exp(top))
@@ -46,14 +46,17 @@ class DoCurves(NamedTuple):
             x |= {"type": "log", "tickmode": "array"}
             steps = ticks_between(self.values[0], self.values[-1])
             live |= {"xaxis_tickvals": steps, "xaxis_ticktext": [f"{step:,g}" for step in steps]}
-        place = {"x0": self.setting, "x1": self.setting, "y0": 0, "y1": 1, "yref": "y domain"}
+        setting_line = {"x0": self.setting, "x1": self.setting, "y0": 0, "y1": 1, "yref": "y domain"}
         line = {"type": "line", "line": {"color": INK, "width": 1.5, "dash": "dot"}}
-        live["shapes"] = [line | place]
+        live["shapes"] = [line | setting_line]
         live["title_text"] = self.title
         return Drawing.of(traces, live, x=x, y=y, showlegend=True)
 
     def _range(self) -> tuple[float, float]:
-        """Return the ends of the outcome's axis: nearly all rows, all curves, and the whiskers of the truth; a band may be cut."""
+        """Return both ends of the outcome's axis as a tuple: nearly all rows, all curves, whiskers of the truth.
+
+        A band may be cut.
+        """
         outcomes = []
         if len(self.rows):
             outcomes.append(np.quantile(self.rows[:, 1], (0.01, 0.99)))
@@ -66,53 +69,56 @@ class DoCurves(NamedTuple):
         finite = finite[np.isfinite(finite)]
         if not len(finite):
             return 0.0, 1.0
-        room = 0.04 * max(np.ptp(finite), 0.1)
-        return float(finite.min() - room), float(finite.max() + room)
+        axis_room = 0.04 * max(np.ptp(finite), 0.1)
+        return float(finite.min() - axis_room), float(finite.max() + axis_room)
 
     def _dots(self) -> tuple[dict, dict]:
-        look = marks({"color": SLATE, "size": 4, "opacity": 0.6}, "log: %{x:,.3~s}, %{y:.2f}<extra></extra>")
-        return {"x": self.rows[:, 0], "y": np.exp(self.rows[:, 1]), "name": "intervals"}, look
+        interval_dots = marks({"color": SLATE, "size": 4, "opacity": 0.6}, "log: %{x:,.3~s}, %{y:.2f}<extra></extra>")
+        return {"x": self.rows[:, 0], "y": np.exp(self.rows[:, 1]), "name": "intervals"}, interval_dots
 
     def _band(self) -> tuple[dict, dict]:
-        """Return the model's band, which is empty without a model."""
+        """Return the trace of the model's band and its look as a pair of dicts; it is empty without a model."""
         x = np.zeros(0)
         y = np.zeros(0)
         if self.model is not None and np.isfinite(self.model.low).all():
             x = np.concatenate([self.values, self.values[::-1]])
             y = np.exp(np.concatenate([self.model.high, self.model.low[::-1]]))
-        look = stroke(width=0, color=COLOURS[0]) | {"fill": "toself", "fillcolor": BAND, "showlegend": False}
-        return {"x": x, "y": y, "name": "95 %"}, look
+        band_look = stroke(width=0, color=COLOURS[0]) | {"fill": "toself", "fillcolor": BAND, "showlegend": False}
+        return {"x": x, "y": y, "name": "95 %"}, band_look
 
     def _naive(self) -> tuple[dict, dict]:
-        look = stroke("log: %{y:.2f}<extra></extra>", color=GREY, width=2.5)
-        return self._curve(self.naive) | {"name": "the log"}, look
+        log_curve_look = stroke("log: %{y:.2f}<extra></extra>", color=GREY, width=2.5)
+        return self._curve(self.naive) | {"name": "the log"}, log_curve_look
 
     def _line(self) -> tuple[dict, dict]:
-        look = stroke("model: %{y:.2f}<extra></extra>", color=COLOURS[0], width=3)
-        return self._curve(self.model) | {"name": "the model, 95 %"}, look
+        model_curve_look = stroke("model: %{y:.2f}<extra></extra>", color=COLOURS[0], width=3)
+        return self._curve(self.model) | {"name": "the model, 95 %"}, model_curve_look
 
     def _curve(self, curve) -> dict:
-        """Return the points of a curve; none without one."""
+        """Return the points of a curve as a dict of arrays; empty ones without a curve."""
         if curve is None:
             return {"x": np.zeros(0), "y": np.zeros(0)}
         return {"x": self.values, "y": np.exp(curve.mean)}
 
     def _truth(self) -> tuple[dict, dict]:
-        """Return the simulated outcomes, with whiskers from the second interval on."""
+        """Return the trace of the simulated outcomes and its look, a pair of dicts; whiskers from the second interval on."""
         hover = "truth: %{y:.2f}<extra></extra>"
-        look = marks({"color": COLOURS[4], "size": 8}, hover)
-        data = {"x": np.zeros(0), "y": np.zeros(0), "name": "truth, 95 %"}
-        data["error_y"] = {"type": "data", "symmetric": False, "array": np.zeros(0), "arrayminus": np.zeros(0)}
+        truth_look = marks({"color": COLOURS[4], "size": 8}, hover)
+        truth_points = {"x": np.zeros(0), "y": np.zeros(0), "name": "truth, 95 %"}
+        truth_points["error_y"] = {"type": "data", "symmetric": False, "array": np.zeros(0), "arrayminus": np.zeros(0)}
         if self.truth is None:
-            return data, look
-        middle = np.exp(self.truth.mean)
+            return truth_points, truth_look
+        true_outcome = np.exp(self.truth.mean)
         whiskers = {"type": "data", "symmetric": False, "color": COLOURS[4], "thickness": 1.5, "width": 3}
-        whiskers |= {"array": np.exp(self.truth.high) - middle, "arrayminus": middle - np.exp(self.truth.low)}
-        return data | {"x": self.values, "y": middle, "error_y": whiskers}, look
+        whiskers |= {
+            "array": np.exp(self.truth.high) - true_outcome,
+            "arrayminus": true_outcome - np.exp(self.truth.low),
+        }
+        return truth_points | {"x": self.values, "y": true_outcome, "error_y": whiskers}, truth_look
 
 
 def ticks_between(low: float, high: float) -> list[float]:
-    """Return round values of a logarithmic axis between two positive ends, about `MOST_TICKS` at most.
+    """Return a list of round values of a logarithmic axis between two positive ends, about `MOST_TICKS` at most.
 
     Examples
     --------
@@ -121,10 +127,10 @@ def ticks_between(low: float, high: float) -> list[float]:
     >>> ticks_between(1_000.0, 56_000.0)
     [1000.0, 2000.0, 5000.0, 10000.0, 20000.0, 50000.0]
     """
-    first = int(np.floor(np.log10(low)))
-    last = int(np.ceil(np.log10(high)))
+    first_power = int(np.floor(np.log10(low)))
+    last_power = int(np.ceil(np.log10(high)))
     for steps in (TICKS, (1.0, 1.5, 2.0, 3.0, 5.0), (1.0, 2.0, 5.0), (1.0,)):
-        ticks = [round(step * 10.0**power, 6) for power in range(first, last + 1) for step in steps]
+        ticks = [round(step * 10.0**power, 6) for power in range(first_power, last_power + 1) for step in steps]
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) <= MOST_TICKS:
             break

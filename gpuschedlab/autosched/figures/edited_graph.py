@@ -38,88 +38,95 @@ class EditedGraph(NamedTuple):
     title: str
 
     def draw(self) -> Drawing:
-        """Boxes and arrows as annotations and shapes; invisible points take the clicks."""
-        lines = []
+        """Return the `Drawing`: boxes and arrows as annotations and shapes; invisible points take the clicks."""
+        edge_lines = []
         arrow_heads = []
-        for number in range(len(self.edges)):
-            line, head = self._arrow(number)
-            lines.append(line)
+        for edge_number in range(len(self.edges)):
+            line, head = self._arrow(edge_number)
+            edge_lines.append(line)
             arrow_heads.append(head)
-        boxes = [self._box(number) for number in range(len(self.names))]
+        boxes = [self._box(edge_number) for edge_number in range(len(self.names))]
         hidden = {"visible": False, "showgrid": False, "fixedrange": True}
         axes = {"x": hidden | {"range": [-0.36, 2.54]}, "y": hidden | {"range": [-0.1, 1.1]}}
-        live = {"shapes": lines, "annotations": [*arrow_heads, *boxes]}
+        live = {"shapes": edge_lines, "annotations": [*arrow_heads, *boxes]}
         margin = {"l": 4, "r": 4, "b": 4}
         traces = [self._edge_points(), self._node_points()]
         return Drawing.of(traces, live, title=self.title, margin=margin, showlegend=False, dragmode=False, **axes)
 
     def ends(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return both ends (2,) of an edge, at the borders of the boxes."""
+        """Return both ends of an edge, at the borders of the boxes, as a tuple of two arrays (2,)."""
         cause, effect = self.edges[number]
-        start = self.spots[cause]
-        end = self.spots[effect]
-        way = end - start
-        return start + self._room(cause, way) * way, end - self._room(effect, way) * way
+        cause_spot = self.spots[cause]
+        effect_spot = self.spots[effect]
+        edge_vector = effect_spot - cause_spot
+        edge_start = cause_spot + self._room(cause, edge_vector) * edge_vector
+        edge_end = effect_spot - self._room(effect, edge_vector) * edge_vector
+        return edge_start, edge_end
 
-    def _room(self, number: int, way: np.ndarray) -> float:
+    def _room(self, box_number: int, edge_vector: np.ndarray) -> float:
         """Return the share of a way (2,) from a variable's middle that its box takes."""
-        box = np.array([ROOM + LETTER * len(self.names[number]), HEIGHT])
-        return float(np.min(box / np.maximum(np.abs(way), 1e-9)))
+        box = np.array([ROOM + LETTER * len(self.names[box_number]), HEIGHT])
+        return float(np.min(box / np.maximum(np.abs(edge_vector), 1e-9)))
 
-    def _arrow(self, number: int) -> tuple[dict, dict]:
-        """Return an edge's line and its head."""
-        start, end = self.ends(number)
+    def _arrow(self, edge_number: int) -> tuple[dict, dict]:
+        """Return an edge's line and its head as a pair of dicts."""
+        arrow_start, arrow_end = self.ends(edge_number)
         colour = INK
-        if self.edges[number][0] == self.causes:
+        if self.edges[edge_number][0] == self.causes:
             colour = COLOURS[0]
         stroke = {"color": colour, "width": 2}
         opacity = 1.0
-        if self.cut[number]:
+        if self.cut[edge_number]:
             stroke = {"color": SLATE, "width": 1.5, "dash": "dash"}
             opacity = 0.6
         line = {"type": "line", "layer": "below", "line": stroke, "opacity": opacity}
-        line |= {"x0": float(start[0]), "y0": float(start[1]), "x1": float(end[0]), "y1": float(end[1])}
-        tail = end + HEAD * (start - end)
-        head = {"x": float(end[0]), "y": float(end[1]), "ax": float(tail[0]), "ay": float(tail[1])}
+        line |= {
+            "x0": float(arrow_start[0]),
+            "y0": float(arrow_start[1]),
+            "x1": float(arrow_end[0]),
+            "y1": float(arrow_end[1]),
+        }
+        tail = arrow_end + HEAD * (arrow_start - arrow_end)
+        head = {"x": float(arrow_end[0]), "y": float(arrow_end[1]), "ax": float(tail[0]), "ay": float(tail[1])}
         head |= {"showarrow": True, "text": "", "axref": "x", "ayref": "y", "arrowhead": 2, "opacity": opacity}
         return line, head | {"arrowcolor": stroke["color"], "arrowwidth": stroke["width"]}
 
-    def _box(self, number: int) -> dict:
-        """Return the box of a variable; that of the chosen one has a thick border."""
-        x, y = self.spots[number].tolist()
+    def _box(self, box_number: int) -> dict:
+        """Return the box of a variable as a dict; that of the chosen one has a thick border."""
+        x, y = self.spots[box_number].tolist()
         border = 1
-        if number == self.chosen:
+        if box_number == self.chosen:
             border = 3
-        look = {"showarrow": False, "font": {"size": 13}, "bgcolor": "#FFFFFF", "bordercolor": INK, "borderpad": 6}
-        return {"x": x, "y": y, "text": f"<b>{self.names[number]}</b>", "borderwidth": border} | look
+        box_look = {"showarrow": False, "font": {"size": 13}, "bgcolor": "#FFFFFF", "bordercolor": INK, "borderpad": 6}
+        return {"x": x, "y": y, "text": f"<b>{self.names[box_number]}</b>", "borderwidth": border} | box_look
 
     def _edge_points(self) -> tuple[dict, dict]:
-        """Return the trace whose points lie on the edges, `POINTS` on each."""
-        shares = np.linspace(0.04, 0.96, POINTS)[:, None]
+        """Return the trace whose points lie on the edges, `POINTS` on each, and its look as a pair of dicts."""
+        edge_shares = np.linspace(0.04, 0.96, POINTS)[:, None]
         points = [np.empty((0, 2))]
         hints = []
-        for number, (cause, effect) in enumerate(self.edges):
-            start, end = self.ends(number)
-            points.append(start + shares * (end - start))
+        for edge_number, (cause, effect) in enumerate(self.edges):
+            edge_start, edge_end = self.ends(edge_number)
+            points.append(edge_start + edge_shares * (edge_end - edge_start))
             answer = "cut it"
-            if self.cut[number]:
+            if self.cut[edge_number]:
                 answer = "restore it"
             hint = f"<b>{self.names[cause]} causes {self.names[effect]}</b><br>click to {answer}"
             hints += [hint] * POINTS
         x, y = np.concatenate(points).T
-        look = marks({"size": 20, "color": CLEAR}, "%{hovertext}<extra></extra>")
-        return {"x": x, "y": y, "hovertext": hints}, look
+        click_look = marks({"size": 20, "color": CLEAR}, "%{hovertext}<extra></extra>")
+        return {"x": x, "y": y, "hovertext": hints}, click_look
 
     def _node_points(self) -> tuple[dict, dict]:
-        """Return the trace with a point under each box."""
+        """Return the trace with a point under each box, and its look, as a pair of dicts."""
         x, y = self.spots.T
-        hints = [f"<b>{name}</b><br>click it, then another: an edge from it" for name in self.names]
-        look = marks({"size": 36, "color": CLEAR, "symbol": "square"}, "%{hovertext}<extra></extra>")
-        return {"x": x, "y": y, "hovertext": hints}, look
+        hints = [f"<b>{variable}</b><br>click it, then another: an edge from it" for variable in self.names]
+        click_look = marks({"size": 36, "color": CLEAR, "symbol": "square"}, "%{hovertext}<extra></extra>")
+        return {"x": x, "y": y, "hovertext": hints}, click_look
 
 
 def edited_graph(graph, every=(), chosen: str = "", names: dict[str, str] | None = None) -> EditedGraph:
-    """Lay out a `gpuschedlab.autosched.CausalGraph` of one knob.
+    """Lay out a `gpuschedlab.autosched.CausalGraph` of one knob as an `EditedGraph`.
 
     Parameters
     ----------
@@ -134,19 +141,21 @@ def edited_graph(graph, every=(), chosen: str = "", names: dict[str, str] | None
     """
     layers = graph.layers
     variables = layers.names
-    words = names or {}
-    number_of = {name: number for number, name in enumerate(variables)}
+    variable_names = names or {}
+    number_of = {variable: box_number for box_number, variable in enumerate(variables)}
     spots = np.zeros((len(variables), 2))
-    columns = ((*layers.context, *layers.knobs), layers.metrics, layers.objectives)
-    for x, (column, (first, last)) in enumerate(zip(columns, HEIGHTS, strict=True)):
-        for y, name in zip(np.linspace(first, last, len(column)), column, strict=True):
-            spots[number_of[name]] = x, y
+    tiers = ((*layers.context, *layers.knobs), layers.metrics, layers.objectives)
+    for x, (tier_variables, (first_height, last_height)) in enumerate(zip(tiers, HEIGHTS, strict=True)):
+        for y, variable in zip(
+            np.linspace(first_height, last_height, len(tier_variables)), tier_variables, strict=True
+        ):
+            spots[number_of[variable]] = x, y
     edges = tuple(dict.fromkeys([*every, *graph.edges]))
     hint = "click an edge to cut or restore it, two boxes for a new one"
     if chosen:
-        hint = f"click what {words.get(chosen, chosen)} causes"
+        hint = f"click what {variable_names.get(chosen, chosen)} causes"
     return EditedGraph(
-        names=tuple(words.get(name, name) for name in variables),
+        names=tuple(variable_names.get(variable, variable) for variable in variables),
         spots=spots,
         edges=tuple((number_of[cause], number_of[effect]) for cause, effect in edges),
         cut=np.array([edge not in graph.edges for edge in edges], bool),

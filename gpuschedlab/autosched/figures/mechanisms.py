@@ -7,7 +7,7 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def mechanisms(twin) -> Points:
-    """Intervals of the mechanisms that were seen, as factors of their values; the hover has rows and overlap.
+    """Return `Points` of the intervals of mechanisms that were seen, as factors of their values; the hover has rows and overlap.
 
     Values of 0, and intervals without an end, have no such factor, and are left out.
 
@@ -16,19 +16,26 @@ def mechanisms(twin) -> Points:
     twin : Twin
         Of `gpuschedlab.autosched.twin`.
     """
-    values = {}
-    for m in twin.mechanisms.values():
-        if m.seen and m.value > 0 and isfinite(m.high):
+    mechanism_points = {}
+    for mechanism in twin.mechanisms.values():
+        if mechanism.seen and mechanism.value > 0 and isfinite(mechanism.high):
             whiskers = {
                 "type": "data",
                 "symmetric": False,
-                "array": [m.high / m.value - 1],
-                "arrayminus": [1 - m.low / m.value],
+                "array": [mechanism.high / mechanism.value - 1],
+                "arrayminus": [1 - mechanism.low / mechanism.value],
             }
-            text = f"{m.words}<br>{m.rows:,} rows; the log moved {m.overlap:.0%} of its range"
-            values[m.name] = {"x": [m.name], "y": [1.0], "error_y": whiskers, "text": [text]}
+            mechanism_text = (
+                f"{mechanism.words}<br>{mechanism.rows:,} rows; the log moved {mechanism.overlap:.0%} of its range"
+            )
+            mechanism_points[mechanism.name] = {
+                "x": [mechanism.name],
+                "y": [1.0],
+                "error_y": whiskers,
+                "text": [mechanism_text],
+            }
     y = "interval over the value"
-    return Points("Mechanisms that the log shows", "mechanism", y, None, values, "%{text}<extra></extra>")
+    return Points("Mechanisms that the log shows", "mechanism", y, None, mechanism_points, "%{text}<extra></extra>")
 
 
 Mechanisms = Points

@@ -8,7 +8,7 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def promises(choices, realised, end: float) -> Drawing:
-    """Gain that each choice promised, with the end of its interval that decides, and what came of the switches.
+    """Return a `Drawing` of the gain that each choice promised, its interval's deciding end, and what came of the switches.
 
     Parameters
     ----------
@@ -23,19 +23,24 @@ def promises(choices, realised, end: float) -> Drawing:
     low = np.array([choice.low for choice in choices], float)
     switched = np.array([choice.switched for choice in choices], bool)
     below = np.where(np.isfinite(low), promised - low, 0.0)
-    texts = np.array([choice.sentence for choice in choices], object)
+    choice_sentences = np.array([choice.sentence for choice in choices], object)
     whiskers = {"type": "data", "symmetric": False, "thickness": 1.2, "width": 3}
-    kept = ~switched
+    choice_kept = ~switched
     traces = [
         (
-            {"x": hours[kept], "y": promised[kept], "text": texts[kept].tolist(), "name": "kept"},
+            {
+                "x": hours[choice_kept],
+                "y": promised[choice_kept],
+                "text": choice_sentences[choice_kept].tolist(),
+                "name": "kept",
+            },
             marks({"color": SLATE, "size": 5, "symbol": "circle-open"}, "%{text}<extra></extra>"),
         ),
         (
             {
                 "x": hours[switched],
                 "y": promised[switched],
-                "text": texts[switched].tolist(),
+                "text": choice_sentences[switched].tolist(),
                 "name": "promised, and at least",
                 "error_y": whiskers | {"array": 0 * below[switched], "arrayminus": below[switched]},
             },
@@ -46,21 +51,21 @@ def promises(choices, realised, end: float) -> Drawing:
             marks({"color": INK, "size": 9, "symbol": "diamond"}, "became %{y:.2f}<extra></extra>"),
         ),
     ]
-    one = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": 1, "y1": 1}
-    live = {"shapes": [one | {"line": {"color": INK, "width": 1, "dash": "dot"}}]}
+    no_gain_line = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": 1, "y1": 1}
+    live = {"shapes": [no_gain_line | {"line": {"color": INK, "width": 1, "dash": "dot"}}]}
     live["title_text"] = "Promised by each choice, and what came of it"
     y = axis("times better than before")
     return Drawing.of(traces, live, x=time_axis(range=[0, end / HOUR]), y=y, showlegend=True)
 
 
 def course(hours, figures: dict, share: bool, title: str, end: float) -> Lines:
-    """A goal's figure (h,) of each line of a race at whole hours (h,), s: times (s) in hours, or shares."""
+    """Return `Lines` of a goal's figure (h,) of each line of a race at whole hours (h,), s: times (s) in hours, or shares."""
     scale = 1.0 if share else HOUR
-    lines = {name: np.asarray(values, float) / scale for name, values in figures.items()}
-    words = "share of jobs that came" if share else "of jobs that came (h)"
+    goal_lines = {line_name: np.asarray(goal_figures, float) / scale for line_name, goal_figures in figures.items()}
+    goal_axis = "share of jobs that came" if share else "of jobs that came (h)"
     hover = "<b>%{y:.3g}</b> by %{x:.0f} h"
     x = np.asarray(hours, float) / HOUR
-    return Lines(title, time_axis(range=[0, end / HOUR]), words, x, lines, hover, layout={"zero": not share})
+    return Lines(title, time_axis(range=[0, end / HOUR]), goal_axis, x, goal_lines, hover, layout={"zero": not share})
 
 
 Promises = Drawing

@@ -16,21 +16,32 @@ BELOW = {"orientation": "h", "y": -0.25, "x": 0}
 
 
 def tried(tuning, current) -> Drawing:
-    """Trials of a `gpuschedlab.autosched.Tuning`, a point each, by fate; lines at the best so far and at `current`, in force before."""
+    """Return a `Drawing` of a `Tuning`'s trials, a point each, by fate; lines at the best so far and at the one in force.
+
+    `current` was in force before.
+    """
     trials = tuning.trials
-    names = tuning.space.names
+    knob_names = tuning.space.names
     traces = []
     for fate, marker in LOOKS.items():
-        own = [t for t in trials if t.fate == fate]
-        texts = ["<br>".join(f"{n} = {knob_word(t.policy.knobs[n], 3)}" for n in names) for t in own]
-        rewards = np.array([t.predicted if fate == "rejected" else t.reward for t in own], float)
-        points = {"x": np.array([max(t.round, 0) for t in own], int), "y": rewards, "text": texts, "name": fate}
+        trials_of_fate = [trial for trial in trials if trial.fate == fate]
+        trial_texts = [
+            "<br>".join(f"{knob_name} = {knob_word(trial.policy.knobs[knob_name], 3)}" for knob_name in knob_names)
+            for trial in trials_of_fate
+        ]
+        rewards = np.array([trial.predicted if fate == "rejected" else trial.reward for trial in trials_of_fate], float)
+        points = {
+            "x": np.array([max(trial.round, 0) for trial in trials_of_fate], int),
+            "y": rewards,
+            "text": trial_texts,
+            "name": fate,
+        }
         label = "predicted" if fate == "rejected" else fate
         traces.append((points, marks(marker, f"<b>%{{y:.3f}} times the default ({label})</b><br>%{{text}}")))
-    rounds = np.array([max(t.round, 0) for t in trials], int)
-    now = next((t.reward for t in trials if t.policy == current), 1.0)
-    best = {"x": rounds, "y": np.array([t.best for t in trials]), "name": "best so far"}
-    in_force = {"x": [rounds.min(initial=0), rounds.max(initial=1)], "y": [now] * 2, "name": "in force"}
+    rounds = np.array([max(trial.round, 0) for trial in trials], int)
+    reward_in_force = next((trial.reward for trial in trials if trial.policy == current), 1.0)
+    best = {"x": rounds, "y": np.array([trial.best for trial in trials]), "name": "best so far"}
+    in_force = {"x": [rounds.min(initial=0), rounds.max(initial=1)], "y": [reward_in_force] * 2, "name": "in force"}
     traces += [
         (best, stroke("", color=INK, width=1.5, shape="hv")),
         (in_force, stroke("", color=COLOURS[2], width=1.5, dash="dash")),

@@ -51,8 +51,8 @@ class Aggregator(Knobbed):
         """Return the forecast with similar jobs grouped, at most a `PART` of all in one; EstimatorError if it is so already."""
         if "jobs" in forecast.trace.columns:
             raise EstimatorError("Aggregator: found a forecast that is aggregated already; expected jobs one by one.")
-        most = max(1, math.ceil(PART * forecast.trace.height))
-        bounded = replace(self, most=min(self.most, most))
+        most_members = max(1, math.ceil(PART * forecast.trace.height))
+        bounded = replace(self, most=min(self.most, most_members))
         trace, initial = bounded.group(forecast.trace, forecast.initial, forecast.now)
         existing = 0
         if initial.height:
@@ -60,60 +60,65 @@ class Aggregator(Knobbed):
         return replace(forecast, trace=trace, initial=initial, existing=existing)
 
     def group(self, trace: pl.DataFrame, initial: pl.DataFrame, now: float) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Group a trace, with `jobs` and `shift` (s), and the state of those of its jobs that are in the system.
+        """Group a trace: return a tuple of its frame with `jobs` and `shift` (s), and the frame of its jobs in the system.
 
         The state is for `Simulation(initial=...)`.
         """
         jobs = self._keyed(_state(trace, initial), now)
-        parts = jobs.group_by("key", "chunk", maintain_order=True).agg(*_combined(jobs))
+        job_groups = jobs.group_by("key", "chunk", maintain_order=True).agg(*_combined(jobs))
         whole_length = pl.col("left") + pl.col("progress")
         length = pl.when("known").then(whole_length).otherwise("left")
         shift = pl.col("mean_left") - pl.col("left")
-        parts = parts.with_columns(duration=length, shift=shift).sort("submit", "job_id")
-        first = ("job_id", "submit", "gpus", "duration")
-        further = [c for c in trace.columns if c not in first]
-        service = [c for c in initial.columns if c != "job_id"]
-        grouped = parts.select(*first, *further, "jobs", "shift")
-        return grouped, parts.filter("known").select("job_id", *service)
+        job_groups = job_groups.with_columns(duration=length, shift=shift).sort("submit", "job_id")
+        first_columns = ("job_id", "submit", "gpus", "duration")
+        further_columns = [column_name for column_name in trace.columns if column_name not in first_columns]
+        service = [column_name for column_name in initial.columns if column_name != "job_id"]
+        grouped = job_groups.select(*first_columns, *further_columns, "jobs", "shift")
+        return grouped, job_groups.filter("known").select("job_id", *service)
 
-    def _keyed(self, state: pl.DataFrame, now: float) -> pl.DataFrame:
-        """Give each job the number of its group: alike ones in order of submission, cut where a group is full."""
+    def _keyed(self, state: pl.DataFrame, forecast_time: float) -> pl.DataFrame:
+        """Return the frame of jobs with the number of each one's group: alike ones in order of submission, cut at full ones."""
         length = pl.col("left").clip(1.0)
         grid = (length.log() / np.log(self.ratio)).floor()
-        ahead = (pl.col("submit") - now).clip(0)
+        ahead = (pl.col("submit") - forecast_time).clip(0)
         windows = 1 + ahead / self.window
         when = pl.when("known").then(-1.0).otherwise(windows.log(2).floor())
         alike = ["gpus", "known", "running", "grid", "when"]
-        alike += [c for c in ("stage", "kind") if c in state.columns]
+        alike += [column_name for column_name in ("stage", "kind") if column_name in state.columns]
         in_room = (self.room / pl.col("gpus")).floor()
         fits = pl.max_horizontal(1, pl.min_horizontal(self.most, in_room))
         state = state.with_columns(grid=grid, when=when)
         state = state.with_columns(key=pl.struct(alike).rank("dense"))
-        number = pl.int_range(pl.len()).over("key")
-        return state.with_columns(chunk=(number // fits).cast(pl.Int64))
+        number_in_group = pl.int_range(pl.len()).over("key")
+        return state.with_columns(chunk=(number_in_group // fits).cast(pl.Int64))
 
 
 def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
-    """The trace with the service of each job, whether it is `known` (in the system), and the rest of its work, `left` (s)."""
-    absent = [c for c in ("attained", "progress", "running") if c not in initial.columns]
-    nulls = {c: pl.lit(None, pl.Float64) for c in absent}
+    """Return the frame of a trace with jobs' service, whether they are `known` (in the system), and work to do, `left` (s)."""
+    absent = [column_name for column_name in ("attained", "progress", "running") if column_name not in initial.columns]
+    nulls = {column_name: pl.lit(None, pl.Float64) for column_name in absent}
     received = initial.with_columns(pl.col("job_id").cast(trace.schema["job_id"]), **nulls, known=True)
     state = trace.join(received, on="job_id", how="left", maintain_order="left")
-    numbers = pl.col(c for c in received.columns if c not in ("job_id", "running", "known"))
+    service_columns = pl.col(
+        column_name for column_name in received.columns if column_name not in ("job_id", "running", "known")
+    )
     truths = pl.col("known", "running").cast(pl.Boolean)
-    state = state.with_columns(truths.fill_null(False), numbers.fill_null(0.0))
+    state = state.with_columns(truths.fill_null(False), service_columns.fill_null(0.0))
     remaining = pl.col("duration") - pl.col("progress")
     return state.with_columns(left=remaining.clip(1e-3))
 
 
 def _combined(jobs: pl.DataFrame) -> list[pl.Expr]:
-    """How members become one: means of times, sums of GPUs (fractions, to whole ones) and services."""
+    """Return a list of polars `Expr` by which members become one: means of times, sums of GPUs and services.
+
+    Fractions of GPUs add up to whole ones.
+    """
     gpus = pl.col("gpus")
-    total = gpus.sum()
-    rounded = pl.when(total > 1).then((total - 1e-9).ceil()).otherwise(total)
+    group_gpus = gpus.sum()
+    rounded = pl.when(group_gpus > 1).then((group_gpus - 1e-9).ceil()).otherwise(group_gpus)
     service = (pl.col("left") * gpus).sum()
     mean = ("submit", "executed", "progress", "contention", "waiting_since", "started")
-    mean = [c for c in mean if c in jobs.columns]
+    mean = [column_name for column_name in mean if column_name in jobs.columns]
     return [
         pl.exclude(*mean, "gpus", "attained", "left", "duration", "key", "chunk").first(),
         pl.col(mean).mean(),

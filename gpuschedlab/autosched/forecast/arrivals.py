@@ -1,5 +1,6 @@
 """The global generator (6.4.2.1): the near future of arrivals is the sequel of the most similar past hour."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -14,6 +15,10 @@ RECENT = {"any": (DAY / 4, DAY / 2, DAY, 2 * DAY), "same": (DAY, 2 * DAY, 3 * DA
 """Seconds back from now of arrivals taken as they came, by `hour`: futures of ranks 1 to 4, which need resemble nothing but the hour."""
 APART = DAY / 2
 """Seconds between segments of different rank: mostly other jobs follow them then."""
+
+LONGEST_SEGMENT = 7 * DAY
+ROUNDING = 1e-9
+"""Share of a number of buckets that is rounding."""
 
 
 def _manhattan(a, b):
@@ -49,21 +54,24 @@ segments are divided by the reference's requests, so that it ranks them as "manh
 
 
 def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
-    """Mean and strongest `terms` periods of a series (n,), by FFT; nothing below 0."""
+    """Return an array (n,) of the mean and strongest `terms` periods of a series (n,), by FFT; no value is below 0."""
     spectrum = np.fft.rfft(counts)
-    size = np.abs(spectrum)
-    size[0] = np.inf
-    spectrum[np.argsort(-size, kind="stable")[terms + 1 :]] = 0
+    amplitude = np.abs(spectrum)
+    amplitude[0] = np.inf
+    spectrum[np.argsort(-amplitude, kind="stable")[terms + 1 :]] = 0
     return np.maximum(np.fft.irfft(spectrum, len(counts)), 0.0)
 
 
 def _has_whole_buckets(knobs: dict) -> bool:
-    return knobs["segment"] % knobs["bucket"] == 0
+    """Whether a segment is some whole buckets, but for rounding: 3,606 buckets of 8.9 s are not their product to the last digit."""
+    buckets = knobs["segment"] / knobs["bucket"]
+    return round(buckets) >= 1 and abs(buckets - round(buckets)) <= ROUNDING * buckets
 
 
 def _with_whole_buckets(knobs: dict) -> dict:
-    """The segment that is the nearest number of whole buckets, at least one."""
-    buckets = max(1, round(knobs["segment"] / knobs["bucket"]))
+    """The segment that is the nearest number of whole buckets, at least one, and no longer than a segment may be."""
+    most = math.floor(LONGEST_SEGMENT / knobs["bucket"])
+    buckets = min(max(1, round(knobs["segment"] / knobs["bucket"])), most)
     return {"segment": buckets * knobs["bucket"]}
 
 
@@ -85,7 +93,9 @@ class GlobalGenerator(Knobbed):
     metric: Annotated[str, Knob(choices=DISTANCES.keys(), help="distance between segments")] = "manhattan"
     periodic: Annotated[bool, Knob(help="whether segments are compared in the periodic part, or in the counts")] = True
     bucket: Annotated[float, Knob(1, DAY, log=True, unit="s", help="in which submissions are counted")] = 300.0
-    segment: Annotated[float, Knob(1, 7 * DAY, log=True, unit="s", help="that is compared with the past")] = 3600.0
+    segment: Annotated[float, Knob(1, LONGEST_SEGMENT, log=True, unit="s", help="that is compared with the past")] = (
+        3600.0
+    )
     horizon: Annotated[float, Knob(1e-3, 1e9, log=True, unit="s", help="of the future")] = 3600.0
     terms: Annotated[int, Knob(1, 1000, log=True, help="periods that make the periodic part")] = 24
     days: Annotated[float, Knob(1, 3650, log=True, unit="days", help="back from now that are searched")] = 28.0
@@ -103,38 +113,38 @@ class GlobalGenerator(Knobbed):
         if 1 <= rank <= len(recent):
             return now - recent[rank - 1]
         rank = max(0, rank - len(recent))
-        first = now
+        first_submit = now
         if len(submit):
-            first = submit[0]
-        count = int(min(now - first, self.days * DAY) // self.bucket)
-        size = round(self.segment / self.bucket)
+            first_submit = submit[0]
+        bucket_count = int(min(now - first_submit, self.days * DAY) // self.bucket)
+        segment_buckets = round(self.segment / self.bucket)
         ahead = int(np.ceil(self.horizon / self.bucket))
         if self.periodic and DAY % self.bucket == 0:
-            count -= count % int(DAY // self.bucket)  # whole days: a cut one would blur the daily wave
-        if count * self.bucket < DAY or count < 2 * size + ahead:
+            bucket_count -= bucket_count % int(DAY // self.bucket)  # whole days: a cut one would blur the daily wave
+        if bucket_count * self.bucket < DAY or bucket_count < 2 * segment_buckets + ahead:
             return now - self.horizon
-        edges = now - self.bucket * np.arange(count, -1, -1)
+        edges = now - self.bucket * np.arange(bucket_count, -1, -1)
         series = np.diff(np.searchsorted(submit, edges, side="right")).astype(float)
         if self.periodic:
             series = periodic_part(series, self.terms)
-        windows = np.lib.stride_tricks.sliding_window_view(series[:-ahead], size)
-        away = DISTANCES[self.metric](windows, series[-size:])
+        windows = np.lib.stride_tricks.sliding_window_view(series[:-ahead], segment_buckets)
+        window_distance = DISTANCES[self.metric](windows, series[-segment_buckets:])
         if self.hour == "same":
-            back = now - edges[size : size + len(away)] + self.bucket / 2
+            back = now - edges[segment_buckets : segment_buckets + len(window_distance)] + self.bucket / 2
             off = back % DAY >= self.bucket
-            away = np.where(off, np.inf, away)
+            window_distance = np.where(off, np.inf, window_distance)
             if off.all():
                 return now - self.horizon
-        return float(edges[self._nearest(away, rank) + size])
+        return float(edges[self._nearest(window_distance, rank) + segment_buckets])
 
-    def _nearest(self, away: np.ndarray, rank: int) -> int:
+    def _nearest(self, window_distance: np.ndarray, rank: int) -> int:
         """Number of the segment of a rank by its distance (n,): each at least half a day from those before, if there are so many."""
         apart = round(APART / self.bucket)
-        number = np.arange(len(away))
+        window_number = np.arange(len(window_distance))
         for _ in range(rank + 1):
-            best = len(away) - 1 - int(np.argmin(away[::-1]))
-            away = np.where(np.abs(number - best) <= apart, np.inf, away)
-            if np.isinf(away).all():
+            best = len(window_distance) - 1 - int(np.argmin(window_distance[::-1]))
+            window_distance = np.where(np.abs(window_number - best) <= apart, np.inf, window_distance)
+            if np.isinf(window_distance).all():
                 break
         return best
 
@@ -156,16 +166,18 @@ class GlobalGenerator(Knobbed):
         """
         submit = repository["submit"].to_numpy()
         horizon = self.horizon
-        begin = self.match(submit, now, rank)
-        first = now
+        match_begin = self.match(submit, now, rank)
+        before_first = now
         if len(submit):
-            first = submit[0] - 1e-3
-        past = max(now - max(begin, first), self.bucket)
+            before_first = submit[0] - 1e-3
+        past = max(now - max(match_begin, before_first), self.bucket)
         copies = []
         for ahead in np.arange(0.0, horizon, past):
             until = now - past + min(past, horizon - ahead)
-            first, last = np.searchsorted(submit, [now - past, until], side="right")
-            copies.append(repository[int(first) : int(last)].with_columns(pl.col("submit") + past + ahead))
-        rows = pl.concat(copies)
-        names = [f"forecast-{i}" for i in range(rows.height)]
-        return rows.with_columns(pl.Series("job_id", names, dtype=pl.Utf8), pl.col("submit").clip(now + 1e-3))
+            first_row, last_row = np.searchsorted(submit, [now - past, until], side="right")
+            copies.append(repository[int(first_row) : int(last_row)].with_columns(pl.col("submit") + past + ahead))
+        forecast_jobs = pl.concat(copies)
+        forecast_ids = [f"forecast-{i}" for i in range(forecast_jobs.height)]
+        return forecast_jobs.with_columns(
+            pl.Series("job_id", forecast_ids, dtype=pl.Utf8), pl.col("submit").clip(now + 1e-3)
+        )

@@ -24,12 +24,12 @@ class Durations:
         """
         ran = np.asarray(ran, float)
         over = np.asarray(over, bool)
-        length, ends = np.unique(ran[over], return_counts=True)
+        length, ended_jobs = np.unique(ran[over], return_counts=True)
         alive = len(ran) - np.searchsorted(np.sort(ran), length, side="left")
-        return cls(length, 1 - np.cumprod(1 - ends / alive))
+        return cls(length, 1 - np.cumprod(1 - ended_jobs / alive))
 
     def draw(self, low, high, u) -> np.ndarray:
-        """Durations (q,) above `low` (q,) and below `high` (q,), at the parts `u` (q,) in [0, 1) of the mass between.
+        """Return an array (q,) of durations above `low` (q,), below `high` (q,), at parts `u` (q,) in [0, 1) of the mass between.
 
         If no job ended between them, even between `low` and `high`; above every duration that is known, 1.1 to 2.1
         times what is.
@@ -44,18 +44,18 @@ class Durations:
         high = np.asarray(high, float)
         u = np.asarray(u, float)
         bounded = np.isfinite(high)
-        first = np.searchsorted(self.length, low, side="right")
-        last = np.searchsorted(self.length, high, side="left")
-        share = np.concatenate([[0.0], self.ended])
+        first_longer = np.searchsorted(self.length, low, side="right")
+        last_longer = np.searchsorted(self.length, high, side="left")
+        ended_share = np.concatenate([[0.0], self.ended])
         share_known = self.ended[-1]
-        share_below = np.where(bounded, share[last], 1.0)
-        mass = share[first] + u * (share_below - share[first])
+        share_below = np.where(bounded, ended_share[last_longer], 1.0)
+        mass = ended_share[first_longer] + u * (share_below - ended_share[first_longer])
         pick = np.searchsorted(self.ended, mass, side="right")
         length = self.length[np.minimum(pick, len(self.length) - 1)]
         further = u
         if share_known < 1:
             further = (mass - share_known) / (1 - share_known)
         beyond = np.maximum(low, self.length[-1]) * (1.1 + further)
-        width = np.where(bounded, high, low) - low
-        even = np.where(bounded, low + u * width, beyond)
-        return np.where((pick < last) & (last > first), length, even)
+        range_width = np.where(bounded, high, low) - low
+        even = np.where(bounded, low + u * range_width, beyond)
+        return np.where((pick < last_longer) & (last_longer > first_longer), length, even)

@@ -62,44 +62,44 @@ class Queries(NamedTuple):
 
 
 @njit
-def _ran_by(at, j, jobs):
-    """Seconds for which job j, which ends later, ran by `at`: without a break until its end, as far as that is known."""
+def _ran_by(query_time, j, jobs):
+    """Seconds for which job j, which ends later, ran by `query_time`: without a break until its end, as far as that is known."""
     so_far = jobs.ran[j]
     if jobs.end[j] != np.inf:
-        so_far = jobs.duration[j] - (jobs.end[j] - at)
-    return min(max(so_far, 0.0), at - jobs.submit[j])  # never longer than it was there
+        so_far = jobs.duration[j] - (jobs.end[j] - query_time)
+    return min(max(so_far, 0.0), query_time - jobs.submit[j])  # never longer than it was there
 
 
 @njit
-def _near(at, submit, self_row, rows, jobs, x):
-    """Arrivals of the group (its `rows`) next to the query, those after it too if they came by `at`; writes NEAR into x."""
+def _near(query_time, submit, self_row, group_jobs, jobs, x):
+    """Arrivals of the group (`group_jobs`) next to the query, those after it too if they came by `query_time`; writes NEAR into x."""
     arrival = jobs.submit
-    earlier = np.searchsorted(arrival[rows], submit, side="left") - 1
+    earlier = np.searchsorted(arrival[group_jobs], submit, side="left") - 1
     later = earlier + 1
     looked_at = ended = opened = inside = inside_ended = 0
     total = inside_total = oldest = 0.0
     low = np.inf
     high = -np.inf
     while looked_at < 2 * WALK:
-        before = np.inf
-        after = np.inf
+        seconds_before = np.inf
+        seconds_after = np.inf
         if earlier >= 0:
-            before = submit - arrival[rows[earlier]]
-        if later < len(rows) and arrival[rows[later]] <= at:
-            after = arrival[rows[later]] - submit
-        gap = min(before, after)
+            seconds_before = submit - arrival[group_jobs[earlier]]
+        if later < len(group_jobs) and arrival[group_jobs[later]] <= query_time:
+            seconds_after = arrival[group_jobs[later]] - submit
+        gap = min(seconds_before, seconds_after)
         if gap == np.inf:
             break
-        if before <= after:
-            j = rows[earlier]
+        if seconds_before <= seconds_after:
+            j = group_jobs[earlier]
             earlier -= 1
         else:
-            j = rows[later]
+            j = group_jobs[later]
             later += 1
         if j == self_row:
             continue
         looked_at += 1
-        done = jobs.end[j] <= at
+        done = jobs.end[j] <= query_time
         value = 0.0
         if done:
             value = np.log1p(jobs.duration[j])
@@ -109,7 +109,7 @@ def _near(at, submit, self_row, rows, jobs, x):
             inside_total += value
         if not done:
             opened += 1
-            oldest = max(oldest, _ran_by(at, j, jobs))
+            oldest = max(oldest, _ran_by(query_time, j, jobs))
         elif ended < 4:
             if ended == 0:
                 x[0] = value
@@ -132,19 +132,19 @@ def _near(at, submit, self_row, rows, jobs, x):
 
 
 @njit
-def _past(at, submit, executed, rows, jobs, bounds, x):
-    """Completions of the group (its `rows`) by `at`, the latest first; writes PAST and SURVIVED into x."""
-    count = np.searchsorted(jobs.end[rows], at, side="right")
-    x[0] = np.log1p(count)
+def _past(query_time, submit, executed, group_jobs, jobs, bounds, x):
+    """Completions of the group (`group_jobs`) by `query_time`, the latest first; writes PAST and SURVIVED into x."""
+    completions = np.searchsorted(jobs.end[group_jobs], query_time, side="right")
+    x[0] = np.log1p(completions)
     survived = n = 0
     total = square = total3 = longer = 0.0
     shares = np.zeros(len(bounds) + 1)
-    for i in range(count - 1, max(0, count - MEMORY) - 1, -1):
-        j = rows[i]
+    for i in range(completions - 1, max(0, completions - MEMORY) - 1, -1):
+        j = group_jobs[i]
         duration = jobs.duration[j]
         value = np.log1p(duration)
         if n == 0:
-            x[1] = np.log1p(at - jobs.end[j])
+            x[1] = np.log1p(query_time - jobs.end[j])
             x[2] = np.log1p(abs(submit - jobs.submit[j]))
             x[3] = value
         n += 1
@@ -172,47 +172,58 @@ def _past(at, submit, executed, rows, jobs, bounds, x):
 
 
 @njit
-def _gather(queries, group, jobs, groups, bounds, x, width):
-    """Fill (q, features) of one level, for queries whose groups (q,) are coded in `group`; the first `width` are NEAR."""
-    for q in range(len(group)):
-        at = queries.at[q]
-        submit = queries.submit[q]
-        g = group[q]
-        arrivals = groups.arrivals[groups.first[g] : groups.first[g + 1]]
-        _near(at, submit, queries.row[q], arrivals, jobs, x[q, :width])
-        ended = groups.ended[groups.first_end[g] : groups.first_end[g + 1]]
-        _past(at, submit, queries.executed[q], ended, jobs, bounds, x[q, width:])
+def _gather(queries, group, jobs, groups, bounds, x, near_width):
+    """Fill (q, features) of one level, for queries whose groups (q,) are coded in `group`; the first `near_width` are NEAR."""
+    for query_row in range(len(group)):
+        query_time = queries.at[query_row]
+        submit = queries.submit[query_row]
+        query_group = group[query_row]
+        arrivals = groups.arrivals[groups.first[query_group] : groups.first[query_group + 1]]
+        _near(query_time, submit, queries.row[query_row], arrivals, jobs, x[query_row, :near_width])
+        ended = groups.ended[groups.first_end[query_group] : groups.first_end[query_group + 1]]
+        _past(query_time, submit, queries.executed[query_row], ended, jobs, bounds, x[query_row, near_width:])
 
 
 class Seen:
     """A repository (of `observe`, in order of submission) as arrays, and the features of queries on it."""
 
     def __init__(self, repository: pl.DataFrame, users: bool = True):
-        end = pl.col("end").fill_null(np.inf)
+        job_end = pl.col("end").fill_null(np.inf)
         duration = pl.col("duration").fill_null(np.nan)
-        columns = repository.select("submit", "gpus", end, duration, "executed")
-        self.submit, self.gpus, self.end, self.duration, self.ran = (c.to_numpy().astype(float) for c in columns)
+        job_columns = repository.select("submit", "gpus", job_end, duration, "executed")
+        self.submit, self.gpus, self.end, self.duration, self.ran = (
+            job_column.to_numpy().astype(float) for job_column in job_columns
+        )
         self.frame = repository
         self.by_end = np.argsort(self.end, kind="stable")
-        names = set(repository.columns)
+        column_names = set(repository.columns)
         if not users:
-            names.discard("user")
-        self.levels = [keys for keys in LEVELS if names.issuperset(keys)]
+            column_names.discard("user")
+        self.levels = [level_keys for level_keys in LEVELS if column_names.issuperset(level_keys)]
 
     def names(self, recent: int) -> list[str]:
-        """Name each feature, in order."""
-        names = ["executed", "gpus", "hour sin", "hour cos", "weekday", "arrivals 5 min", "arrivals 1 h", "ended 1 h"]
+        """Name each feature, in order, as a list of strings."""
+        feature_names = [
+            "executed",
+            "gpus",
+            "hour sin",
+            "hour cos",
+            "weekday",
+            "arrivals 5 min",
+            "arrivals 1 h",
+            "ended 1 h",
+        ]
         for k in range(1, recent + 1):
-            names += [f"arrival {k} {c}" for c in ("gap", "ran", "gpus")]
-            names += [f"completion {k} {c}" for c in ("gap", "since", "log", "gpus")]
-        for keys in self.levels:
-            group = " and ".join(keys) or "all"
-            names += [f"near {group} {c}" for c in NEAR]
-            names += [f"past {group} {c}" for c in (*PAST, *SURVIVED)]
-        return names
+            feature_names += [f"arrival {k} {feature}" for feature in ("gap", "ran", "gpus")]
+            feature_names += [f"completion {k} {feature}" for feature in ("gap", "since", "log", "gpus")]
+        for level_keys in self.levels:
+            group = " and ".join(level_keys) or "all"
+            feature_names += [f"near {group} {feature}" for feature in NEAR]
+            feature_names += [f"past {group} {feature}" for feature in (*PAST, *SURVIVED)]
+        return feature_names
 
     def features(self, query: pl.DataFrame, at: np.ndarray, recent: int, rows: np.ndarray | None = None) -> np.ndarray:
-        """Features (q, f) of queries at instants (q,) in s; nothing that happened later is looked at."""
+        """Return an array (q, f) of the features of queries at instants (q,) in s; later events are not looked at."""
         if rows is None:
             rows = self._rows(query)
         at = np.ascontiguousarray(at, float)
@@ -221,72 +232,83 @@ class Seen:
         queries = Queries(at, submit, executed, rows)
         jobs = Jobs(self.submit, self.end, self.duration, self.ran)
         bounds = np.array(RANGES)
-        parts = [np.column_stack(self._alone(query, queries, recent))]
-        for keys in self.levels:
-            of_row, group, count = self._groups(query, keys)
-            arrivals, first = _grouped(of_row, np.arange(len(of_row)), count)
-            ended, first_end = _grouped(of_row, self.by_end, count)
+        feature_levels = [np.column_stack(self._alone(query, queries, recent))]
+        for level_keys in self.levels:
+            of_row, group, group_count = self._groups(query, level_keys)
+            arrivals, first_arrival = _grouped(of_row, np.arange(len(of_row)), group_count)
+            ended, first_end = _grouped(of_row, self.by_end, group_count)
             level = np.full((len(at), WIDTH), np.nan)
-            _gather(queries, group, jobs, Groups(arrivals, first, ended, first_end), bounds, level, len(NEAR))
-            parts.append(level)
-        return np.column_stack(parts).astype(np.float32)
+            _gather(queries, group, jobs, Groups(arrivals, first_arrival, ended, first_end), bounds, level, len(NEAR))
+            feature_levels.append(level)
+        return np.column_stack(feature_levels).astype(np.float32)
 
     def _rows(self, query: pl.DataFrame) -> np.ndarray:
-        """Rows (q,) of queries in the repository, by job_id; -1 if not in it."""
-        numbers = self.frame.select("job_id", row=pl.int_range(pl.len()))
-        rows = query.select("job_id").join(numbers, on="job_id", how="left", maintain_order="left")["row"]
-        return rows.fill_null(-1).to_numpy()
+        """Array (q,) of the rows of queries in the repository, by job_id; -1 if not in it."""
+        job_rows = self.frame.select("job_id", row=pl.int_range(pl.len()))
+        rows_of_queries = query.select("job_id").join(job_rows, on="job_id", how="left", maintain_order="left")["row"]
+        return rows_of_queries.fill_null(-1).to_numpy()
 
     def _alone(self, query: pl.DataFrame, queries: Queries, recent: int) -> list[np.ndarray]:
-        """The query's own attributes, how busy it is, and the k latest arrivals and completions."""
-        at = queries.at
+        """Return a list of columns: the query's own attributes, how busy it is, and the k latest arrivals and completions."""
+        query_times = queries.at
         submit = queries.submit
         angle = submit * 2 * np.pi / DAY
         gpus = np.maximum(query["gpus"].to_numpy(), 0.1)
-        columns = [np.log1p(queries.executed), np.log2(gpus), np.sin(angle), np.cos(angle), (submit // DAY) % 7]
-        ends = self.end[self.by_end]
-        before = np.searchsorted(self.submit, submit, side="left")
-        arrived = np.searchsorted(self.submit, at, side="right")
-        ended = np.searchsorted(ends, at, side="right")
+        feature_columns = [np.log1p(queries.executed), np.log2(gpus), np.sin(angle), np.cos(angle), (submit // DAY) % 7]
+        ends_in_order = self.end[self.by_end]
+        arrivals_before = np.searchsorted(self.submit, submit, side="left")
+        arrived = np.searchsorted(self.submit, query_times, side="right")
+        ended = np.searchsorted(ends_in_order, query_times, side="right")
         for seconds in (300.0, HOUR):
-            columns.append(np.log1p(arrived - np.searchsorted(self.submit, at - seconds)))
-        columns.append(np.log1p(ended - np.searchsorted(ends, at - HOUR)))
+            feature_columns.append(np.log1p(arrived - np.searchsorted(self.submit, query_times - seconds)))
+        feature_columns.append(np.log1p(ended - np.searchsorted(ends_in_order, query_times - HOUR)))
         for k in range(1, recent + 1):
-            arrival = np.maximum(before - k, 0)
-            columns += [np.where(before >= k, column, np.nan) for column in self._arrival(arrival, queries)]
+            arrival = np.maximum(arrivals_before - k, 0)
+            feature_columns += [
+                np.where(arrivals_before >= k, feature_column, np.nan)
+                for feature_column in self._arrival(arrival, queries)
+            ]
             completion = self.by_end[np.maximum(ended - k, 0)]
-            columns += [np.where(ended >= k, column, np.nan) for column in self._completion(completion, queries)]
-        return columns
+            feature_columns += [
+                np.where(ended >= k, feature_column, np.nan) for feature_column in self._completion(completion, queries)
+            ]
+        return feature_columns
 
     def _arrival(self, row: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of jobs (q,) that came before queries: seconds since, and seconds for which they ran, in logarithms; GPUs."""
-        end = self.end[row]
+        """Return three arrays, of jobs (q,) that came before queries: log seconds since, log seconds for which they ran, GPUs.
+
+        They are a tuple.
+        """
+        job_ends = self.end[row]
         duration = self.duration[row]
-        until_end = end - queries.at
-        so_far = np.where(np.isinf(end), self.ran[row], np.nan_to_num(duration) - until_end)
+        until_end = job_ends - queries.at
+        so_far = np.where(np.isinf(job_ends), self.ran[row], np.nan_to_num(duration) - until_end)
         longest = np.maximum(queries.at - self.submit[row], 0)
-        ran = np.where(end <= queries.at, duration, np.clip(so_far, 0, longest))
+        ran = np.where(job_ends <= queries.at, duration, np.clip(so_far, 0, longest))
         return np.log1p(queries.submit - self.submit[row]), np.log1p(ran), self.gpus[row]
 
     def _completion(self, row: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Of jobs (q,) that ended before queries: seconds between both submissions, since the end, and duration, in logarithms; GPUs."""
+        """Return a tuple of arrays, of jobs (q,) that ended before queries: log seconds of gap, since the end, and run; GPUs.
+
+        The gap is that between both submissions.
+        """
         gap = abs(queries.submit - self.submit[row])
         since = np.maximum(queries.at - self.end[row], 0)
         duration = np.maximum(self.duration[row], 0)
         return np.log1p(gap), np.log1p(since), np.log1p(duration), self.gpus[row]
 
-    def _groups(self, query: pl.DataFrame, keys: list[str]) -> tuple[np.ndarray, np.ndarray, int]:
-        """Code of the group of each row of the repository, of each query, and more than the greatest."""
-        columns = (pl.repeat("", pl.len()).alias("all"), pl.col(keys).cast(pl.String))
-        both = pl.concat([self.frame.select(columns), query.select(columns)])
-        first = pl.col("first").first().over(both.columns)
-        codes = both.with_row_index("first").select(first)
-        code = codes.to_series().to_numpy()
-        return code[: self.frame.height], code[self.frame.height :], len(code)
+    def _groups(self, query: pl.DataFrame, level_keys: list[str]) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return a tuple: group's code of each row of the repository, of each query, and an integer above the greatest."""
+        key_columns = (pl.repeat("", pl.len()).alias("all"), pl.col(level_keys).cast(pl.String))
+        seen_and_asked = pl.concat([self.frame.select(key_columns), query.select(key_columns)])
+        first_of_group = pl.col("first").first().over(seen_and_asked.columns)
+        code_column = seen_and_asked.with_row_index("first").select(first_of_group)
+        group_code = code_column.to_series().to_numpy()
+        return group_code[: self.frame.height], group_code[self.frame.height :], len(group_code)
 
 
-def _grouped(of_row: np.ndarray, order: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in `order`, group by group, and where each group begins (count + 1,)."""
-    codes = of_row[order]
-    sizes = np.bincount(codes, minlength=count)
-    return order[np.argsort(codes, kind="stable")], np.concatenate([[0], np.cumsum(sizes)])
+def _grouped(of_row: np.ndarray, row_order: np.ndarray, group_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows in `row_order`, group by group, and the index at which each group begins (count + 1,): a tuple of arrays."""
+    group_codes = of_row[row_order]
+    group_sizes = np.bincount(group_codes, minlength=group_count)
+    return row_order[np.argsort(group_codes, kind="stable")], np.concatenate([[0], np.cumsum(group_sizes)])

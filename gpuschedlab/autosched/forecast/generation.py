@@ -40,37 +40,39 @@ class Forecast:
 
 
 def true_forecast(simulation, horizon: float = HOUR) -> Forecast:
-    """Forecast the true future: the jobs in the system, and all arrivals of the next `horizon` seconds.
+    """Return the true future as a `Forecast`: the jobs in the system, and all arrivals of the next `horizon` seconds.
 
     For the baseline "Optimal" (6.6.1), and for instants of the past.
     """
     initial = simulation.unfinished()
-    now = simulation.now
+    forecast_time = simulation.now
     existing = simulation.trace.join(initial.select("job_id"), on="job_id", how="semi", maintain_order="left")
-    coming = simulation.trace.filter((pl.col("submit") > now) & (pl.col("submit") <= now + horizon))
-    return Forecast(now, pl.concat([existing, coming]), initial, existing.height)
+    coming = simulation.trace.filter((pl.col("submit") > forecast_time) & (pl.col("submit") <= forecast_time + horizon))
+    return Forecast(forecast_time, pl.concat([existing, coming]), initial, existing.height)
 
 
 def past_forecast(simulation, repository: pl.DataFrame, span: float = HOUR) -> Forecast:
-    """Look back instead: the jobs submitted in the last `span` seconds, with their durations as far as they are known.
+    """Look back instead: return a `Forecast` of the jobs submitted in the last `span` seconds.
+
+    Their durations are given as far as they are known.
 
     For the baseline "SelfTune" (6.6.1). A job that has not ended counts for as long as it has run. So that there is a cluster to
     contend for, the jobs that are unfinished now and came earlier are in the system, each owed as long again as it has run.
     """
-    now = simulation.now
+    forecast_time = simulation.now
     initial = simulation.unfinished()
-    submitted = repository.filter(pl.col("submit") <= now)
-    recent = submitted.filter((pl.col("submit") > now - span) & (pl.col("submit") >= 0))
+    submitted = repository.filter(pl.col("submit") <= forecast_time)
+    recent = submitted.filter((pl.col("submit") > forecast_time - span) & (pl.col("submit") >= 0))
     lasted = pl.col("duration").fill_null(pl.col("executed").clip(60.0))
-    again = recent.with_columns(pl.col("submit") + span + 1e-3, lasted, job_id=pl.lit("again-") + pl.col("job_id"))
+    jobs_again = recent.with_columns(pl.col("submit") + span + 1e-3, lasted, job_id=pl.lit("again-") + pl.col("job_id"))
     progress = initial.select("job_id", "progress")
-    earlier = submitted.filter(pl.col("submit") <= now - span)
+    earlier = submitted.filter(pl.col("submit") <= forecast_time - span)
     earlier = earlier.join(progress, on="job_id", how="inner", maintain_order="left")
     ran = pl.col("progress").clip(60.0)
     owed = earlier.with_columns(duration=2 * ran).drop("progress")
-    trace = _as_trace([owed, again])
+    trace = _as_trace([owed, jobs_again])
     is_owed = pl.col("job_id").is_in(owed["job_id"].implode())
-    return Forecast(now, trace, initial.filter(is_owed), owed.height)
+    return Forecast(forecast_time, trace, initial.filter(is_owed), owed.height)
 
 
 class GenerationEngine:
@@ -97,7 +99,10 @@ class GenerationEngine:
         self.ranges = None
 
     def learn(self, simulation) -> pl.DataFrame:
-        """Observe, and retrain if a day has passed; a resumed loop does so at the instants of the decisions it repeats."""
+        """Observe, retrain if a day has passed, and return the frame of the repository.
+
+        A resumed loop does so at the instants of the decisions it repeats.
+        """
         if simulation.now > self.seen[0]:
             self.seen = (simulation.now, observe(simulation, self.history))
             self.ranges = None
@@ -110,16 +115,19 @@ class GenerationEngine:
         return repository
 
     def __call__(self, simulation, rng, rank: int = 0) -> Forecast:
-        """Forecast the next `generator.horizon` seconds; of rank 1 and more, another likely future (`GlobalGenerator.match`)."""
+        """Return a `Forecast` of the next `generator.horizon` seconds; of rank 1 and more, of another likely future.
+
+        Ranks are those of `GlobalGenerator.match`.
+        """
         repository = self.learn(simulation)
         rng = np.random.default_rng(rng)
-        now = simulation.now
+        forecast_time = simulation.now
         initial = simulation.unfinished()
         unfinished = repository.filter(pl.col("duration").is_null())
         lengths = 2 * unfinished["executed"] + HOUR  # until a job has ended
         if hasattr(self.predictor, "kinds_"):
             if self.ranges is None:  # all futures of an instant draw from the same ranges
-                self.ranges = self.predictor.predict_range(repository, unfinished, now)
+                self.ranges = self.predictor.predict_range(repository, unfinished, forecast_time)
             lengths = self.predictor.draw(self.ranges, unfinished["executed"].to_numpy(), rng)
         durations = repository["duration"].to_numpy().copy()
         durations[np.isnan(durations)] = lengths
@@ -128,13 +136,15 @@ class GenerationEngine:
         existing = repository.join(in_system, on="job_id", how="inner", maintain_order="left")
         duration = pl.col("duration").clip(pl.col("least"))
         existing = existing.with_columns(duration).drop("least")
-        parts = [existing]
-        coming = self.generator.generate(repository, now, rank)
+        forecast_parts = [existing]
+        coming = self.generator.generate(repository, forecast_time, rank)
         if self.arrivals:
-            parts.append(coming)
-        return Forecast(now, _as_trace(parts), initial, existing.height)
+            forecast_parts.append(coming)
+        return Forecast(forecast_time, _as_trace(forecast_parts), initial, existing.height)
 
 
-def _as_trace(parts: list[pl.DataFrame]) -> pl.DataFrame:
-    """Rows of a repository as a trace."""
-    return pl.concat([p.drop("executed", "end") for p in parts], how="diagonal_relaxed")
+def _as_trace(forecast_parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return rows of a repository as the frame of a trace."""
+    return pl.concat(
+        [forecast_part.drop("executed", "end") for forecast_part in forecast_parts], how="diagonal_relaxed"
+    )

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab._extras import need
+from gpuschedlab._knob import check_seed
 from gpuschedlab.autosched.forecast.durations import Durations
 from gpuschedlab.autosched.forecast.features import HOUR, RANGES, Seen
 from gpuschedlab.autosched.forecast.repository import known_by
@@ -22,39 +23,45 @@ FEW = 300  # training rows below which nothing is set apart to choose a weight o
 
 
 def range_of(duration) -> np.ndarray:
-    """Index of the range (n,) that each duration (n,) lies in, 0 to 5."""
+    """Return an array (n,) of the index of the range that each duration (n,) lies in, 0 to 5."""
     return np.searchsorted(RANGES, np.asarray(duration, float), side="right")
 
 
 def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (q,) of jobs, and the whole hours (q,) in s after submission and before their end: a tuner finds them then."""
-    first = np.floor(submit / HOUR) + 1
-    last = np.floor(np.nextafter(end, -np.inf) / HOUR)
-    count = np.maximum(last - first + 1, 0).astype(int)
-    owner = np.repeat(np.arange(len(submit)), count)
-    begin = np.cumsum(count) - count
-    step = np.arange(len(owner)) - np.repeat(begin, count)
-    return owner, (first[owner] + step) * HOUR
+    """Return two arrays (q,) as a tuple: rows of jobs, and whole hours in s after submission and before their end.
+
+    A tuner finds the jobs then.
+    """
+    first_hour = np.floor(submit / HOUR) + 1
+    last_hour = np.floor(np.nextafter(end, -np.inf) / HOUR)
+    query_count = np.maximum(last_hour - first_hour + 1, 0).astype(int)
+    owner = np.repeat(np.arange(len(submit)), query_count)
+    first_query = np.cumsum(query_count) - query_count
+    step = np.arange(len(owner)) - np.repeat(first_query, query_count)
+    return owner, (first_hour[owner] + step) * HOUR
 
 
 def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> tuple:
-    """Make training queries: every job as it arrived, and at each whole hour while its range was still open."""
+    """Make training queries: every job as it arrived, and at each whole hour while its range was still open.
+
+    Return a tuple of arrays (q,): the job's row, seconds executed, instant (s).
+    """
     length = pl.col("duration").fill_null(pl.col("executed"))
     jobs = repository.with_row_index("row").with_columns(pl.col("end").fill_null(now), length=length)
     jobs = jobs.filter(pl.col("duration").is_not_null() | (pl.col("executed") >= RANGES[-1]))
     row = jobs["row"].to_numpy()
     submit = jobs["submit"].to_numpy()
-    end = jobs["end"].to_numpy()
-    begin = np.maximum(end - jobs["length"].to_numpy(), submit)
-    owner, hours = hourly(submit, np.minimum(end, begin + RANGES[-1]))
+    job_ends = jobs["end"].to_numpy()
+    job_begins = np.maximum(job_ends - jobs["length"].to_numpy(), submit)
+    owner, hours = hourly(submit, np.minimum(job_ends, job_begins + RANGES[-1]))
     owner = np.concatenate([np.arange(len(row)), owner])
     instants = np.concatenate([submit, hours])
-    order = np.argsort(instants, kind="stable")
-    if len(order) > rows:
-        order = order[np.sort(rng.choice(len(order), rows, replace=False))]
-    owner = owner[order]
-    instants = instants[order]
-    executed = np.maximum(instants - begin[owner], 0.0)
+    query_order = np.argsort(instants, kind="stable")
+    if len(query_order) > rows:
+        query_order = query_order[np.sort(rng.choice(len(query_order), rows, replace=False))]
+    owner = owner[query_order]
+    instants = instants[query_order]
+    executed = np.maximum(instants - job_begins[owner], 0.0)
     return row[owner], executed, instants
 
 
@@ -95,18 +102,21 @@ MODELS = {"xgboost": _boosted, "lightgbm": _leaves}
 
 
 def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
-    """Shares (q, 6) of the ranges among the latest completions that outlasted each query, from all jobs to like ones."""
-    names = seen.names(recent)
+    """Return an array (q, 6) of the ranges' shares among the latest completions that outlasted each query.
+
+    They go from all jobs to like ones.
+    """
+    feature_names = seen.names(recent)
     kinds = len(RANGES) + 1
-    share = np.full((len(x), kinds), 1 / kinds)
-    for keys in seen.levels:
-        stem = f"past {' and '.join(keys) or 'all'}"
-        column = names.index(f"{stem} number")
-        number = np.nan_to_num(x[:, column : column + 1])
-        first = names.index(f"{stem} range 0")
-        share_of_level = np.nan_to_num(x[:, first : first + kinds])
-        share = (number * share_of_level + WORTH * share) / (number + WORTH)
-    return share
+    range_share = np.full((len(x), kinds), 1 / kinds)
+    for level_keys in seen.levels:
+        stem = f"past {' and '.join(level_keys) or 'all'}"
+        number_column = feature_names.index(f"{stem} number")
+        group_number = np.nan_to_num(x[:, number_column : number_column + 1])
+        first_range = feature_names.index(f"{stem} range 0")
+        share_of_level = np.nan_to_num(x[:, first_range : first_range + kinds])
+        range_share = (group_number * share_of_level + WORTH * range_share) / (group_number + WORTH)
+    return range_share
 
 
 class _Training(NamedTuple):
@@ -166,6 +176,10 @@ class RangePredictor(Parameters, Knobbed):
     rate: Annotated[float, Knob(1e-3, 1, log=True, help="XGBoost's learning rate")] = 0.15
     trees: Annotated[int, Knob(1, 10_000, log=True, help="XGBoost's trees")] = 30
 
+    def __post_init__(self):
+        super().__post_init__()
+        check_seed(self.rng, EstimatorError, "RangePredictor.rng")
+
     def fit(self, repository: pl.DataFrame, now: float) -> Self:
         """Learn from the jobs known by `now`; a fitted copy. EstimatorError if no job has ended by then."""
         past, queries = self._queries(repository, now)
@@ -175,16 +189,16 @@ class RangePredictor(Parameters, Knobbed):
         if self.weight is not None:
             weight = float(self.weight)
         elif len(queries.y) >= FEW and len(queries.early):
-            half = replace(self, trees=(self.trees + 1) // 2)  # enough to rank weights
-            weight = half._judged(queries)[1]
+            half_predictor = replace(self, trees=(self.trees + 1) // 2)  # enough to rank weights
+            weight = half_predictor._judged(queries)[1]
         fitted = replace(self)
         vars(fitted).update(durations_=Durations.of(ran, over), weight_=weight)
         return fitted._train(queries.x, queries.y)
 
-    def _queries(self, repository: pl.DataFrame, now: float) -> tuple[pl.DataFrame, "_Training"]:
-        """Jobs known by now, and their training queries in order of time."""
-        past = known_by(repository, now)
-        owner, executed, instants = queries_of(past, now, np.random.default_rng(self.rng))
+    def _queries(self, repository: pl.DataFrame, forecast_time: float) -> tuple[pl.DataFrame, "_Training"]:
+        """Return the frame of jobs known by now, and their training queries in order of time (`_Training`), as a tuple."""
+        past = known_by(repository, forecast_time)
+        owner, executed, instants = queries_of(past, forecast_time, np.random.default_rng(self.rng))
         ran = past["duration"].fill_null(past["executed"]).to_numpy()
         over = past["duration"].is_not_null().to_numpy()
         if not over.any():
@@ -194,14 +208,14 @@ class RangePredictor(Parameters, Knobbed):
         y = range_of(np.where(over, ran, np.inf))[owner]
         cut = int(0.8 * len(owner))
         queries = past[owner].with_columns(executed=pl.Series(executed))
-        x, share = self._look(past, queries, instants, owner)
+        x, range_share = self._look(past, queries, instants, owner)
         # Only what was known at the cut may train it.
-        end = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]
-        early = np.flatnonzero((end <= instants[cut]) | (y[:cut] == len(RANGES)))
-        return past, _Training(x, share, executed, y, early, cut)
+        job_ends = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]
+        early = np.flatnonzero((job_ends <= instants[cut]) | (y[:cut] == len(RANGES)))
+        return past, _Training(x, range_share, executed, y, early, cut)
 
     def _judged(self, queries: "_Training") -> tuple[float, float]:
-        """Share of right answers on the last fifth, having learnt from the rest, and the best of `WEIGHTS` there."""
+        """Return a tuple: share of right answers on the last fifth, having learnt from the rest, and the best of `WEIGHTS`."""
         early = queries.early
         fitted = replace(self)._train(queries.x[early], queries.y[early])
         late = slice(queries.cut, None)
@@ -212,7 +226,7 @@ class RangePredictor(Parameters, Knobbed):
         return float(max(right)), WEIGHTS[int(np.argmax(right))]
 
     def predict_range(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rows=None) -> np.ndarray:
-        """Index of the range (q,) of each query at an instant, or at instants (q,), `now` (s).
+        """Return an array (q,) of the index of the range of each query at an instant, or at instants (q,), `now` (s).
 
         `rows` (q,) are the queries' rows in the repository, -1 for none; default: found by job_id.
         """
@@ -221,45 +235,45 @@ class RangePredictor(Parameters, Knobbed):
         if not queries.height:
             return np.zeros(0, int)
         instants = np.broadcast_to(np.asarray(now, float), queries.height)
-        x, share = self._look(repository, queries, instants, rows)
-        return self._answer(x, share, queries["executed"].to_numpy(), self.weight_)
+        x, range_share = self._look(repository, queries, instants, rows)
+        return self._answer(x, range_share, queries["executed"].to_numpy(), self.weight_)
 
     def predict(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rng) -> np.ndarray:
-        """Duration (q,) in all (s), drawn from those of the predicted range that exceed the executed time."""
+        """Return an array (q,) of durations in all (s), drawn from those of the predicted range that exceed the executed time."""
         return self.draw(self.predict_range(repository, queries, now), queries["executed"].to_numpy(), rng)
 
     def draw(self, found, executed, rng) -> np.ndarray:
-        """Duration (q,) in all (s) of each predicted range (q,), above the `executed` time (q,) in s."""
+        """Return an array (q,) of the duration in all (s) of each predicted range (q,), above the `executed` time (q,) in s."""
         bounds = np.array([0.0, *RANGES, np.inf])
-        u = np.random.default_rng(rng).random(len(found))
-        drawn = self.durations_.draw(np.maximum(bounds[found], executed), bounds[found + 1], u)
-        return np.maximum(drawn, np.nextafter(executed, np.inf) + 1e-3)
+        uniform = np.random.default_rng(rng).random(len(found))
+        drawn_durations = self.durations_.draw(np.maximum(bounds[found], executed), bounds[found + 1], uniform)
+        return np.maximum(drawn_durations, np.nextafter(executed, np.inf) + 1e-3)
 
-    def _look(self, repository, queries, at, rows) -> tuple[np.ndarray, np.ndarray]:
-        """Features (q, f) of queries, and the counted shares (q, 6)."""
+    def _look(self, repository, queries, query_times, rows_of_queries) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features (q, f) of queries, and the counted shares (q, 6), as a tuple of arrays."""
         arrays = Seen(repository, self.users)
-        x = arrays.features(queries, at, self.recent, rows)
+        x = arrays.features(queries, query_times, self.recent, rows_of_queries)
         return x, counted(arrays, x, self.recent)
 
-    def _answer(self, x, share, executed, weight: float) -> np.ndarray:
-        """Range (q,) with the greatest product of chance and share, not below the executed time."""
-        chance = np.full(share.shape, 1e-9)
+    def _answer(self, x, range_share, executed, weight: float) -> np.ndarray:
+        """Array (q,) of the range with the greatest product of chance and share, not below the executed time."""
+        chance = np.full(range_share.shape, 1e-9)
         chance[:, self.kinds_] = 1.0
         if self.model_ is not None:
             chance[:, self.kinds_] = np.maximum(self.model_.predict_proba(x), 1e-9)
-        value = (1 - weight) * np.log(chance) + weight * np.log(share)
+        value = (1 - weight) * np.log(chance) + weight * np.log(range_share)
         is_over = np.arange(value.shape[1]) < range_of(executed)[:, None]
         value[is_over] = -np.inf
         return np.argmax(value, axis=1)
 
     def _train(self, x, y) -> Self:
         """Learn which range (q,) features (q, f) mean; of a frozen dataclass, hence `vars`."""
-        kinds, codes = np.unique(y, return_inverse=True)
+        kinds, range_codes = np.unique(y, return_inverse=True)
         with warnings.catch_warnings():
             # Iterations are limited on purpose: a day's retraining must stay short.
             warnings.filterwarnings("ignore", "(?s)Stochastic Optimizer: Maximum iterations|lbfgs failed to converge")
             model = None
             if len(kinds) > 1:
-                model = MODELS[self.model](self.rng, self.depth, self.rate, self.trees).fit(x, codes)
+                model = MODELS[self.model](self.rng, self.depth, self.rate, self.trees).fit(x, range_codes)
         vars(self).update(kinds_=kinds, model_=model)
         return self

@@ -34,29 +34,29 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     >>> observe(simulation).select("job_id", "executed", "end", "duration").rows()
     [('a', 3.0, 3.0, 3.0), ('b', 2.0, None, None)]
     """
-    now = simulation.now
+    observed_time = simulation.now
     jobs = simulation.snapshot().jobs
-    count = int(np.searchsorted(jobs["submit"], now, side="right"))
-    trace = simulation.trace[:count]
-    executed = pl.Series(jobs["executed"][:count])
-    end = pl.Series(jobs["end"][:count])
-    done = pl.Series(jobs["done"][:count])
-    submitted = known(trace).with_columns(executed=executed, end=end, duration=trace["duration"])
-    submitted = submitted.with_columns(pl.when(done).then(pl.col("end", "duration")))
+    submitted_count = int(np.searchsorted(jobs["submit"], observed_time, side="right"))
+    trace = simulation.trace[:submitted_count]
+    executed = pl.Series(jobs["executed"][:submitted_count])
+    job_ends = pl.Series(jobs["end"][:submitted_count])
+    job_done = pl.Series(jobs["done"][:submitted_count])
+    submitted = known(trace).with_columns(executed=executed, end=job_ends, duration=trace["duration"])
+    submitted = submitted.with_columns(pl.when(job_done).then(pl.col("end", "duration")))
     if history is None or not history.height:
         return submitted
     past = known_at(history)
-    end = pl.col("submit") + pl.col("duration")
-    ended = known(past, ("duration",)).with_columns(executed="duration", end=end)
+    job_ends = pl.col("submit") + pl.col("duration")
+    ended = known(past, ("duration",)).with_columns(executed="duration", end=job_ends)
     ended = ended.with_columns(pl.when(~past["censored"]).then(pl.col("end", "duration")))
-    return pl.concat([known_by(ended, now), submitted], how="diagonal_relaxed")
+    return pl.concat([known_by(ended, observed_time), submitted], how="diagonal_relaxed")
 
 
 def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
-    """Remove everything that a repository holds from after `now` (s): later rows, and ends and durations not reached yet."""
+    """Return the frame of a repository without all from after `now` (s): later rows, and ends and durations not reached yet."""
     later = pl.col("end") > now
-    after = pl.col("end") - now
-    ran = pl.min_horizontal("executed", (pl.col("executed") - after).clip(0))
+    seconds_after = pl.col("end") - now
+    ran = pl.min_horizontal("executed", (pl.col("executed") - seconds_after).clip(0))
     reached = ~later.fill_null(False)
     executed = pl.when(later).then(ran).otherwise("executed")
     submitted = repository.filter(pl.col("submit") <= now)
@@ -64,23 +64,23 @@ def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
 
 
 def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
-    """Check the history of a simulation: in order, and under names that its trace does not have; None if there is none."""
+    """Check a simulation's history (in order, other names than in the trace) and return its frame; None if there is none."""
     if history is None or (isinstance(history, pl.DataFrame) and history.is_empty()):
         return None
     history = in_order(history)
     cluster = simulation.cluster
-    last = history["submit"][-1]
-    first = simulation.trace["submit"].min()
-    if first is not None and last >= first:
+    last_submit = history["submit"][-1]
+    first_submit = simulation.trace["submit"].min()
+    if first_submit is not None and last_submit >= first_submit:
         raise EstimatorError(
-            f"history: found a job submitted at {last:g} s, the trace's first at {first:g} s; expected all before that, on "
+            f"history: found a job submitted at {last_submit:g} s, the trace's first at {first_submit:g} s; expected all before that, on "
             "the same clock. Shift it: history.with_columns(pl.col('submit') - ...), or cut it."
         )
-    most = history["gpus"].max()
+    most_gpus = history["gpus"].max()
     room = np.bincount(cluster.node_type, weights=cluster.node_gpus).max()
-    if most > room:
+    if most_gpus > room:
         raise EstimatorError(
-            f"history: found a job of {most:g} GPUs; expected at most the {room:g} of one type of {cluster}, since such "
+            f"history: found a job of {most_gpus:g} GPUs; expected at most the {room:g} of one type of {cluster}, since such "
             f"jobs are forecast. Drop them: history.filter(pl.col('gpus') <= {room:g})."
         )
     return history.with_columns(job_id=pl.lit("before-") + pl.col("job_id"))

@@ -63,7 +63,7 @@ class RaceHours:
         return len(self.race.kept)
 
     def hour(self, place: int) -> Hour:
-        """Events at a decision, by its number."""
+        """Return the `Hour` of a decision by its number: its events as plain data."""
         record = self.race.kept[place]
         if record not in self._hours:
             self._hours[record] = hour_of(record, self.race.scenario.history)
@@ -71,9 +71,9 @@ class RaceHours:
 
     def at(self, now: float) -> int | None:
         """Number of the decision at an instant (s); None if there was none."""
-        for place, record in enumerate(self.race.kept):
+        for decision_number, record in enumerate(self.race.kept):
             if record.choice.at == now:
-                return place
+                return decision_number
         return None
 
     # What came, and what was played ------------------------------------------------------------------------
@@ -84,24 +84,27 @@ class RaceHours:
         return float(self.race.scenario.cluster.total_gpus)
 
     def came(self, start: float, end: float, what: str = "jobs") -> np.ndarray:
-        """Arrivals in each half hour from one instant (s) to another, as far as it was played: "jobs", or their "service"."""
+        """Return an array of arrivals in each half hour between instants (s), as far as played: "jobs", or their "service"."""
         scenario = self.race.scenario
         end = min(end, self.race.now)
-        columns = ("submit", "gpus", "duration")
-        jobs = pl.concat([scenario.history.select(columns), scenario.trace.select(columns)])
+        job_columns = ("submit", "gpus", "duration")
+        jobs = pl.concat([scenario.history.select(job_columns), scenario.trace.select(job_columns)])
         bins = max(0, int((end - start) / STEP + 1e-9))
         return counted(jobs, start, bins)[what]
 
     def load(self, start: float, end: float) -> dict[str, np.ndarray]:
-        """Each half hour from one instant (s) to another under the tuner: `time`, GPUs `used` and `demanded`, and jobs `waiting`."""
+        """Return a dict of arrays over half hours between instants (s): `time`, GPUs `used` and `demanded`, jobs `waiting`."""
         timeline = self.race.lines[TUNED].simulation.result().timeline
         time = np.arange(round(start / STEP), round(end / STEP) + 1) * STEP
-        rows = np.maximum(np.searchsorted(timeline["time"].to_numpy(), time, side="right") - 1, 0)
-        load = {name: timeline[name].to_numpy()[rows].astype(float) for name in ("used", "demanded", "waiting")}
+        timeline_rows = np.maximum(np.searchsorted(timeline["time"].to_numpy(), time, side="right") - 1, 0)
+        load = {
+            load_name: timeline[load_name].to_numpy()[timeline_rows].astype(float)
+            for load_name in ("used", "demanded", "waiting")
+        }
         return {"time": time} | load
 
     def searched(self, place: int) -> dict[str, np.ndarray]:
-        """Jobs and service of each half hour of the future that a decision was searched on."""
+        """Return a dict of the "jobs" and "service" of each half hour of the future that a decision was searched on: arrays."""
         record = self.race.kept[place]
         if record not in self._searched:
             self._searched[record] = forecast_counts(record.searched, ahead_of(record))
@@ -110,7 +113,7 @@ class RaceHours:
     # What came of it ---------------------------------------------------------------------------------------
 
     def rungs(self, place: int) -> list[Rung]:
-        """Switches up to a decision."""
+        """Return a list of the switches up to a decision, a `Rung` each."""
         rungs = []
         for record in self.race.kept[: place + 1]:
             choice = record.choice
@@ -123,14 +126,14 @@ class RaceHours:
     def so_far(self, place: int) -> float:
         """How many times better than the default the line is on all jobs with its switches up to one, by the race's goal."""
         race = self.race
-        key = (race.changes, race.tuning.goal, race.policy, place)
-        if key not in self._so_far:
+        gain_key = (race.changes, race.tuning.goal, race.policy, place)
+        if gain_key not in self._so_far:
             goal = GOALS[race.tuning.goal]
             trace = race.scenario.trace
             default = figure(goal, trace, race.lines[DEFAULT].ends())
             tuned = figure(goal, trace, race.lines[TUNED].ends(place + 1))
-            self._so_far[key] = gained(goal, default, tuned)
-        return self._so_far[key]
+            self._so_far[gain_key] = gained(goal, default, tuned)
+        return self._so_far[gain_key]
 
 
 def ahead_of(record: KeptDecision) -> float:
@@ -144,7 +147,7 @@ def ahead_of(record: KeptDecision) -> float:
 
 
 def counted(jobs: pl.DataFrame, start: float, bins: int) -> dict[str, np.ndarray]:
-    """Jobs, and GPU-hours that they ask for, in so many half hours from an instant (s) on."""
+    """Return a dict of arrays (bins,) over half hours from `start` (s) on: "jobs", and their "service" (GPU-hours)."""
     submit = jobs["submit"].to_numpy()
     service = (jobs["gpus"] * jobs["duration"]).fill_null(0.0).to_numpy() / HOUR
     edges = start + STEP * np.arange(bins + 1)
@@ -155,7 +158,7 @@ def counted(jobs: pl.DataFrame, start: float, bins: int) -> dict[str, np.ndarray
 
 
 def forecast_counts(forecast: Forecast, ahead: float) -> dict[str, np.ndarray]:
-    """Jobs and service of each half hour of a forecast."""
+    """Return a dict of the "jobs" and "service" of each half hour of a forecast, as arrays."""
     return counted(forecast.trace[forecast.existing :], forecast.now, round(ahead / STEP))
 
 
@@ -169,28 +172,28 @@ def owed(forecast: Forecast) -> float:
 
 
 def futures_of(record: KeptDecision) -> list[Forecast]:
-    """All likely futures of a decision, by rank; the one that was searched on as it was."""
-    now = record.choice.at
+    """Return a list of all likely futures of a decision, each a `Forecast`, by rank; the one that was searched on as it was."""
+    decision_time = record.choice.at
     futures = []
     for rank in range(1 + record.futures):
         future = record.searched
         if rank != record.turn:
-            rng = np.random.default_rng([record.seed, round(now), rank])
+            rng = np.random.default_rng([record.seed, round(decision_time), rank])
             future = record.forecaster(record.simulation, rng, rank)
         futures.append(future)
     return futures
 
 
 def hour_of(record: KeptDecision, history: pl.DataFrame | None = None) -> Hour:
-    """Events at a decision, as plain data; the history is of the jobs before the trace."""
+    """Return the `Hour` of a decision: its events as plain data; the history is of the jobs before the trace."""
     decision = record.decision
     tuning = decision.tuning
     space = tuning.space
     choice = record.choice
     ahead = ahead_of(record)
     futures = futures_of(record)
-    counts = [forecast_counts(future, ahead) for future in futures]
-    again = [
+    future_counts = [forecast_counts(future, ahead) for future in futures]
+    finalists_again = [
         (space.encode(policy).tolist(), [float(np.exp(log)) for log in logs]) for policy, logs in decision.again.items()
     ]
     ranks = [rank for rank in range(1 + record.futures) if rank != record.turn] or [0]
@@ -201,14 +204,14 @@ def hour_of(record: KeptDecision, history: pl.DataFrame | None = None) -> Hour:
         now=choice.at,
         ahead=ahead,
         **_last_hour(record, history),
-        jobs=[count["jobs"].tolist() for count in counts],
-        service=[count["service"].tolist() for count in counts],
+        jobs=[future_count["jobs"].tolist() for future_count in future_counts],
+        service=[future_count["service"].tolist() for future_count in future_counts],
         owed=[owed(future) for future in futures],
         turn=record.turn,
         trials=_trials(record),
-        ranks=ranks[: max((len(gains) for _, gains in again), default=0)],
+        ranks=ranks[: max((len(gains) for _, gains in finalists_again), default=0)],
         saved=decision.asked.saved,
-        again=again,
+        again=finalists_again,
         gain=float(decision.gain),
         threshold=record.threshold,
         switched=decision.switched,
@@ -225,11 +228,18 @@ def hour_of(record: KeptDecision, history: pl.DataFrame | None = None) -> Hour:
 
 
 def _trials(record: KeptDecision) -> list[HourTrial]:
-    """Configurations of the search; some of those that the model rejected are measured now."""
+    """Return a list of `HourTrial`, one per configuration of the search; some that the model rejected are measured now."""
     would = _would(record)
     return [
-        HourTrial(t.round, t.fate, _known(t.predicted), _known(t.reward), t.u.tolist(), would.get(t.policy))
-        for t in record.decision.tuning.trials
+        HourTrial(
+            trial.round,
+            trial.fate,
+            _known(trial.predicted),
+            _known(trial.reward),
+            trial.u.tolist(),
+            would.get(trial.policy),
+        )
+        for trial in record.decision.tuning.trials
     ]
 
 
@@ -239,34 +249,38 @@ def _known(value: float) -> float | None:
 
 
 def _would(record: KeptDecision) -> dict:
-    """By policy, the measured reward of some of those that the model rejected, times the default's."""
+    """Return a dict by policy of the measured rewards of some that the model rejected, times the default's."""
     tuning = record.decision.tuning
     policies = list(dict.fromkeys(trial.policy for trial in tuning.asked.rejected))
     rng = np.random.default_rng([record.seed, round(record.choice.at)])
     measured = {}
     for i in rng.permutation(len(policies))[:SAMPLED]:
-        first = tuning.trials[0].measurement.value
+        default_value = tuning.trials[0].measurement.value
         value = record.probe(policies[i]).value
-        measured[policies[i]] = reward(record.probe.objective, value, first)
+        measured[policies[i]] = reward(record.probe.objective, value, default_value)
     return measured
 
 
 def _last_hour(record: KeptDecision, history: pl.DataFrame | None) -> dict:
-    """Submissions of the last hour, and of the past one that the tuner found most like it."""
-    now = record.choice.at
+    """Return a dict of the submissions of the last hour, and of the past one that the tuner found most like it."""
+    decision_time = record.choice.at
     forecaster = record.forecaster
     if not isinstance(forecaster, GenerationEngine):
-        return {"recent": _in_buckets(observe(record.simulation, history), now), "nearest": [], "nearest_at": now}
+        return {
+            "recent": _in_buckets(observe(record.simulation, history), decision_time),
+            "nearest": [],
+            "nearest_at": decision_time,
+        }
     jobs = forecaster.learn(record.simulation)
-    nearest_at = forecaster.generator.match(jobs["submit"].to_numpy(), now)
+    nearest_at = forecaster.generator.match(jobs["submit"].to_numpy(), decision_time)
     return {
-        "recent": _in_buckets(jobs, now),
+        "recent": _in_buckets(jobs, decision_time),
         "nearest": _in_buckets(jobs, nearest_at),
         "nearest_at": float(nearest_at),
     }
 
 
-def _in_buckets(jobs: pl.DataFrame, end: float) -> list[int]:
-    """Submissions of the hour before an instant (s), in five minutes each."""
-    edges = end - HOUR + np.arange(BUCKETS + 1) * HOUR / BUCKETS
+def _in_buckets(jobs: pl.DataFrame, hour_end: float) -> list[int]:
+    """Return a list of the numbers of submissions in each five minutes of the hour before an instant (s)."""
+    edges = hour_end - HOUR + np.arange(BUCKETS + 1) * HOUR / BUCKETS
     return np.histogram(jobs["submit"].to_numpy(), edges)[0].tolist()

@@ -53,11 +53,14 @@ class Curve:
     word: str = ""
 
     def effect(self, first: int, second: int) -> Span:
-        """Effect of the second value against the first, by their places in `values`; negative places count from the end."""
-        return Span(*(float(part) for part in self.effects[first, second]))
+        """Return the `Span` of the second value's effect against the first, by their places in `values`.
+
+        Negative places count from the end.
+        """
+        return Span(*(float(effect_part) for effect_part in self.effects[first, second]))
 
 
 def paired_effects(means: np.ndarray, halves: np.ndarray) -> np.ndarray:
-    """Effects (k, k, 3) from means (k,) and the halves (k, k) of the intervals of their differences."""
+    """Return an array (k, k, 3) of effects from means (k,) and the halves (k, k) of the intervals of their differences."""
     difference = means[None, :] - means[:, None]
     return np.stack([difference, difference - halves, difference + halves], axis=-1)

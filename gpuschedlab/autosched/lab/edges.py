@@ -30,44 +30,44 @@ LOAD = tuple(edge for edge in FULL if edge[0] == "load")
 
 
 def lab_graph(edges=FULL) -> CausalGraph:
-    """Graph of the lab with some edges, in an order that does not depend on that in which they were drawn."""
-    drawn = set(edges)
-    known = [edge for edge in FULL if edge in drawn]
-    return CausalGraph(BY_HAND, (*known, *sorted(drawn - {*FULL})))
+    """Return the `CausalGraph` of the lab with some edges, in an order that does not depend on that in which they were drawn."""
+    drawn_edges = set(edges)
+    true_edges = [edge for edge in FULL if edge in drawn_edges]
+    return CausalGraph(BY_HAND, (*true_edges, *sorted(drawn_edges - {*FULL})))
 
 
 def cut(graph: CausalGraph, *edges: tuple[str, str]) -> CausalGraph:
-    """Graph without some edges; those that it does not have are no error."""
+    """Return the `CausalGraph` without some edges; those that it does not have are no error."""
     return lab_graph(edge for edge in graph.edges if edge not in edges)
 
 
 def drawn(graph: CausalGraph, *edges: tuple[str, str]) -> CausalGraph:
-    """Graph with some edges more; one whose reverse is there is turned.
+    """Return the `CausalGraph` with some edges more; one whose reverse is there is turned.
 
     Raises
     ------
     EstimatorError
         An edge may not be, or closes a circle: the message says why. The graph stays as it was.
     """
-    new = graph
+    drawn_graph = graph
     for edge in edges:
-        new = _with_edge(new, edge)
-    return new
+        drawn_graph = _with_edge(drawn_graph, edge)
+    return drawn_graph
 
 
 def _with_edge(graph: CausalGraph, edge: tuple[str, str]) -> CausalGraph:
-    """Graph with one edge more."""
+    """Return the `CausalGraph` with one edge more."""
     cause, effect = edge
-    names = graph.layers.names
-    unknown = [name for name in edge if name not in names]
-    if unknown or cause == effect:
-        raise EstimatorError(f"lab: found an edge {cause} -> {effect}; expected two of {', '.join(names)}.")
+    variables = graph.layers.names
+    unknown_variables = [variable for variable in edge if variable not in variables]
+    if unknown_variables or cause == effect:
+        raise EstimatorError(f"lab: found an edge {cause} -> {effect}; expected two of {', '.join(variables)}.")
     if not graph.layers.allows(cause, effect):
         raise EstimatorError(
             f"lab: found an edge {cause} -> {effect}; expected one from an earlier cause to a later effect: the load comes first, then "
             "the knob, then what happens on the way, then the outcome."
         )
-    remaining = lab_graph(kept for kept in graph.edges if kept != (effect, cause))
+    remaining = lab_graph(kept_edge for kept_edge in graph.edges if kept_edge != (effect, cause))
     paths = remaining.paths(effect, cause)
     if paths:
         circle = " -> ".join((cause, *paths[0]))
@@ -78,12 +78,12 @@ def _with_edge(graph: CausalGraph, edge: tuple[str, str]) -> CausalGraph:
 
 
 def learnt(frame: pl.DataFrame) -> CausalGraph:
-    """Graph that Fast Causal Inference finds in the rows of a log; EstimatorError if there are fewer than 20."""
+    """Return the `CausalGraph` that Fast Causal Inference finds in rows of a log; EstimatorError if there are fewer than 20."""
     return lab_graph(learn_graph(frame, LAYERS, rule=True).edges)
 
 
 def held_by(graph: CausalGraph) -> tuple[str, ...]:
-    """Variables that adjustment holds fixed by a graph.
+    """Return a tuple of the names of the variables that adjustment holds fixed by a graph.
 
     EstimatorError if no path leads from the knob to the outcome, or no set of variables will do.
     """

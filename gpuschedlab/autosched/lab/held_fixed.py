@@ -14,12 +14,12 @@ FEWEST = 20
 
 
 def naive(frame: pl.DataFrame, values) -> Curve:
-    """Mean outcome by value of the knob as the rows have it, nothing held fixed."""
+    """Return the `Curve` of the mean outcome by value of the knob as the rows have it, nothing held fixed."""
     return _adjusted_curve(frame, (), values)
 
 
 def held(graph: CausalGraph, frame: pl.DataFrame, values) -> Curve:
-    """Mean outcome at each value of the knob, with the variables held fixed that the graph names (`identify`).
+    """Return the `Curve` of mean outcomes by value of the knob, with the variables held fixed that the graph names (`identify`).
 
     The curve has a `refusal` if the graph allows no adjustment, or the rows cannot say; by a graph without a path from the knob to the
     outcome the effect is 0, without an interval.
@@ -31,15 +31,15 @@ def held(graph: CausalGraph, frame: pl.DataFrame, values) -> Curve:
     return _adjusted_curve(frame, fixed, values)
 
 
-def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], values) -> Curve:
-    """Curve by regression on smooth terms of the knob and of the columns held fixed (`adjusted`)."""
-    entries = np.asarray(values, float)
+def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], knob_entries) -> Curve:
+    """`Curve` by regression on smooth terms of the knob and of the columns held fixed (`adjusted`)."""
+    entries = np.asarray(knob_entries, float)
     if frame.height < FEWEST:
-        return silent_curve(values, f"{frame.height} rows are too few", fixed)
-    columns = [frame[name].to_numpy() for name in fixed]
-    table = np.column_stack([np.empty((frame.height, 0)), *columns])
+        return silent_curve(knob_entries, f"{frame.height} rows are too few", fixed)
+    held_columns = [frame[held_variable].to_numpy() for held_variable in fixed]
+    fixed_columns = np.column_stack([np.empty((frame.height, 0)), *held_columns])
     knob = frame["knob"].to_numpy()
-    answer = adjusted(table, knob, frame["outcome"].to_numpy(), tuple(entries))
+    answer = adjusted(fixed_columns, knob, frame["outcome"].to_numpy(), tuple(entries))
     refusal = _unseen(knob, entries) or answer.refusal
     effects = paired_effects(answer.mean, answer.paired_halves())
     low = answer.mean - answer.halves
@@ -48,7 +48,7 @@ def _adjusted_curve(frame: pl.DataFrame, fixed: tuple[str, ...], values) -> Curv
 
 
 def _unseen(knob: np.ndarray, entries: np.ndarray) -> str:
-    """Say that the log never set the knob to a value that is asked about, or not so far; "" if it did."""
+    """Say in words that the log never set the knob to a value that is asked about, or not so far; "" if it did."""
     settings = np.unique(knob)
     if len(settings) <= FEW:
         never = entries[~np.isin(np.round(entries, 9), np.round(settings, 9))]
@@ -60,8 +60,8 @@ def _unseen(knob: np.ndarray, entries: np.ndarray) -> str:
 
 
 def silent_curve(values, refusal: str, fixed: tuple[str, ...] = ()) -> Curve:
-    """Curve of nothing but nan, and why."""
+    """Return a `Curve` of nothing but nan, and why."""
     entries = np.asarray(values, float)
-    missing = np.full(len(entries), np.nan)
+    no_mean = np.full(len(entries), np.nan)
     effects = np.full((len(entries), len(entries), 3), np.nan)
-    return Curve(entries, missing, missing, missing, effects, fixed, refusal)
+    return Curve(entries, no_mean, no_mean, no_mean, effects, fixed, refusal)

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind, check_seed
 from gpuschedlab.autosched.lab.outcomes import measured
 from gpuschedlab.autosched.lab.pools import Pools
 from gpuschedlab.autosched.lab.world import IntervalWorld
+from gpuschedlab.errors import EstimatorError
 
 COLUMNS = ("knob", "load", "preempted", "waiting", "outcome")
 """Of a log: the knob (a decimal logarithm on a logarithmic scale), and logarithms of load, metrics and outcome."""
@@ -33,6 +35,8 @@ class IntervalLog:
     """
 
     def __init__(self, world: IntervalWorld, seed: int = 0):
+        check_kind(world, IntervalWorld, EstimatorError, "IntervalLog.world", "an IntervalWorld")
+        check_seed(seed, EstimatorError, "IntervalLog.seed")
         self.world = world
         self.seed = seed
         self._pools = Pools(world, (seed, LOG))
@@ -44,30 +48,30 @@ class IntervalLog:
     def grow(self, rows: int = 300) -> Iterator[int]:
         """Add rows in pieces of some hundredths of a second, until there are `rows`; yield after each how many there are."""
         while len(self._rows) < rows:
-            number = len(self._rows)
-            for _ in self._pools.prepare(number):
-                yield number
-            self._rows.append(self._row(number))
+            interval_number = len(self._rows)
+            for _ in self._pools.prepare(interval_number):
+                yield interval_number
+            self._rows.append(self._row(interval_number))
             yield len(self._rows)
 
     def filled(self, rows: int = 300) -> "IntervalLog":
-        """Add rows at once until there are `rows`, and return the log."""
+        """Add rows at once until there are `rows`, and return this `IntervalLog`."""
         for _ in self.grow(rows):
             pass
         return self
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Rows so far, one per interval, in columns `COLUMNS`."""
-        table = np.array(self._rows, float).reshape(-1, len(COLUMNS))
-        return pl.DataFrame(table, schema=list(COLUMNS))
+        """Frame of the rows so far, one per interval, in columns `COLUMNS`."""
+        interval_rows = np.array(self._rows, float).reshape(-1, len(COLUMNS))
+        return pl.DataFrame(interval_rows, schema=list(COLUMNS))
 
-    def _row(self, number: int) -> tuple[float, ...]:
-        """Play an interval under the value that the operator sets."""
+    def _row(self, interval_number: int) -> tuple[float, ...]:
+        """Play an interval under the value that the operator sets, and return its row as a tuple."""
         world = self.world
-        rng = np.random.default_rng([self.seed, LOG, number])
+        rng = np.random.default_rng([self.seed, LOG, interval_number])
         load = float(np.exp(rng.uniform(np.log(world.lowest_load), np.log(world.highest_load))))
         value = world.set_by_operator(load, rng)
-        simulation = self._pools.interval(number, load).simulation(world.at(value))
+        simulation = self._pools.interval(interval_number, load).simulation(world.at(value))
         row = {"knob": world.entry(value), "load": float(np.log(load))} | measured(simulation, world.objective)
-        return tuple(row[name] for name in COLUMNS)
+        return tuple(row[column_name] for column_name in COLUMNS)

@@ -54,7 +54,7 @@ OUTCOMES: Mapping[str, Outcome] = {
 
 
 def measured(simulation, objective: str) -> dict[str, float]:
-    """Play a simulation to its end, and return its row of the log: `preempted`, `waiting` and `outcome`.
+    """Play a simulation to its end, and return its row of the log as a dict: `preempted`, `waiting` and `outcome`.
 
     The first two are the logarithms of 1 + preemptions per job, and of 1 + the time that jobs wait over the time that they run.
     """

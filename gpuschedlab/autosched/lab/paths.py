@@ -50,21 +50,23 @@ class PathModel:
         self._samples = [_Equations(graph, self.rows[draw]) for draw in draws]
 
     def curve(self, values) -> Curve:
-        """Mean outcome at each value of the knob, and effects between them; nan instead of intervals without bootstrap samples."""
+        """Return a `Curve`: mean outcome at each value, and effects between them; without bootstrap samples intervals are nan."""
         entries = np.asarray(values, float)
         mean = self.equations.do(entries)
         if not self._samples:
-            missing = np.full(len(entries), np.nan)
-            return Curve(entries, mean, missing, missing, paired_effects(mean, np.full((len(entries),) * 2, np.nan)))
+            no_interval = np.full(len(entries), np.nan)
+            return Curve(
+                entries, mean, no_interval, no_interval, paired_effects(mean, np.full((len(entries),) * 2, np.nan))
+            )
         draws = np.array([sample.do(entries) for sample in self._samples])
         constant = WIDER * stdtrit(len(draws) - 1, (1 + LEVEL) / 2)
-        half = constant * draws.std(axis=0, ddof=1)
+        curve_half = constant * draws.std(axis=0, ddof=1)
         differences = draws[:, None, :] - draws[:, :, None]
         halves = constant * differences.std(axis=0, ddof=1)
-        return Curve(entries, mean, mean - half, mean + half, paired_effects(mean, halves))
+        return Curve(entries, mean, mean - curve_half, mean + curve_half, paired_effects(mean, halves))
 
     def effect(self, first: float, second: float) -> Span:
-        """Effect of setting the knob to a second value instead of a first one."""
+        """Return the `Span` of the effect of setting the knob to a second value instead of a first one."""
         return self.curve([first, second]).effect(0, 1)
 
 
@@ -77,21 +79,21 @@ class _Equations:
         self.knob = self.names.index(graph.layers.knobs[0])
         self.outcome = self.names.index(graph.layers.objectives[0])
         self.fitted = []
-        for name in graph.order():
-            causes = sorted(self.names.index(cause) for cause in graph.causes(name))
-            column = self.names.index(name)
+        for variable in graph.order():
+            causes = sorted(self.names.index(cause) for cause in graph.causes(variable))
+            column = self.names.index(variable)
             if causes and column != self.knob:
                 self.fitted.append(_Equation(column, causes, rows))
 
     def do(self, values: np.ndarray) -> np.ndarray:
-        """Mean outcome (k,) when the knob is set to each value (k,)."""
-        count = len(self.rows)
-        table = np.tile(self.rows, (len(values), 1))
-        table[:, self.knob] = np.repeat(values, count)
+        """Return an array (k,) of the mean outcome when the knob is set to each value (k,)."""
+        row_count = len(self.rows)
+        set_rows = np.tile(self.rows, (len(values), 1))
+        set_rows[:, self.knob] = np.repeat(values, row_count)
         for equation in self.fitted:
             residuals = np.tile(equation.residuals, len(values))
-            table[:, equation.column] = equation.mean(table) + residuals
-        return table[:, self.outcome].reshape(len(values), count).mean(axis=1)
+            set_rows[:, equation.column] = equation.mean(set_rows) + residuals
+        return set_rows[:, self.outcome].reshape(len(values), row_count).mean(axis=1)
 
 
 class _Equation:
@@ -100,11 +102,11 @@ class _Equation:
     def __init__(self, column: int, causes: list[int], rows: np.ndarray):
         self.column = column
         self.causes = causes
-        values = rows[:, causes]
-        self.middle = values.mean(axis=0)
-        spread = values.std(axis=0)
-        self.scale = np.where(spread > 1e-12, spread, 1.0)
-        self.knots = [knots_of(column) for column in ((values - self.middle) / self.scale).T]
+        cause_values = rows[:, causes]
+        self.middle = cause_values.mean(axis=0)
+        cause_spread = cause_values.std(axis=0)
+        self.scale = np.where(cause_spread > 1e-12, cause_spread, 1.0)
+        self.knots = [knots_of(column) for column in ((cause_values - self.middle) / self.scale).T]
         terms = self._terms(rows)
         target = rows[:, column]
         normal = terms.T @ terms + RIDGE * np.eye(terms.shape[1])
@@ -112,12 +114,14 @@ class _Equation:
         self.residuals = target - terms @ self.weights
 
     def mean(self, table: np.ndarray) -> np.ndarray:
-        """Mean (n,) of the variable, by the causes in a table (n, v)."""
+        """Return an array (n,) of the mean of the variable, by the causes in a table (n, v)."""
         return self._terms(table) @ self.weights
 
-    def _terms(self, table: np.ndarray) -> np.ndarray:
-        """1, the causes, their products, and the bends of a spline of each (n, t)."""
-        scaled = (table[:, self.causes] - self.middle) / self.scale
-        first, second = np.triu_indices(len(self.causes))
-        curved = [bends(column, knots) for column, knots in zip(scaled.T, self.knots, strict=True)]
-        return np.column_stack([np.ones(len(table)), scaled, scaled[:, first] * scaled[:, second], *curved])
+    def _terms(self, log_rows: np.ndarray) -> np.ndarray:
+        """Array (n, t) of 1, the causes, their products, and the bends of a spline of each."""
+        scaled = (log_rows[:, self.causes] - self.middle) / self.scale
+        first_cause, second_cause = np.triu_indices(len(self.causes))
+        curved = [bends(scaled_cause, knots) for scaled_cause, knots in zip(scaled.T, self.knots, strict=True)]
+        return np.column_stack(
+            [np.ones(len(log_rows)), scaled, scaled[:, first_cause] * scaled[:, second_cause], *curved]
+        )

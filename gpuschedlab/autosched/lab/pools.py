@@ -36,23 +36,23 @@ class Pools:
         self.size = max(1, min(POOLED, POOLED_JOBS // world.jobs))
 
     def prepare(self, number: int) -> Iterator[None]:
-        """Make the pool of an interval in pieces, each followed by a pause, if it is not there yet."""
+        """Return an iterator that makes the pool of an interval in pieces, and yields None after each; empty if it is there."""
         return _generated(self._key(number))
 
     def interval(self, number: int, load: float) -> Scenario:
-        """Scenario of an interval at a load; its pool is made if need be."""
-        key = self._key(number)
-        for _ in _generated(key):
+        """Return the `Scenario` of an interval at a load; its pool is made if need be."""
+        pool_key = self._key(number)
+        for _ in _generated(pool_key):
             pass
-        pool = _pool(key, self.world.restart)
-        place = number % self.size
+        pool = _pool(pool_key, self.world.restart)
+        interval_of_pool = number % self.size
         jobs = self.world.jobs
-        return pool.whole.part(place * jobs, jobs, pool.own_load[place] / load)
+        return pool.whole.part(interval_of_pool * jobs, jobs, pool.own_load[interval_of_pool] / load)
 
-    def _key(self, number: int) -> tuple:
-        """All that the pool of an interval depends on."""
+    def _key(self, interval_number: int) -> tuple:
+        """Return a tuple of all that the pool of an interval depends on."""
         world = self.world
-        return (world.preset, world.jobs, world.nodes, self.size, *self.seed, number // self.size)
+        return (world.preset, world.jobs, world.nodes, self.size, *self.seed, interval_number // self.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,28 +67,28 @@ _traces: dict = {}
 """Pools that were generated, by all that they depend on."""
 
 
-def _generated(key: tuple) -> Iterator[None]:
-    """Generate the trace of a pool in pieces, unless it is kept."""
-    if key in _traces:
+def _generated(pool_key: tuple) -> Iterator[None]:
+    """Generate the trace of a pool in pieces, unless it is kept; yield None after each."""
+    if pool_key in _traces:
         return
-    preset, jobs, nodes, size, *seed = key
-    amount = Amount(days=size, jobs=size * jobs, load=1.0, cluster_gpus=8.0 * nodes)
+    preset, jobs, nodes, pool_days, *seed = pool_key
+    amount = Amount(days=pool_days, jobs=pool_days * jobs, load=1.0, cluster_gpus=8.0 * nodes)
     trace = yield from generate_in_pieces(preset, amount, rng=np.random.default_rng(seed))
     while len(_traces) >= KEPT:
         del _traces[next(iter(_traces))]
-    _traces[key] = trace
+    _traces[pool_key] = trace
     yield
 
 
 @lru_cache(maxsize=KEPT)
-def _pool(key: tuple, restart: float) -> Pool:
-    """Pool of a key; it is checked and prepared here."""
-    _, jobs, nodes, *_ = key
+def _pool(pool_key: tuple, restart: float) -> Pool:
+    """`Pool` of a key; it is checked and prepared here."""
+    _, jobs, nodes, *_ = pool_key
     cluster = IntervalWorld(nodes=nodes).cluster
-    whole = Scenario(_traces[key], cluster, delays=Delays(restart=restart))
-    prepared = whole.prepared
+    pool_scenario = Scenario(_traces[pool_key], cluster, delays=Delays(restart=restart))
+    prepared = pool_scenario.prepared
     submit = prepared.job["submit"].reshape(-1, jobs)
     work = prepared.job["gpus"] * prepared.body["work"]
     demand = work.reshape(-1, jobs).sum(axis=1) / cluster.total_gpus
     span = np.maximum(submit[:, -1] - submit[:, 0], 1.0)
-    return Pool(whole, demand / span)
+    return Pool(pool_scenario, demand / span)

@@ -51,12 +51,12 @@ class Answers:
 
     @property
     def verdict(self) -> str:
-        """Verdict on the model (`judged`)."""
+        """Verdict on the model, as a word or two (`judged`)."""
         return judged(self._effect(self.model), self._effect(self.truth))
 
     @property
     def headline(self) -> str:
-        """Three sentences, with the numbers of the log, the truth and the model, and who is right."""
+        """Three sentences as one string: the numbers of the log, the truth and the model, and who is right."""
         subject = OUTCOMES[self.world.objective].subject
         setting = setting_words(self.world, self.truth.values, self.first, self.second)
         return (
@@ -66,42 +66,42 @@ class Answers:
 
     @property
     def log_number(self) -> str:
-        """Effect by the rows as they are, without its interval."""
+        """Text of the effect by the rows as they are, without its interval."""
         return percent_words(self._effect(self.naive).mean, self.world)
 
     @property
     def truth_number(self) -> str:
-        """Simulated effect, without its interval."""
+        """Text of the simulated effect, without its interval."""
         return percent_words(self._effect(self.truth).mean, self.world)
 
     @property
     def model_number(self) -> str:
-        """Effect by the model, with its interval."""
+        """Text of the effect by the model, with its interval."""
         return change_words(self._effect(self.model), self.world)
 
     @property
     def basis(self) -> str:
-        """How many rows and simulated intervals the numbers rest on, and their intervals."""
+        """Sentence on the rows and simulated intervals that the numbers rest on, and on their intervals."""
         log = interval_words(self._effect(self.naive), self.world)
         truth = interval_words(self._effect(self.truth), self.world)
         return f"95 %: {log} by {self.rows} rows of the log, {truth} in {self.intervals} simulated intervals."
 
     @property
     def explanation(self) -> str:
-        """Sentences on the graph: edges that are cut or added, columns held fixed, and whether adjustment and path model disagree."""
-        parts = [
+        """Text on the graph: edges that are cut or added, columns held fixed, and whether adjustment and path model disagree."""
+        sentences = [
             edges_in_words(self.graph, self.world.by_load),
             held_in_words(self.graph, self.held),
             self._disagreement() or self._misfit(),
         ]
-        return " ".join(part for part in parts if part)
+        return " ".join(sentence for sentence in sentences if sentence)
 
     def _effect(self, curve: Curve) -> Span:
-        """Effect by a curve, of the question."""
+        """Return the `Span` of the question's effect by a curve."""
         return curve.effect(self.first, self.second)
 
     def _standing(self) -> str:
-        """How the model stands beside the truth, or why it cannot be judged."""
+        """Say in words how the model stands beside the truth, or why it cannot be judged."""
         if not math.isnan(self._effect(self.model).low):
             return VERDICT_WORDS[self.verdict]
         if self.model.word.startswith("does not fit"):
@@ -117,21 +117,23 @@ class Answers:
         return f"The model {self.model.word}."
 
     def _disagreement(self) -> str:
-        """Why adjustment and model differ, or "" if they do not."""
+        """Return text on why adjustment and model differ, or "" if they do not."""
         adjustment = self._effect(self.held)
         model = self._effect(self.model)
         silent = self.held.refusal or math.isnan(adjustment.low) or math.isnan(model.low)
         if silent or adjustment.meets(model):
             return ""
-        said = f"Adjustment says {change_words(adjustment, self.world)}."
+        adjustment_sentence = f"Adjustment says {change_words(adjustment, self.world)}."
         edges = set(self.graph.edges)
         if "load" not in self.held.held and ("load", "outcome") in edges:
-            return f"{said} In the model load is still held fixed, since load \N{RIGHTWARDS ARROW} {NAMES['outcome']} stands."
+            edge = f"load \N{RIGHTWARDS ARROW} {NAMES['outcome']}"
+            return f"{adjustment_sentence} In the model load is still held fixed, since {edge} stands."
         if set(FULL) - set(LOAD) - edges:
             return (
-                f"{said} It does not ask by which way the knob acts; the model loses what went by the edge that is cut."
+                f"{adjustment_sentence} It does not ask by which way the knob acts; the model loses what went by the edge "
+                "that is cut."
             )
-        return f"{said} One of the two does not fit the rows."
+        return f"{adjustment_sentence} One of the two does not fit the rows."
 
 
 NAMES = {"knob": "knob", "load": "load", "preempted": "preempted", "waiting": "waiting", "outcome": "time to finish"}
@@ -139,27 +141,27 @@ NAMES = {"knob": "knob", "load": "load", "preempted": "preempted", "waiting": "w
 
 
 def setting_words(world: IntervalWorld, values, first: int, second: int) -> str:
-    """The question: the knob at one value instead of another, in its unit."""
-    ends = [value_words(world.value(values[place])) for place in (first, second)]
+    """Return the question in words: the knob at one value instead of another, in its unit."""
+    setting_ends = [value_words(world.value(values[knob_place])) for knob_place in (first, second)]
     unit = world.info.knob.unit
-    setting = f"{world.info.words} at {ends[1]} {unit}".rstrip()
-    return f"{setting} instead of {ends[0]}"
+    setting = f"{world.info.words} at {setting_ends[1]} {unit}".rstrip()
+    return f"{setting} instead of {setting_ends[0]}"
 
 
 def value_words(value: float) -> str:
-    """Write a value of a knob with three figures: "56,200"."""
+    """Return a value of a knob as text of three figures: "56,200"."""
     return f"{float(f'{value:.3g}'):,.12g}"
 
 
 def percent_words(log_ratio: float, world: IntervalWorld) -> str:
-    """A change of the objective in per cent: "33 % sooner", or that nothing can be said yet."""
+    """Return a change of the objective as text in per cent: "33 % sooner", or that nothing can be said yet."""
     if math.isnan(log_ratio):
         return "cannot be said yet"
     return f"{abs(100 * math.expm1(log_ratio)):.0f} % {_direction(log_ratio, world)}"
 
 
 def change_words(span: Span, world: IntervalWorld) -> str:
-    """A change of the objective with its interval, in per cent: "33 % sooner (30 to 36)", or "2 % sooner (12 % sooner to 3 % later)"."""
+    """Return a change and its interval as text: "33 % sooner (30 to 36)", or "2 % sooner (12 % sooner to 3 % later)"."""
     change = percent_words(span.mean, world)
     if math.isnan(span.mean):
         return change
@@ -169,20 +171,20 @@ def change_words(span: Span, world: IntervalWorld) -> str:
 
 
 def interval_words(span: Span, world: IntervalWorld) -> str:
-    """The interval of a change alone: "30 to 36 % sooner"."""
+    """Return the interval of a change alone as text: "30 to 36 % sooner"."""
     if math.isnan(span.low):
         return "no interval"
-    words = _ends(span, world)
+    interval_ends = _ends(span, world)
     if span.sure:
-        return f"{words} % {_direction(span.mean, world)}"
-    return words
+        return f"{interval_ends} % {_direction(span.mean, world)}"
+    return interval_ends
 
 
 def _ends(span: Span, world: IntervalWorld) -> str:
-    """Both ends of an interval in per cent: "30 to 36", or "12 % sooner to 3 % later" if it does not say the sign."""
+    """Both ends of an interval as text in per cent: "30 to 36", or "12 % sooner to 3 % later" if it does not say the sign."""
     if not span.sure:
         return f"{percent_words(span.low, world)} to {percent_words(span.high, world)}"
-    low, high = sorted(abs(100 * math.expm1(end)) for end in (span.low, span.high))
+    low, high = sorted(abs(100 * math.expm1(effect_end)) for effect_end in (span.low, span.high))
     return f"{low:.0f} to {high:.0f}"
 
 
@@ -195,34 +197,37 @@ def _direction(log_ratio: float, world: IntervalWorld) -> str:
 
 
 def edge_words(edges) -> str:
-    """Edges as a list of arrows."""
+    """Return edges as text: arrows between commas."""
     return ", ".join(f"{NAMES[cause]} \N{RIGHTWARDS ARROW} {NAMES[effect]}" for cause, effect in edges)
 
 
 def edges_in_words(graph: CausalGraph, by_load: bool) -> str:
-    """Which edges of the true graph a graph lacks, and which it has more; "" for the true one. `by_load`: the operator follows the load."""
+    """Return text on which edges of the true graph a graph lacks, and which it has more; "" for the true one.
+
+    `by_load`: the operator follows the load.
+    """
     edges = set(graph.edges)
-    missing = [edge for edge in FULL if edge not in edges]
+    missing_edges = [edge for edge in FULL if edge not in edges]
     extra = [edge for edge in graph.edges if edge not in FULL]
-    parts = []
+    graph_sentences = []
     if not edges & set(LOAD):
         habit = "the model takes the operator's habit for an effect"
         if not by_load:
             habit = "the operator does not follow it, so little is lost"
-        parts.append(f"All edges of the load are cut: {habit}.")
-        missing = [edge for edge in missing if edge not in LOAD]
-    if missing:
-        parts.append(f"The graph lacks {edge_words(missing)}.")
+        graph_sentences.append(f"All edges of the load are cut: {habit}.")
+        missing_edges = [edge for edge in missing_edges if edge not in LOAD]
+    if missing_edges:
+        graph_sentences.append(f"The graph lacks {edge_words(missing_edges)}.")
     if extra:
-        parts.append(f"The graph has also {edge_words(extra)}.")
-    return " ".join(parts)
+        graph_sentences.append(f"The graph has also {edge_words(extra)}.")
+    return " ".join(graph_sentences)
 
 
 def held_in_words(graph: CausalGraph, held: Curve) -> str:
-    """The columns that adjustment holds fixed by a graph, or why it cannot."""
+    """Say in a sentence which columns adjustment holds fixed by a graph, or why it cannot."""
     if held.refusal:
         return f"Adjustment cannot say: {held.refusal.rstrip('.')}."
     if not held.held:
         return "By this graph nothing confounds the knob: adjustment holds nothing fixed, and says what the log says."
-    names = " and ".join(NAMES[name] for name in held.held)
-    return f"Adjustment holds {names} fixed."
+    held_names = " and ".join(NAMES[held_variable] for held_variable in held.held)
+    return f"Adjustment holds {held_names} fixed."

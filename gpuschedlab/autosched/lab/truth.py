@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gpuschedlab._knob import check_kind, check_seed, numbers_of
 from gpuschedlab.autosched.lab.curve import Curve, Span, paired_effects
 from gpuschedlab.autosched.lab.outcomes import measured
 from gpuschedlab.autosched.lab.pools import Pools
 from gpuschedlab.autosched.lab.world import IntervalWorld
+from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics.intervals import half_width
 
 TRUTH = 2
@@ -42,8 +44,13 @@ class Truth:
     """
 
     def __init__(self, world: IntervalWorld, values, seed: int = 0):
+        check_kind(world, IntervalWorld, EstimatorError, "Truth.world", "an IntervalWorld")
+        check_seed(seed, EstimatorError, "Truth.seed")
+        expected = "a (k,) array of entries of the knob"
         self.world = world
-        self.values = np.asarray(values, float)
+        self.values = numbers_of(values, EstimatorError, "Truth.values", expected)
+        if self.values.ndim != 1 or not np.isfinite(self.values).all():
+            raise EstimatorError(f"Truth.values: found {values!r}; expected {expected}.")
         self.seed = seed
         self._pools = Pools(world, (seed, TRUTH))
         self._first = np.random.default_rng([seed, TRUTH]).random()
@@ -55,67 +62,73 @@ class Truth:
     def grow(self, intervals: int = 60) -> Iterator[int]:
         """Play intervals in pieces of some hundredths of a second, until there are so many; yield after each how many there are."""
         while len(self._rows) < intervals:
-            number = len(self._rows)
-            for _ in self._pools.prepare(number):
-                yield number
-            scenario = self._pools.interval(number, self._load(number))
+            interval_number = len(self._rows)
+            for _ in self._pools.prepare(interval_number):
+                yield interval_number
+            scenario = self._pools.interval(interval_number, self._load(interval_number))
             outcomes = []
             for entry in self.values:
                 policy = self.world.at(self.world.value(entry))
                 figures = measured(scenario.simulation(policy), self.world.objective)
                 outcomes.append(figures["outcome"])
-                yield number
+                yield interval_number
             self._rows.append(outcomes)
             yield len(self._rows)
 
     def filled(self, intervals: int = 60) -> "Truth":
-        """Play intervals at once until there are so many, and return the truth."""
+        """Play intervals at once until there are so many, and return this `Truth`."""
         for _ in self.grow(intervals):
             pass
         return self
 
     @property
     def table(self) -> np.ndarray:
-        """Outcomes (n, k) of the intervals so far, at each value."""
+        """Array (n, k) of the outcomes of the intervals so far, at each value."""
         return np.array(self._rows, float).reshape(-1, len(self.values))
 
     def mean(self) -> np.ndarray:
-        """Mean outcome (k,) at each value; nan before the first interval."""
+        """Array (k,) of the mean outcome at each value; nan before the first interval."""
         return self.curve().mean
 
     def half(self) -> np.ndarray:
-        """Half (k,) of the 95 % interval of each mean; nan before the second interval."""
+        """Array (k,) of half the 95 % interval of each mean; nan before the second interval."""
         curve = self.curve()
         return curve.high - curve.mean
 
     def effect(self, first: int, second: int) -> Span:
-        """Effect of the second value against the first, over intervals that are paired; nan before the second interval."""
+        """Return the `Span` of the second value's effect against the first, over paired intervals; nan before the second."""
         return self.curve().effect(first, second)
 
     def curve(self) -> Curve:
-        """Means, and effects between all pairs of values."""
-        table = self.table
-        count = len(self.values)
-        if len(table) < 2:
-            mean = np.full(count, np.nan)
-            if len(table):
-                mean = table[0]
-            missing = np.full(count, np.nan)
-            return Curve(self.values, mean, missing, missing, paired_effects(mean, np.full((count, count), np.nan)))
-        mean = table.mean(axis=0)
-        half = np.maximum(half_width(table), LEAST)
-        differences = table[:, None, :] - table[:, :, None]
+        """Return the `Curve` of the means, and effects between all pairs of values; nan without intervals."""
+        interval_outcomes = self.table
+        value_count = len(self.values)
+        if len(interval_outcomes) < 2:
+            mean = np.full(value_count, np.nan)
+            if len(interval_outcomes):
+                mean = interval_outcomes[0]
+            no_interval = np.full(value_count, np.nan)
+            return Curve(
+                self.values,
+                mean,
+                no_interval,
+                no_interval,
+                paired_effects(mean, np.full((value_count, value_count), np.nan)),
+            )
+        mean = interval_outcomes.mean(axis=0)
+        curve_half = np.maximum(half_width(interval_outcomes), LEAST)
+        differences = interval_outcomes[:, None, :] - interval_outcomes[:, :, None]
         return Curve(
             self.values,
             mean,
-            mean - half,
-            mean + half,
+            mean - curve_half,
+            mean + curve_half,
             paired_effects(mean, np.maximum(half_width(differences), LEAST)),
         )
 
-    def _load(self, number: int) -> float:
+    def _load(self, interval_number: int) -> float:
         """Load of an interval."""
-        share = (self._first + number * GOLDEN) % 1.0
+        load_share = (self._first + interval_number * GOLDEN) % 1.0
         lowest = np.log(self.world.lowest_load)
         highest = np.log(self.world.highest_load)
-        return float(np.exp(lowest + (highest - lowest) * share))
+        return float(np.exp(lowest + (highest - lowest) * load_share))

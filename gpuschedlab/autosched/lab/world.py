@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from gpuschedlab._knob import check_number
 from gpuschedlab.autosched.lab.outcomes import OUTCOMES
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError
@@ -113,6 +114,11 @@ class IntervalWorld(Knobbed):
                 f"IntervalWorld: found knob {self.knob!r} of {type(self.policy).__name__}; expected a number that is one of its "
                 f"knobs: {', '.join(offered) or 'it has none'}. Policies that decide by rounds are not offered."
             )
+        for name in ("low", "high"):
+            value = getattr(self, name)
+            if value is not None:
+                who = f"IntervalWorld.{name}"
+                check_number(value, EstimatorError, who, "a number, or None for the range that suits", low=-math.inf)
         low, high = suited_range(self.policy, self.info)
         if self._lease(low):
             low = min(max(low, self._shortest_lease), high / 2)
@@ -123,7 +129,7 @@ class IntervalWorld(Knobbed):
         declared = self.info.knob
         if not declared.low <= self.low < self.high <= declared.high:
             raise EstimatorError(
-                f"IntervalWorld: found {self.knob} from {self.low:g} to {self.high:g}; expected a range within "
+                f"IntervalWorld: found {self.knob} from low={self.low:g} to high={self.high:g}; expected a range within "
                 f"{declared.low:g} to {declared.high:g}, the lower end first."
             )
         if 0 < self._lease(self.low) < self._shortest_lease:
@@ -133,9 +139,12 @@ class IntervalWorld(Knobbed):
             )
 
     def of(self, policy: Policy, knob: str | None = None) -> "IntervalWorld":
-        """Copy with another policy and one of its knobs, by default the first one, in the range that suits it."""
-        name = knob or next(iter(knobs_offered(policy)), "")
-        return replace(self, policy=policy, knob=name, low=None, high=None)
+        """Return a copy of this `IntervalWorld` with another policy and one of its knobs, in the range that suits it.
+
+        By default the knob is the first one.
+        """
+        knob_name = knob or next(iter(knobs_offered(policy)), "")
+        return replace(self, policy=policy, knob=knob_name, low=None, high=None)
 
     def _lease(self, value: float) -> float:
         """Seconds of a lease at a value of the knob if the knob is the lease, otherwise 0."""
@@ -151,12 +160,12 @@ class IntervalWorld(Knobbed):
 
     @property
     def cluster(self) -> Cluster:
-        """Cluster of each interval."""
+        """`Cluster` of each interval."""
         return Cluster.homogeneous(self.nodes, GPUS_OF_A_NODE)
 
     @property
     def info(self) -> KnobInfo:
-        """Declaration of the knob that is set."""
+        """`KnobInfo` of the knob that is set: its declaration."""
         return knobs_of(self.policy)[self.knob]
 
     @property
@@ -166,7 +175,7 @@ class IntervalWorld(Knobbed):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Lowest and highest value of the knob as it stands in the log."""
+        """Lowest and highest value of the knob as it stands in the log, a tuple."""
         return self.entry(self.low), self.entry(self.high)
 
     def entry(self, value: float) -> float:
@@ -186,7 +195,7 @@ class IntervalWorld(Knobbed):
         return float(self.info.clip(value))
 
     def values(self, count: int) -> np.ndarray:
-        """Entries (k,) that are asked about, evenly spaced and at most `count`: fewer if the knob has fewer values.
+        """Return an array (k,) of the entries that are asked about, evenly spaced, at most `count`; fewer for few values.
 
         They leave out `MARGIN` of the range at either end, where a log has few rows.
         """
@@ -197,43 +206,53 @@ class IntervalWorld(Knobbed):
         return np.unique(np.round(allowed, 12))
 
     def at(self, value: float) -> Policy:
-        """The policy with the knob at a value; its other knobs give way if a constraint ties them to it."""
+        """Return the `Policy` with the knob at a value; its other knobs give way if a constraint ties them to it."""
         setting = value
         if self.info.kind == "floats":
             setting = (value, *getattr(self.policy, self.knob)[1:])
-        wanted = self.policy.knobs | {self.knob: setting}
-        allowed = type(self.policy).project(wanted)
-        changes = {name: new for name, new in allowed.items() if new != self.policy.knobs[name]}
+        wanted_knobs = self.policy.knobs | {self.knob: setting}
+        allowed_knobs = type(self.policy).project(wanted_knobs)
+        changes = {
+            knob_name: allowed_value
+            for knob_name, allowed_value in allowed_knobs.items()
+            if allowed_value != self.policy.knobs[knob_name]
+        }
         return self.policy.with_knobs(**changes)
 
     def set_by_operator(self, load: float, rng: np.random.Generator) -> float:
         """Draw the value of the knob that an operator sets at a load."""
         low, high = self.ends
         shift = rng.standard_normal()
-        share = rng.random()
+        knob_share = rng.random()
         if self.by_load:
-            middle = math.sqrt(self.lowest_load * self.highest_load)
-            score = self.strictness * math.log(load / middle) + self.noise * shift
-            share = 1.0 / (1.0 + math.exp(-STEEPNESS * score))
-        return self.value(low + (high - low) * share)
+            middle_load = math.sqrt(self.lowest_load * self.highest_load)
+            score = self.strictness * math.log(load / middle_load) + self.noise * shift
+            knob_share = 1.0 / (1.0 + math.exp(-STEEPNESS * score))
+        return self.value(low + (high - low) * knob_share)
 
 
 def knobs_offered(policy: Policy) -> dict[str, KnobInfo]:
-    """Knobs of a policy that a log can set: numbers, and knobs of several numbers. A policy that decides by rounds has none here."""
+    """Return a dict, by name, of the `KnobInfo` of each knob that a log can set: numbers, and knobs of several numbers.
+
+    It is empty for a policy that decides by rounds.
+    """
     if not isinstance(policy, Ordered):
         return {}
     offered = {}
-    for name, info in knobs_of(policy).items():
-        if info.holder or info.kind not in ("float", "int", "floats") or name == "interval":
+    for knob_name, info in knobs_of(policy).items():
+        if info.holder or info.kind not in ("float", "int", "floats") or knob_name == "interval":
             continue
-        if info.kind == "floats" and not getattr(policy, name):
+        if info.kind == "floats" and not getattr(policy, knob_name):
             continue
-        offered[name] = info
+        offered[knob_name] = info
     return offered
 
 
 def suited_range(policy: Policy, info: KnobInfo) -> tuple[float, float]:
-    """Range in which a knob is set: that which tuners search, or all of it; on a logarithmic scale a fiftieth of its value and up to it."""
+    """Return both ends of a knob's range as a tuple: that which tuners search, or all of it.
+
+    On a logarithmic scale it is a fiftieth of the knob's value and up to it.
+    """
     declared = info.knob
     if declared.tuned:
         return declared.tuned

@@ -13,7 +13,7 @@ HOUR = 3600.0
 
 
 def spoken(value: object) -> str:
-    """Value of a knob for readers: three digits, thousands apart.
+    """Return a knob's value as text for readers: three digits, thousands apart.
 
     Examples
     --------
@@ -64,23 +64,27 @@ class Choice(NamedTuple):
 
     @property
     def changes(self) -> list[str]:
-        """Knobs that changed, in words: "next queue after 57,600 to 12,000 GPU-s"."""
-        old = values_of(self.before)
-        new = values_of(self.policy)
-        return [self._change(name, old.get(name), value) for name, value in new.items() if old.get(name) != value]
+        """List of the knobs that changed, in words: "next queue after 57,600 to 12,000 GPU-s"."""
+        knobs_before = values_of(self.before)
+        knobs_after = values_of(self.policy)
+        return [
+            self._change(knob_name, knobs_before.get(knob_name), value)
+            for knob_name, value in knobs_after.items()
+            if knobs_before.get(knob_name) != value
+        ]
 
-    def _change(self, name: str, before, after) -> str:
-        label = name
+    def _change(self, knob_name: str, value_before, value_after) -> str:
+        knob_label = knob_name
         unit = ""
         for info in knobs_of(self.policy).values():
-            place = name.removeprefix(f"{info.name}_")
-            if name == info.name:
-                label = info.words
+            knob_place = knob_name.removeprefix(f"{info.name}_")
+            if knob_name == info.name:
+                knob_label = info.words
                 unit = info.knob.unit
-            elif place != name:  # a place in a knob of many numbers
-                label = info.words_at(int(place) - 1)
+            elif knob_place != knob_name:  # a place in a knob of many numbers
+                knob_label = info.words_at(int(knob_place) - 1)
                 unit = info.knob.unit
-        return f"{label} {spoken(before)} to {spoken(after)} {unit}".strip()
+        return f"{knob_label} {spoken(value_before)} to {spoken(value_after)} {unit}".strip()
 
     @property
     def sentence(self) -> str:
@@ -98,7 +102,7 @@ class Choice(NamedTuple):
 
 
 def choice_of(decision: Decision, goal: str, threshold: float, place: int) -> Choice:
-    """Choice from a controller's decision; `place` is the number of the line's last switch."""
+    """Return the `Choice` from a controller's decision; `place` is the number of the line's last switch."""
     logs = decision.again.get(decision.policy, ())
     if not decision.switched and decision.again:
         logs = max(decision.again.values(), key=np.mean)

@@ -31,7 +31,7 @@ class Kind(NamedTuple):
 
 
 def _short(load: float) -> Kind:
-    """Jobs of about twenty minutes."""
+    """`Kind` of jobs of about twenty minutes."""
     return Kind(1200.0, 0.4, (2.0, 4.0, 8.0), (0.4, 0.4, 0.2), load)
 
 
@@ -79,18 +79,18 @@ class LiveDays(Knobbed):
 
     @property
     def cluster(self) -> Cluster:
-        """Nodes of 8 GPUs."""
+        """`Cluster` of nodes of 8 GPUs."""
         return Cluster.homogeneous(self.nodes, 8)
 
     def jobs_of(self, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """History and trace of a seed on one clock, on which the trace begins at 0."""
+        """Return the frames of history and trace of a seed as a tuple, on one clock, on which the trace begins at 0."""
         jobs = self._night_runs(seed) if self.preset in NIGHTS else self._generated(seed)
         due = 600.0 + self.slack * jobs["duration"]
         jobs = jobs.with_columns(deadline=due, submit=pl.col("submit") - self.days * DAY)
         return jobs.filter(pl.col("submit") < 0), jobs.filter(pl.col("submit") >= 0)
 
     def scenario(self, seed: int) -> Scenario:
-        """Scenario of a seed."""
+        """Return the `Scenario` of a seed."""
         history, trace = self.jobs_of(seed)
         return Scenario(trace, self.cluster, history=history, delays=Delays(restart=self.restart), seed=seed)
 
@@ -103,29 +103,31 @@ class LiveDays(Knobbed):
 
     def _night_runs(self, seed: int) -> pl.DataFrame:
         rng = np.random.default_rng([seed, 77])
-        half = DAY / 2
-        parts = []
+        half_day = DAY / 2
+        phase_jobs = []
         for phase in range(round(4 * self.days)):
             kind = NIGHTS[self.preset][phase % 2]
-            parts.append(self._phase(kind, phase * half, half, rng))
-        jobs = pl.concat(parts).sort("submit", maintain_order=True)
-        names = pl.Series("job_id", [f"{NIGHT_RUNS[:5]}-{number}" for number in range(jobs.height)])
-        return jobs.insert_column(0, names)
+            phase_jobs.append(self._phase(kind, phase * half_day, half_day, rng))
+        jobs = pl.concat(phase_jobs).sort("submit", maintain_order=True)
+        job_ids = pl.Series("job_id", [f"{NIGHT_RUNS[:5]}-{job_number}" for job_number in range(jobs.height)])
+        return jobs.insert_column(0, job_ids)
 
-    def _phase(self, kind: Kind, start: float, length: float, rng) -> pl.DataFrame:
-        """Jobs of one kind that come within a phase, until they bring its load."""
-        wanted = self.load * kind.load * self.cluster.total_gpus * length
+    def _phase(self, kind: Kind, phase_start: float, length: float, rng) -> pl.DataFrame:
+        """Frame of the jobs of one kind that come within a phase, until they bring its load."""
+        wanted_gpu_time = self.load * kind.load * self.cluster.total_gpus * length
         mean = kind.median * np.exp(kind.sigma**2 / 2) * np.dot(kind.gpus, kind.shares)
-        most = 50 + 3 * int(wanted / mean)
-        gpus = rng.choice(kind.gpus, most, p=kind.shares)
-        duration = np.maximum(rng.lognormal(np.log(kind.median), kind.sigma, most), 1.0).round()
-        count = int(np.searchsorted(np.cumsum(gpus * duration), wanted)) + 1
-        submit = start + np.sort(length * rng.random(count))
-        return pl.DataFrame({"submit": submit, "gpus": gpus[:count], "duration": duration[:count]})
+        most_jobs = 50 + 3 * int(wanted_gpu_time / mean)
+        gpus = rng.choice(kind.gpus, most_jobs, p=kind.shares)
+        duration = np.maximum(rng.lognormal(np.log(kind.median), kind.sigma, most_jobs), 1.0).round()
+        job_count = int(np.searchsorted(np.cumsum(gpus * duration), wanted_gpu_time)) + 1
+        submit = phase_start + np.sort(length * rng.random(job_count))
+        return pl.DataFrame({"submit": submit, "gpus": gpus[:job_count], "duration": duration[:job_count]})
 
 
 def drifted(submit: np.ndarray, drift: float) -> np.ndarray:
-    """Instants (n,) moved within their day so that its first half has 1 + drift times the average rate, the second 1 - drift.
+    """Return an array (n,) of instants moved within their day so that the rate of its first half is 1 + drift times the average.
+
+    That of the second half is 1 - drift times the average.
 
     Examples
     --------
@@ -133,7 +135,9 @@ def drifted(submit: np.ndarray, drift: float) -> np.ndarray:
     [0.0, 28800.0, 43200.0]
     """
     day = np.floor(submit / DAY)
-    part = submit / DAY - day
+    part_of_day = submit / DAY - day
     by_day = (1 + drift) / 2
-    moved = np.where(part < by_day, part / (1 + drift), 0.5 + (part - by_day) / max(1 - drift, 1e-9))
-    return (day + moved) * DAY
+    moved_part = np.where(
+        part_of_day < by_day, part_of_day / (1 + drift), 0.5 + (part_of_day - by_day) / max(1 - drift, 1e-9)
+    )
+    return (day + moved_part) * DAY

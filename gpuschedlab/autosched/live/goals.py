@@ -50,14 +50,14 @@ def figure(goal: Goal, trace, end: np.ndarray, now: float = np.inf) -> float:
     for its slow jobs not having ended; it is late once it is. nan if no job counts.
     """
     submit = trace["submit"].to_numpy()
-    came = submit <= now
+    jobs_so_far = submit <= now
     until = np.minimum(end, now)
     if goal.share:
         due = latest_ends(trace)
-        came &= np.isfinite(due)
+        jobs_so_far &= np.isfinite(due)
         in_time = until <= due + 1e-9
-        return float(in_time[came].mean()) if came.any() else np.nan
-    spent = (until - submit)[came]
+        return float(in_time[jobs_so_far].mean()) if jobs_so_far.any() else np.nan
+    spent = (until - submit)[jobs_so_far]
     if not len(spent):
         return np.nan
     if goal.name == "p99":

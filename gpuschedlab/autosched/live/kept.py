@@ -61,7 +61,7 @@ class KeptDecision:
 
 
 def keep(controller: Controller, decision: Decision, choice: Choice) -> KeptDecision:
-    """Keep the last decision of a controller."""
+    """Return the `KeptDecision` of a controller's last decision."""
     futures = controller.futures
     model = controller.model
     return KeptDecision(

@@ -41,11 +41,11 @@ class LikeRaces:
     gains: dict[str, np.ndarray]
 
     def interval(self, name: str) -> MedianInterval:
-        """Median gain over a line and its 95 % interval; ends are nan of fewer than six races."""
+        """Return the `MedianInterval` of the gains over a line, at 95 %; its ends are nan of fewer than six races."""
         return median_interval(self.gains[name])
 
     def sentence(self, name: str) -> str:
-        """In how many of the races the tuned line is better than another, and by how much; "" without races."""
+        """Say in a sentence in how many races the tuned line is better than another, and by how much; "" without races."""
         gains = self.gains[name]
         if not len(gains):
             return ""
@@ -63,15 +63,20 @@ class LikeRaces:
 def play_like(race: Race, count: int) -> Iterator[LikeRaces | None]:
     """Play races with the settings of one, of seeds from `FIRST` on, in pieces; yields None, and after each race the results so far."""
     seeds: list[int] = []
-    rows: list[dict[str, float]] = []
+    race_gains: list[dict[str, float]] = []
     for seed in range(FIRST, FIRST + count):
         race_like = race.like(seed)
         yield None
         while not race_like.ended:
             for _ in race_like.hour():
                 yield None
-        rows.append(race_like.gains(np.inf))
+        race_gains.append(race_like.gains(np.inf))
         seeds.append(seed)
         yield LikeRaces(
-            race.tuning.goal, tuple(seeds), {name: np.array([row[name] for row in rows]) for name in rows[0]}
+            race.tuning.goal,
+            tuple(seeds),
+            {
+                line_name: np.array([gains_of_race[line_name] for gains_of_race in race_gains])
+                for line_name in race_gains[0]
+            },
         )

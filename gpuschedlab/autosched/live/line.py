@@ -79,24 +79,27 @@ class Line:
 
     def on(self, scenario: Scenario):
         """Go on with other jobs to come: the same switches are played again, on a scenario with the same jobs so far."""
-        now = self.now
+        line_time = self.now
         self.scenario = scenario
-        self.simulation = self.replayed(now)
+        self.simulation = self.replayed(line_time)
 
     def replayed(self, until: float, count: int | None = None):
         """Simulation at an instant (s; inf: the end) under the first `count` switches, by default under all."""
-        (_, first), *later = self.switches[:count]
-        simulation = self.scenario.simulation(first)
-        for at, policy in later:
-            if at > until:
+        (_, first_policy), *later = self.switches[:count]
+        simulation = self.scenario.simulation(first_policy)
+        for switch_time, policy in later:
+            if switch_time > until:
                 break
-            by_hours(simulation, at)
+            by_hours(simulation, switch_time)
             simulation.switch(policy)
         by_hours(simulation, min(until, self.now))
         simulation.advance(until)
         return simulation
 
     def ends(self, count: int | None = None) -> np.ndarray:
-        """Ends (n,) of all jobs (s) if no further switch is made after the first `count`; inf of a job that never ends."""
+        """Return an array (n,) of the ends of all jobs (s) if no further switch is made after the first `count`.
+
+        The end of a job that never ends is inf.
+        """
         simulation = self.replayed(np.inf, count)
         return simulation.snapshot().jobs["end"]

@@ -95,7 +95,7 @@ class Race:
         self._models: dict = {}
         self._constants: dict = {}
         self._came_of: dict = {}
-        self.lines = {name: Line(self._scenario, policy) for name, policy in self._beginnings().items()}
+        self.lines = {line_name: Line(self._scenario, policy) for line_name, policy in self._beginnings().items()}
         self._add_clock()
         self._controller: Controller | None = None
 
@@ -104,7 +104,7 @@ class Race:
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario that is played, the jobs to come among it."""
+        """`Scenario` that is played, the jobs to come among it."""
         return self._scenario
 
     @property
@@ -120,21 +120,21 @@ class Race:
     # Playing -----------------------------------------------------------------------------------------------
 
     def hour(self) -> Iterator[None]:
-        """Play one hour, in pieces between which a caller may do something else, such as a change.
+        """Play one hour, in pieces; yield after each, so that a caller may do something else, such as a change.
 
         The rest of an hour is played by the next call; pieces of an hour that is over by then play nothing.
         """
-        begin = self.now
-        end = begin + HOUR
-        while self.wheel is None and self.now == begin and self._due():
+        hour_begin = self.now
+        hour_end = hour_begin + HOUR
+        while self.wheel is None and self.now == hour_begin and self._due():
             yield from self._decide()
-        for name, line in list(self.lines.items()):
-            if line.now < end:
-                if name == CLOCK and begin % HALF == 0:
-                    line.switch(self.pair[round(begin / HALF) % 2])
-                line.advance(end)
+        for line_name, line in list(self.lines.items()):
+            if line.now < hour_end:
+                if line_name == CLOCK and hour_begin % HALF == 0:
+                    line.switch(self.pair[round(hour_begin / HALF) % 2])
+                line.advance(hour_end)
                 yield
-        self.now = max(self.now, end)
+        self.now = max(self.now, hour_end)
 
     def play(self, hours: float = np.inf):
         """Play some hours, or to the last submission."""
@@ -147,8 +147,8 @@ class Race:
         """Whether the tuner decides at this instant, and has not yet."""
         if self.choices and self.choices[-1].at == self.now:
             return False
-        last = self.choices[-1].at if self.choices else -np.inf
-        return self.now - last >= self.tuning.every * HOUR - 1e-6
+        last_choice_time = self.choices[-1].at if self.choices else -np.inf
+        return self.now - last_choice_time >= self.tuning.every * HOUR - 1e-6
 
     def _decide(self) -> Iterator[None]:
         controller = self._steering()
@@ -185,8 +185,8 @@ class Race:
             self.tuning = tuning
         if policy is not None:
             self.policy = policy
-            for name, beginning in self._beginnings().items():
-                self.lines[name].switch(beginning)
+            for line_name, beginning in self._beginnings().items():
+                self.lines[line_name].switch(beginning)
         self._controller = None
 
     def take(self, policy):
@@ -201,18 +201,18 @@ class Race:
         self._controller = None
 
     def _go_on_with(self, days: LiveDays):
-        if other := [name for name in FIXED if getattr(days, name) != getattr(self.days, name)]:
+        if changed_fields := [field for field in FIXED if getattr(days, field) != getattr(self.days, field)]:
             raise EstimatorError(
-                f"Race.change: found another {other[0]} at {self.now / HOUR:g} h; expected the same days but for preset, jobs, load "
-                "and drift. Begin another race."
+                f"Race.change: found another {changed_fields[0]} at {self.now / HOUR:g} h; expected the same days but for preset, jobs, "
+                "load and drift. Begin another race."
             )
         self.changes += 1
         _, trace = days.jobs_of(self.seed)
         coming = trace.filter(pl.col("submit") > self.now)
         coming = coming.with_columns(job_id=pl.lit(f"{self.changes}-") + pl.col("job_id"))
-        came = self._scenario.trace.filter(pl.col("submit") <= self.now)
+        jobs_so_far = self._scenario.trace.filter(pl.col("submit") <= self.now)
         self.days = days
-        self._scenario = self._scenario.replace(trace=pl.concat([came, coming], how="diagonal_relaxed"))
+        self._scenario = self._scenario.replace(trace=pl.concat([jobs_so_far, coming], how="diagonal_relaxed"))
         self._came_of.clear()
         for line in self.lines.values():
             line.on(self._scenario)
@@ -225,7 +225,7 @@ class Race:
         return tuned_for(self.policy, GOALS[self.tuning.goal].name)
 
     def _beginnings(self) -> dict:
-        """First policy of each line, by name."""
+        """Dict of the first policy of each line, by name."""
         family = self.policy if isinstance(self.policy, Tiresias) else Tiresias()
         policy = self._goal_policy()
         return {
@@ -236,7 +236,9 @@ class Race:
         }
 
     def believed(self, scenario: Scenario) -> Scenario:
-        """A scenario as the tuner's simulator has it: with the restart that is believed, or that the twin reads from a log of the history.
+        """Return a `Scenario` as the tuner's simulator has it: with the believed restart, or that which the twin reads.
+
+        The twin reads a log of the history.
 
         If that log shows none, the believed one stands.
         """
@@ -249,33 +251,36 @@ class Race:
 
     @property
     def twin_restart(self) -> Mechanism:
-        """Restart as the log of the history shows it, which was run by the policy as it comes: `seen` says whether it shows any."""
-        key = ("twin", self.policy, self.tuning.believed)
-        if key not in self._constants:
+        """`Mechanism` of the restart as the log of the history shows it, which the policy as it comes has run.
+
+        Its field `seen` says whether it shows any.
+        """
+        twin_key = ("twin", self.policy, self.tuning.believed)
+        if twin_key not in self._constants:
             past = self._scenario.past
             shown_by_log = twin(past.run(self.policy), past.replace(delays=Delays(restart=self.tuning.believed)))
-            self._constants[key] = shown_by_log.mechanisms["restart"]
-        return self._constants[key]
+            self._constants[twin_key] = shown_by_log.mechanisms["restart"]
+        return self._constants[twin_key]
 
     def _best_constant(self):
         """Search for the best constant on the history, as the tuner believes it to be."""
         policy = self._goal_policy()
-        key = (policy, self.tuning.belief, self.tuning.believed)
-        if key not in self._constants:
+        constant_key = (policy, self.tuning.belief, self.tuning.believed)
+        if constant_key not in self._constants:
             past = self.believed(self._scenario.past)
-            self._constants[key] = best_fixed(
+            self._constants[constant_key] = best_fixed(
                 past, Space(past.fitted(policy)), rounds=ROUNDS, searches=1, rng=self.seed
             )
-        return self._constants[key]
+        return self._constants[constant_key]
 
     @property
     def pair(self) -> tuple:
         """Best pair of policies of the history, as the tuner believes it to be: by day, and by night."""
-        key = ("pair", self._goal_policy(), self.tuning.belief, self.tuning.believed)
-        if key not in self._constants:
+        pair_key = ("pair", self._goal_policy(), self.tuning.belief, self.tuning.believed)
+        if pair_key not in self._constants:
             past = Past(self.believed(self._scenario.past), GOALS[self.tuning.goal])
-            self._constants[key] = past.best_pair(constants(self.policy))
-        return self._constants[key]
+            self._constants[pair_key] = past.best_pair(constants(self.policy))
+        return self._constants[pair_key]
 
     def _add_clock(self):
         """Begin the line of a pair, as if it had been there from the beginning, where day and night differ."""
@@ -296,7 +301,7 @@ class Race:
         return train(self._models[key], space, rng=self.seed)
 
     def _steering(self) -> Controller:
-        """The tuner's controller; made anew after a change, from the policy in force."""
+        """`Controller` of the tuner; made anew after a change, from the policy in force."""
         if self._controller is not None:
             return self._controller
         line = self.lines[TUNED]
@@ -323,14 +328,14 @@ class Race:
     # What came of it ---------------------------------------------------------------------------------------
 
     def figures(self, now: float | None = None) -> dict[str, float]:
-        """Figure of the goal by line, of the jobs that came so far; at the end of all jobs with `now=inf`."""
+        """Return a dict of the goal's figure by line, of the jobs that came so far; at the end of all jobs with `now=inf`."""
         now = self.now if now is None else now
         goal = GOALS[self.tuning.goal]
         trace = self._scenario.trace
         figures = {}
-        for name, line in self.lines.items():
-            end = line.ends() if now == np.inf else line.simulation.snapshot().jobs["end"]
-            figures[name] = figure(goal, trace, end, now)
+        for line_name, line in self.lines.items():
+            job_ends = line.ends() if now == np.inf else line.simulation.snapshot().jobs["end"]
+            figures[line_name] = figure(goal, trace, job_ends, now)
         return figures
 
     def realised(self, choice: Choice) -> float:
@@ -340,10 +345,10 @@ class Race:
         """
         if not choice.switched:
             return np.nan
-        key = (choice.at, choice.goal)
-        if key not in self._came_of:
-            self._came_of[key] = self._played_on(choice)
-        return self._came_of[key]
+        choice_key = (choice.at, choice.goal)
+        if choice_key not in self._came_of:
+            self._came_of[choice_key] = self._played_on(choice)
+        return self._came_of[choice_key]
 
     def _played_on(self, choice: Choice) -> float:
         """Gain of a switch by the goal that it was made for."""
@@ -351,28 +356,28 @@ class Race:
         goal = GOALS[choice.goal]
         without = line.ends(choice.place)
         switched = line.ends(choice.place + 1)
-        there = without > choice.at
-        jobs = self._scenario.trace.filter(pl.Series(there))
+        still_there = without > choice.at
+        jobs = self._scenario.trace.filter(pl.Series(still_there))
         if not goal.share:  # time before the switch was spent under both
             jobs = jobs.with_columns(pl.col("submit").clip(lower_bound=choice.at))
-        return gained(goal, figure(goal, jobs, without[there]), figure(goal, jobs, switched[there]))
+        return gained(goal, figure(goal, jobs, without[still_there]), figure(goal, jobs, switched[still_there]))
 
     def course(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Whole hours (h,) that were played (s), and the goal's figure (h,) of each line as it stood then."""
+        """Return a tuple: whole hours (h,) that were played (s), and a dict of each line's figure of the goal (h,) at these."""
         hours = HOUR * np.arange(1, round(self.now / HOUR) + 1)
         goal = GOALS[self.tuning.goal]
         trace = self._scenario.trace
         figures = {}
-        for name, line in self.lines.items():
-            end = line.simulation.snapshot().jobs["end"]
-            figures[name] = np.array([figure(goal, trace, end, hour) for hour in hours])
+        for line_name, line in self.lines.items():
+            job_ends = line.simulation.snapshot().jobs["end"]
+            figures[line_name] = np.array([figure(goal, trace, job_ends, hour) for hour in hours])
         return hours, figures
 
     def gains(self, now: float | None = None) -> dict[str, float]:
-        """How many times better the goal's figure is on the tuned line than on each other one; of all jobs with `now=inf`."""
+        """Return a dict by line of how many times better the goal's figure is on the tuned one; of all jobs with `now=inf`."""
         figures = self.figures(now)
         goal = GOALS[self.tuning.goal]
-        return {name: gained(goal, value, figures[TUNED]) for name, value in figures.items() if name != TUNED}
+        return {rival: gained(goal, value, figures[TUNED]) for rival, value in figures.items() if rival != TUNED}
 
     def hindsight(self) -> float:
         """How many times better than the policy as it comes the best of its `constants` is on all jobs, known afterwards.
@@ -388,5 +393,5 @@ class Race:
         return self._came_of[key]
 
     def like(self, seed: int) -> "Race":
-        """Another race with the present settings, from its beginning, of another seed."""
+        """Return another `Race` with the present settings, from its beginning, of another seed."""
         return Race(self.days, self.tuning, self.policy, seed)

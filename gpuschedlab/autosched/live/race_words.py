@@ -27,17 +27,17 @@ def apart(gain: float) -> str:
 
 
 def standing(race: Race, now: float | None = None) -> list[str]:
-    """How many times better the goal's figure is on the tuned line than under the default; and how far it is from the other lines.
+    """Return a list of two sentences: gain of the goal's figure, tuned over the default, and distance from the other lines.
 
-    Two sentences, none while no job counts. With `now=inf` all jobs count, also those that are still there.
+    The list is empty while no job counts. With `now=inf` all jobs count, also those that are still there.
     """
     gains = race.gains(now)
     if not np.isfinite(gains[DEFAULT]):
         return []
     when = "By the end" if race.ended else f"After {race.now / HOUR:.0f} h"
     better = GOALS[race.tuning.goal].times.format(f"{gains.pop(DEFAULT):.2f}")
-    others = ", ".join(f"{apart(gain)} {NAMES[name]}" for name, gain in gains.items())
-    return [f"{when}, {better} when tuned than under the default.", f"Tuned is {others}."]
+    other_lines = ", ".join(f"{apart(gain)} {NAMES[line_name]}" for line_name, gain in gains.items())
+    return [f"{when}, {better} when tuned than under the default.", f"Tuned is {other_lines}."]
 
 
 def outcome(race: Race, choice: Choice) -> str:
@@ -48,7 +48,7 @@ def outcome(race: Race, choice: Choice) -> str:
 
 
 def possible(race: Race) -> str:
-    """Gain of the best constant, known afterwards, and how far the pair of the past is from that.
+    """Say in a sentence the gain of the best constant, known afterwards, and how far the pair of the past is from that.
 
     Says so if there is nothing to gain.
     """
@@ -58,8 +58,8 @@ def possible(race: Race) -> str:
         constant = f"Known afterwards, none of {len(constants(race.policy))} constants gains more than {100 * SAME:.0f} % over the default"
     if CLOCK in race.lines:
         figures = race.figures(np.inf)
-        pair = gained(GOALS[race.tuning.goal], figures[DEFAULT], figures[CLOCK])
-        return f"{constant}; the pair by day and night that was best in the past is {apart(pair / gain)} that constant."
+        gain_of_pair = gained(GOALS[race.tuning.goal], figures[DEFAULT], figures[CLOCK])
+        return f"{constant}; the pair by day and night that was best in the past is {apart(gain_of_pair / gain)} that constant."
     if gain < 1 + SAME:
         return f"{constant} here: there is little to tune."
     return f"{constant}."

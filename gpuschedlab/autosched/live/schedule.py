@@ -18,7 +18,9 @@ EASY = Fifo(backfill="easy")
 
 
 def constants(policy) -> list:
-    """Policies that never change: as it comes, its first number over its range by each value of its first choice, and EASY backfill.
+    """Return a list of policies that never change.
+
+    They are the one that comes, its first number over its range by each value of its first choice, and EASY backfill.
 
     Examples
     --------
@@ -28,21 +30,21 @@ def constants(policy) -> list:
     (16, True, 'Fifo')
     """
     space = Space(policy)
-    start = space.encode(policy)
-    numbers = [i for i, axis in enumerate(space.axes) if not axis.levels][:1]
-    choices = [i for i, axis in enumerate(space.axes) if axis.levels][:1]
+    begin_point = space.encode(policy)
+    number_axes = [i for i, axis in enumerate(space.axes) if not axis.levels][:1]
+    choice_axes = [i for i, axis in enumerate(space.axes) if axis.levels][:1]
     policies = [policy]
-    for level in np.linspace(0, 1, space.axes[choices[0]].levels) if choices else [None]:
+    for level in np.linspace(0, 1, space.axes[choice_axes[0]].levels) if choice_axes else [None]:
         for value in np.linspace(0, 1, STEPS):
-            point = start.copy()
-            point[numbers] = value
-            point[choices] = level
+            point = begin_point.copy()
+            point[number_axes] = value
+            point[choice_axes] = level
             policies.append(space.project(point)[0])
     return [*dict.fromkeys(policies), EASY]
 
 
 def by_clock(scenario: Scenario, day, night, until: float | None = None) -> Line:
-    """Line of a policy by day and another by night, in turn, up to the last submission."""
+    """Return the `Line` of a policy by day and another by night, in turn, up to the last submission."""
     line = Line(scenario, day)
     if until is None:
         until = float(scenario.trace["submit"].max())
@@ -53,7 +55,7 @@ def by_clock(scenario: Scenario, day, night, until: float | None = None) -> Line
 
 
 def by_phase(scenario: Scenario, policy, other) -> tuple[float, float]:
-    """Average JCT under a policy over that under another, of the jobs that come by day and of those that come by night.
+    """Return a tuple of average JCTs under a policy over those under another: of jobs that come by day, and by night.
 
     If the mix drifts between both, the ratios lie on different sides of 1: no constant is best for all jobs.
     """
@@ -90,28 +92,28 @@ class Past:
         return self._known[day, night]
 
     def ranked(self, policies) -> list:
-        """Constants, best first."""
+        """Return a list of the constants, best first."""
         worst = self.figure(policies[0], policies[0])
         return sorted(policies, key=lambda policy: -gained(self.goal, worst, self.figure(policy, policy)))
 
     def best_pair(self, policies) -> tuple:
         """Best pair: from each of the best constants, the night and then the day is changed, as long as that gains."""
         ranked = self.ranked(policies)
-        ends = []
+        best_pairs = []
         for policy in ranked[:BEGINNINGS]:
-            pair = (policy, policy)
-            while (better := self._improved(pair, policies)) != pair:
-                pair = better
-            ends.append(pair)
-        return max(ends, key=self._worth)
+            policy_pair = (policy, policy)
+            while (better := self._improved(policy_pair, policies)) != policy_pair:
+                policy_pair = better
+            best_pairs.append(policy_pair)
+        return max(best_pairs, key=self._worth)
 
-    def _worth(self, pair: tuple) -> float:
-        first, *_ = self._known.values()
-        return gained(self.goal, first, self.figure(*pair))
+    def _worth(self, policy_pair: tuple) -> float:
+        first_figure, *_ = self._known.values()
+        return gained(self.goal, first_figure, self.figure(*policy_pair))
 
-    def _improved(self, pair: tuple, policies) -> tuple:
+    def _improved(self, policy_pair: tuple, policies) -> tuple:
         """The pair with another night, then with another day, where that is better."""
-        nights = [pair, *((pair[0], policy) for policy in policies)]
-        pair = max(nights, key=self._worth)
-        days = [pair, *((policy, pair[1]) for policy in policies)]
+        nights = [policy_pair, *((policy_pair[0], policy) for policy in policies)]
+        policy_pair = max(nights, key=self._worth)
+        days = [policy_pair, *((policy, policy_pair[1]) for policy in policies)]
         return max(days, key=self._worth)

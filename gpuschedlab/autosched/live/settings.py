@@ -67,12 +67,12 @@ class LiveTuning(Knobbed):
 
     @property
     def method(self) -> Method:
-        """How the tuner is put together."""
+        """`Method` by which the tuner is put together."""
         return METHODS[NAMES[self.way]]
 
     @property
     def tuner(self) -> Tuner:
-        """Search of so many rounds: wide once a day, a check every hour; a model is fitted once a day."""
+        """`Tuner` of so many rounds: wide once a day, a check every hour; a model is fitted once a day."""
         wide = self.evaluations + self.evaluations // 3
         if self.causal:
             return Tuner.thesis(iterations=wide, check=self.evaluations, batch=1e6)
@@ -81,7 +81,7 @@ class LiveTuning(Knobbed):
         return Tuner(wide, check=self.evaluations, alone=wide // 2)
 
     def options(self) -> dict:
-        """Options of the controller: every hour or so, no pruning, no look for bursts."""
+        """Return a dict of the controller's options: every hour or so, no pruning, no look for bursts."""
         seconds = self.every * HOUR
         options = {"check": 0.0, "interval": seconds, "wide": max(24 * HOUR, seconds)}
         if self.way in ("search", "causal model"):

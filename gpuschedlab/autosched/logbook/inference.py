@@ -64,15 +64,15 @@ class Estimate(NamedTuple):
 
     @property
     def table(self) -> pl.DataFrame:
-        """One row per value."""
+        """Frame of one row per value."""
         means = pl.DataFrame({"value": self.values, "mean": self.mean, "low": self.low, "high": self.high})
         if self.overlap is None:
             return means
         return means.hstack(self.overlap.drop("value"))
 
     def _repr_html_(self):
-        rows = self.table.iter_rows(named=True)
-        frame = pl.DataFrame([_cells(row) for row in rows])
+        estimate_rows = self.table.iter_rows(named=True)
+        frame = pl.DataFrame([_cells(row) for row in estimate_rows])
         if not any(frame["note"]):
             frame = frame.drop("note")
         best = "the log names no best"
@@ -86,14 +86,14 @@ class Estimate(NamedTuple):
 
 
 def _cells(row: dict) -> dict:
-    """Cells of the table of an estimate, from a row of `Estimate.table`."""
+    """Dict of the cells of an estimate's table, from a row of `Estimate.table`."""
     interval = SHORT
     if not np.isnan(row["low"]):
         interval = f"{row['low']:.3g} to {row['high']:.3g}"
-    note = ""
+    estimate_note = ""
     if not row.get("say", True):
-        note = "the log cannot say"
-    return {"value": row["value"], "mean": row["mean"], "95 % interval": interval, "note": note}
+        estimate_note = "the log cannot say"
+    return {"value": row["value"], "mean": row["mean"], "95 % interval": interval, "note": estimate_note}
 
 
 class Question(NamedTuple):
@@ -109,24 +109,24 @@ class Question(NamedTuple):
 
 
 def estimate(frame: pl.DataFrame, question: Question) -> Estimate:
-    """Estimate the answer to a question from a frame of intervals."""
+    """Return the answer to a question from a frame of intervals, as an `Estimate`."""
     knob = question.knob
     outcome = question.outcome
     adjust = _held_fixed(frame, question)
     frame, settings, remarks = _sound(frame, knob, adjust, outcome)
-    values = tuple(frame[knob].unique().sort())
-    if len(values) < 2:
+    knob_values = tuple(frame[knob].unique().sort())
+    if len(knob_values) < 2:
         raise EstimatorError(
-            f"{WHO} {knob} {values[0]:g} in all {frame.height} rows; expected two values or more. Toss a coin in some intervals."
+            f"{WHO} {knob} {knob_values[0]:g} in all {frame.height} rows; expected two values or more. Toss a coin in some intervals."
         )
-    columns = [pl.col(name).cast(pl.Float64) for name in (outcome, *adjust)]
-    table = frame.select(columns).to_numpy()
-    answer = adjusted(table[:, 1:], settings, table[:, 0], values)
-    overlap, thin = _overlap(frame, knob, values, answer.shown)
+    asked_columns = [pl.col(column_name).cast(pl.Float64) for column_name in (outcome, *adjust)]
+    question_columns = frame.select(asked_columns).to_numpy()
+    answer = adjusted(question_columns[:, 1:], settings, question_columns[:, 0], knob_values)
+    overlap, thin = _overlap(frame, knob, knob_values, answer.shown)
     if frame[outcome].n_unique() < 2:
         answer = answer._replace(refusal=f"{outcome} is {frame[outcome][0]:g} in all rows")
     if not question.interval:
-        answer = answer._replace(halves=np.full(len(values), np.nan), half=np.nan)
+        answer = answer._replace(halves=np.full(len(knob_values), np.nan), half=np.nan)
     if answer.refusal and "in a quarter" not in answer.refusal:  # of all values, not of rare ones
         overlap = overlap.with_columns(say=pl.lit(False))
     hidden = f"a hidden cause of {knob} and {outcome} that explains {answer.strength:.0%} of what is left of each"
@@ -135,7 +135,7 @@ def estimate(frame: pl.DataFrame, question: Question) -> Estimate:
         question.method,
         outcome,
         adjust,
-        values,
+        knob_values,
         answer.mean,
         low=answer.mean - answer.halves,
         high=answer.mean + answer.halves,
@@ -149,7 +149,7 @@ def estimate(frame: pl.DataFrame, question: Question) -> Estimate:
 
 
 def _held_fixed(frame: pl.DataFrame, question: Question) -> tuple[str, ...]:
-    """Return the columns that the method of a question holds fixed; EstimatorError if a name of the question is wrong."""
+    """Return a tuple of the columns that a question's method holds fixed; EstimatorError if a name of it is wrong."""
     knob, method, adjust, outcome, *_ = question
     if method not in METHODS:
         raise EstimatorError(f"{WHO} method {method!r}; expected one of {', '.join(METHODS)}.")
@@ -165,10 +165,14 @@ def _held_fixed(frame: pl.DataFrame, question: Question) -> tuple[str, ...]:
     elif isinstance(adjust, str):
         adjust = (adjust,)
     adjust = tuple(dict.fromkeys(adjust))
-    wrong = [name for name in (*adjust, outcome, "load") if name not in frame.columns or name == knob]
-    if wrong:
-        expected = f"expected some of {', '.join(frame.columns)}, and not the knob"
-        raise EstimatorError(f"{WHO} column {wrong[0]!r}; {expected}.")
+    wrong_columns = [
+        column_name
+        for column_name in (*adjust, outcome, "load")
+        if column_name not in frame.columns or column_name == knob
+    ]
+    if wrong_columns:
+        expected_columns = f"expected some of {', '.join(frame.columns)}, and not the knob"
+        raise EstimatorError(f"{WHO} column {wrong_columns[0]!r}; {expected_columns}.")
     if outcome in adjust:
         raise EstimatorError(
             f"{WHO} the outcome {outcome!r} among the columns that are held fixed; expected what was seen before."
@@ -177,25 +181,32 @@ def _held_fixed(frame: pl.DataFrame, question: Question) -> tuple[str, ...]:
 
 
 def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.DataFrame, np.ndarray, list[str]]:
-    """Rows that hold all columns of the question, a knob of many values in thirds; its values (n,) as seen; and remarks on that change."""
+    """Return a tuple: frame of the rows with all columns of the question, the knob's values (n,) as seen, and list of remarks.
+
+    A knob of many values is in thirds in the frame; remarks say so.
+    """
     asked_columns = ", ".join((knob, *adjust, outcome))
-    names = list(dict.fromkeys((knob, *adjust, outcome, "load")))
-    for name in names:
-        kind = frame[name].dtype
+    column_names = list(dict.fromkeys((knob, *adjust, outcome, "load")))
+    for column_name in column_names:
+        kind = frame[column_name].dtype
         if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
-            problem = f"{WHO} column {name!r} of {kind}"
-            raise EstimatorError(f"{problem}; expected numbers. Write a number for each value, and null for none.")
+            column_problem = f"{WHO} column {column_name!r} of {kind}"
+            raise EstimatorError(
+                f"{column_problem}; expected numbers. Write a number for each value, and null for none."
+            )
     remarks = [
-        f"{name} came after {knob} was set: what passes through it is not counted" for name in adjust if name in LATER
+        f"{column_name} came after {knob} was set: what passes through it is not counted"
+        for column_name in adjust
+        if column_name in LATER
     ]
-    values = pl.col(names).cast(pl.Float64)
-    is_number = values.is_finite().fill_null(False)
+    question_columns = pl.col(column_names).cast(pl.Float64)
+    is_number = question_columns.is_finite().fill_null(False)
     complete = frame.filter(pl.all_horizontal(is_number))
     if not complete.height:
         raise EstimatorError(f"Log: found no row with all of {asked_columns}; expected some. Name others.")
-    missing = frame.height - complete.height
-    if missing:
-        remarks.append(f"{missing} of {frame.height} rows do not hold all of {asked_columns}")
+    missing_rows = frame.height - complete.height
+    if missing_rows:
+        remarks.append(f"{missing_rows} of {frame.height} rows do not hold all of {asked_columns}")
     settings = complete[knob].cast(pl.Float64).to_numpy()
     number_of_values = complete[knob].n_unique()
     if number_of_values > FEW:
@@ -207,7 +218,9 @@ def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.Dat
 
 
 def _overlap(frame: pl.DataFrame, knob: str, values, predicted: np.ndarray) -> tuple[pl.DataFrame, str]:
-    """How much of each value there is in the quarter in which it is rarest (`Estimate.overlap`), and why the log cannot say more.
+    """Return a frame of how much of each value there is in the quarter in which it is rarest, and why the log cannot say more.
+
+    They are a tuple; the frame is `Estimate.overlap`, the reason a string.
 
     Quarters are those of the knob as the columns held fixed predict it (n,), and those of the load. The reason is that of the lowest
     value or else of the highest; it is "" if the log can say of both.
@@ -216,19 +229,19 @@ def _overlap(frame: pl.DataFrame, knob: str, values, predicted: np.ndarray) -> t
     can_say = [True] * len(values)
     reasons = {}
     load = frame["load"].cast(pl.Float64).to_numpy()
-    for column, name, ties in ((predicted, "what is held fixed", 1e-9), (load, "the loads", 0.0)):
-        borders = np.quantile(column, (0.25, 0.5, 0.75))
-        quarter = np.searchsorted(borders, column - ties)
-        sizes = np.bincount(quarter, minlength=4)
-        table = []
-        for v, value in enumerate(values):
-            counts = np.bincount(quarter[value_of_row == v], minlength=4)[sizes > 0]
-            rows = int(counts.min())
-            least = (counts / sizes[sizes > 0]).min()
-            table.append((value, int(counts.sum()), least, rows))
-            if rows < FEWEST or least < THIN:
-                can_say[v] = False
-                reasons[v] = f"{rows} rows have {value:g} in a quarter of {name}"
-    overlap = pl.DataFrame(table, schema=["value", "rows", "least", "least_rows"], orient="row")
+    for quartered_column, quartered_name, ties in ((predicted, "what is held fixed", 1e-9), (load, "the loads", 0.0)):
+        borders = np.quantile(quartered_column, (0.25, 0.5, 0.75))
+        quarter = np.searchsorted(borders, quartered_column - ties)
+        quarter_sizes = np.bincount(quarter, minlength=4)
+        overlap_rows = []
+        for value_number, value in enumerate(values):
+            rows_by_quarter = np.bincount(quarter[value_of_row == value_number], minlength=4)[quarter_sizes > 0]
+            fewest_rows = int(rows_by_quarter.min())
+            least_share = (rows_by_quarter / quarter_sizes[quarter_sizes > 0]).min()
+            overlap_rows.append((value, int(rows_by_quarter.sum()), least_share, fewest_rows))
+            if fewest_rows < FEWEST or least_share < THIN:
+                can_say[value_number] = False
+                reasons[value_number] = f"{fewest_rows} rows have {value:g} in a quarter of {quartered_name}"
+    overlap = pl.DataFrame(overlap_rows, schema=["value", "rows", "least", "least_rows"], orient="row")
     reason = reasons.get(0) or reasons.get(len(values) - 1, "")
     return overlap.with_columns(say=pl.Series(can_say)), reason

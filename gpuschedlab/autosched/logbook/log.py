@@ -48,15 +48,15 @@ class Log:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Values of the knob in the log, ascending."""
-        values = self.frame[self.knob].unique()
-        return tuple(values.sort())
+        """Tuple of the values of the knob in the log, ascending."""
+        knob_values = self.frame[self.knob].unique()
+        return tuple(knob_values.sort())
 
     def __repr__(self):
         return f"Log({self.frame.height} intervals of {self.knob}; closed at {self.closed / DAY:.1f} days)"
 
     def estimate(self, method: str = "adjusted", adjust=CONTEXT, outcome: str = "objective", **options) -> Estimate:
-        """Mean outcome of an interval if the knob were set to each of its values, from the log alone.
+        """Return an `Estimate` of an interval's mean outcome if the knob were set to each of its values, from the log alone.
 
         Parameters
         ----------
@@ -115,45 +115,45 @@ class Log:
         values = tuple(values or self.values)
         logged_values = self.frame[self.knob].to_list()
         holding = Holding(every, hold, then, until, jobs)
-        first, last = _span_of_forks(holding)
+        first_share, last_share = _span_of_forks(holding)
         delays = {}  # by interval, those of each value
         while True:
-            shares = np.linspace(first, last, instants)
-            numbers = (len(logged_values) * shares).astype(int)
-            intervals = set(numbers.tolist()) - delays.keys()
+            fork_shares = np.linspace(first_share, last_share, instants)
+            fork_intervals = (len(logged_values) * fork_shares).astype(int)
+            intervals = set(fork_intervals.tolist()) - delays.keys()
             beginning = scenario.simulation(rule.at(logged_values[0]))
             for i, _, simulation in played(beginning, rule, every, until, logged_values):
                 if i in intervals:
                     delays[i] = [fork(simulation, rule, value, holding) for value in values]
                 if i >= max(intervals, default=0):
                     break
-            effect, table = _over_instants(np.array([delays[i] for i in sorted(delays)]), instants)
+            effect, value_means = _over_instants(np.array([delays[i] for i in sorted(delays)]), instants)
             if np.ptp(effect) <= narrow or instants >= len(logged_values):
-                return Estimate("oracle", "objective", (), values, *table, effect)
+                return Estimate("oracle", "objective", (), values, *value_means, effect)
             instants *= 2
 
 
 def _span_of_forks(holding: Holding) -> tuple[float, float]:
-    """First and last share of a log at which it is forked: a fork needs time after it."""
-    counted = holding.which
-    if counted == "system":
-        counted = HOUR
-    after = holding.hold + counted
-    if 10 * after < holding.until:
-        return 0.0, 1 - after / holding.until
+    """Return the first and last share of a log at which it is forked, as a tuple: a fork needs time after it."""
+    counted_seconds = holding.which
+    if counted_seconds == "system":
+        counted_seconds = HOUR
+    seconds_after = holding.hold + counted_seconds
+    if 10 * seconds_after < holding.until:
+        return 0.0, 1 - seconds_after / holding.until
     return 0.1, 0.75
 
 
-def _over_instants(table: np.ndarray, instants: int) -> tuple[np.ndarray, np.ndarray]:
-    """Effect (3,), and mean, low and high (3, k) of each value, from forks (n, k) at instants."""
-    table = table[np.isfinite(table).all(axis=1)]
-    if len(table) < 2:
-        problem = f"Log.oracle: found {len(table)} of {instants} instants with jobs that count"
-        raise EstimatorError(f"{problem}; expected 2 or more. Ask for more instants, or count jobs for longer.")
-    common = table.mean(axis=1, keepdims=True)
-    effect = table[:, -1] - table[:, 0]
-    columns = np.column_stack([table - common + common.mean(), effect])
-    means = columns.mean(axis=0) + np.outer((0, -1, 1), half_width(columns))
+def _over_instants(fork_delays: np.ndarray, instants: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a tuple of arrays: effect (3,), and mean, low and high (3, k) of each value, from forks (n, k) at instants."""
+    fork_delays = fork_delays[np.isfinite(fork_delays).all(axis=1)]
+    if len(fork_delays) < 2:
+        fork_problem = f"Log.oracle: found {len(fork_delays)} of {instants} instants with jobs that count"
+        raise EstimatorError(f"{fork_problem}; expected 2 or more. Ask for more instants, or count jobs for longer.")
+    common = fork_delays.mean(axis=1, keepdims=True)
+    effect = fork_delays[:, -1] - fork_delays[:, 0]
+    value_delays = np.column_stack([fork_delays - common + common.mean(), effect])
+    means = value_delays.mean(axis=0) + np.outer((0, -1, 1), half_width(value_delays))
     return means[:, -1], means[:, :-1]
 
 
@@ -178,45 +178,47 @@ def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.i
         raise EstimatorError(f"operate: found every={every}, wait={wait}; expected seconds above 0, and from 0.")
     until = float(scenario.trace["submit"].max())
     simulation = scenario.simulation(rule.at(rule.values[0]))
-    rows = []
-    last = None
+    interval_rows = []
+    interval_before = None
     for i, value, running in played(simulation, rule, every, until):
-        after = running.snapshot()
-        rows.append({"time": i * every, "seen": i * every, rule.knob: value, **context_of(after, every)})
-        if last is not None:
-            rows[-2] |= _interval(last, after)
-        last = after
-    rows[-1] |= _interval(last, simulation.snapshot())
+        interval_begin = running.snapshot()
+        interval_rows.append(
+            {"time": i * every, "seen": i * every, rule.knob: value, **context_of(interval_begin, every)}
+        )
+        if interval_before is not None:
+            interval_rows[-2] |= _interval(interval_before, interval_begin)
+        interval_before = interval_begin
+    interval_rows[-1] |= _interval(interval_before, simulation.snapshot())
     simulation.advance(math.inf)
     jobs = simulation.snapshot().jobs
-    for row in rows:
-        row |= _own_jobs(jobs, row["time"], every, row["time"] + every + wait)
-    closed = max(rows[-1]["time"] + every, min(until + every + wait, simulation.now))
-    frame = pl.DataFrame(rows, infer_schema_length=None)
+    for interval_row in interval_rows:
+        interval_row |= _own_jobs(jobs, interval_row["time"], every, interval_row["time"] + every + wait)
+    closed = max(interval_rows[-1]["time"] + every, min(until + every + wait, simulation.now))
+    frame = pl.DataFrame(interval_rows, infer_schema_length=None)
     return Log(frame, rule.knob, closed, (scenario, rule, every, until))
 
 
-def _interval(before, after) -> dict[str, float]:
-    """Speed and work of an interval, between two snapshots."""
+def _interval(snapshot_before, snapshot_after) -> dict[str, float]:
+    """Return a dict of the speed and work of an interval, between two snapshots."""
     gained = {}
-    for name in ("progress", "executed", "overhead"):
-        seconds = after.jobs[name] - before.jobs[name]
-        gained[name] = (after.jobs["gpus"] * seconds).sum()
-    done = gained["progress"]
+    for job_column in ("progress", "executed", "overhead"):
+        seconds = snapshot_after.jobs[job_column] - snapshot_before.jobs[job_column]
+        gained[job_column] = (snapshot_after.jobs["gpus"] * seconds).sum()
+    work_done = gained["progress"]
     executed = gained["executed"]
     overhead = gained["overhead"]
-    return {"speed": done / max(executed - overhead, 1e-9), "done": done / HOUR}
+    return {"speed": work_done / max(executed - overhead, 1e-9), "done": work_done / HOUR}
 
 
-def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]:
-    """Outcomes of the jobs submitted in an interval, as they are known when they are read; None if none is."""
-    submitted = (jobs["submit"] >= start) & (jobs["submit"] < start + every)
+def _own_jobs(jobs, interval_start: float, interval_seconds: float, read: float) -> dict[str, float]:
+    """Return a dict of the outcomes of the jobs submitted in an interval, as known when they are read; None if no job has one."""
+    submitted = (jobs["submit"] >= interval_start) & (jobs["submit"] < interval_start + interval_seconds)
     ended = submitted & (jobs["end"] <= read)
     outcomes = {"jobs": int(submitted.sum()), "open_jobs": int((submitted & ~ended).sum())}
     outcomes |= dict.fromkeys(("objective", "queueing", "restricted"))
     if submitted.any():
         spent = np.minimum(jobs["end"], read) - jobs["submit"]
-        outcomes["restricted"] = restricted_mean(spent[submitted], ended[submitted], every)
+        outcomes["restricted"] = restricted_mean(spent[submitted], ended[submitted], interval_seconds)
     if ended.any():
         delay = (jobs["end"] - jobs["submit"] - jobs["work"])[ended].mean()
         wait = jobs["queued"][ended].mean()
@@ -226,7 +228,7 @@ def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]
 
 
 def read_log(path, knob: str, *, closed: float, every: float | None = None) -> Log:
-    """Read a log from CSV or parquet, one row an interval.
+    """Read a `Log` from CSV or parquet, one row an interval.
 
     Parameters
     ----------
@@ -247,50 +249,59 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
     frame = _frame_of(path)
     if not frame.height:
         raise EstimatorError(f"{path}: found no rows; expected an interval a row.")
-    expected = (*NEEDED, knob)
-    missing = [name for name in expected if name not in frame.columns]
-    if missing:
-        problem = f"{path}: found no column {', '.join(missing)}"
-        raise EstimatorError(f"{problem}; expected {', '.join(expected)}. Rename yours.")
-    numbers = frame.select("time", "seen", "open_jobs")
-    wrong = [c for c in numbers if not c.dtype.is_numeric() or c.has_nulls()]
-    if wrong:
-        problem = f"{path}: found {wrong[0].name} of {wrong[0].dtype}, {wrong[0].null_count()} of them missing"
-        raise EstimatorError(f"{problem}; expected a number in each row. Write seconds, and count open jobs.")
+    needed_columns = (*NEEDED, knob)
+    missing_columns = [column_name for column_name in needed_columns if column_name not in frame.columns]
+    if missing_columns:
+        log_problem = f"{path}: found no column {', '.join(missing_columns)}"
+        raise EstimatorError(f"{log_problem}; expected {', '.join(needed_columns)}. Rename yours.")
+    number_columns = frame.select("time", "seen", "open_jobs")
+    wrong_columns = [
+        number_column
+        for number_column in number_columns
+        if not number_column.dtype.is_numeric() or number_column.has_nulls()
+    ]
+    if wrong_columns:
+        log_problem = f"{path}: found {wrong_columns[0].name} of {wrong_columns[0].dtype}, {wrong_columns[0].null_count()} of them missing"
+        raise EstimatorError(f"{log_problem}; expected a number in each row. Write seconds, and count open jobs.")
     marked = pl.lit(False)
     if "censored" in frame.columns:
-        text = pl.col("censored").cast(pl.String).str.to_lowercase()
-        marked = text.is_in(("true", "1")).fill_null(False)
+        censored_text = pl.col("censored").cast(pl.String).str.to_lowercase()
+        marked = censored_text.is_in(("true", "1")).fill_null(False)
     if every:
         step = every
     elif frame.height > 1:
         step = abs(float(frame["time"][1] - frame["time"][0]))
     else:
         step = abs(float(closed - frame["time"][0]))
-    for problem, rule in _refused(marked, step, closed).items():
-        rows = frame.with_row_index("row", 1).filter(rule)
-        if rows.height:
-            more = ""
-            if rows.height > 1:
-                more = f"; and {rows.height - 1} more rows"
-            raise EstimatorError(f"{path}, row {rows['row'][0]} (time {rows['time'][0]:g}): found {problem}{more}.")
+    for log_problem, rule in _refused(marked, step, closed).items():
+        bad_rows = frame.with_row_index("row", 1).filter(rule)
+        if bad_rows.height:
+            more_rows = ""
+            if bad_rows.height > 1:
+                more_rows = f"; and {bad_rows.height - 1} more rows"
+            raise EstimatorError(
+                f"{path}, row {bad_rows['row'][0]} (time {bad_rows['time'][0]:g}): found {log_problem}{more_rows}."
+            )
     return Log(frame.filter(~marked), knob, closed)
 
 
 def _frame_of(path) -> pl.DataFrame:
-    """Table of a file, CSV or parquet; EstimatorError if it cannot be read."""
+    """Return the frame of a file, CSV or parquet; EstimatorError if it cannot be read."""
     try:
         raw = Path(path).read_bytes()  # a path with * or ? in it would be taken for a pattern
         if Path(path).suffix == ".parquet":
             return pl.read_parquet(raw)
         return pl.read_csv(raw, infer_schema_length=None)
     except UNREADABLE as error:
-        problem = f"{path}: found {reason(error)}"
-        raise EstimatorError(f"{problem}; expected a log as CSV or parquet. Name another.") from error
+        file_problem = f"{path}: found {reason(error)}"
+        raise EstimatorError(f"{file_problem}; expected a log as CSV or parquet. Name another.") from error
 
 
 def _refused(marked: pl.Expr, step: float, closed: float) -> dict[str, pl.Expr]:
-    """Rows that a log must not have, by the words that refuse them, if its intervals have `step` seconds; `marked` rows are censored."""
+    """Return a dict of polars `Expr`: rows that a log must not have, by the words that refuse them.
+
+    Its intervals have `step` seconds; `marked` rows are censored.
+    """
     time = pl.col("time")
     late = "a context seen after the knob was set, which may have caused it; expected seen <= time. Log what was seen before"
     gap = f"a gap or an overlap; expected rows {step:g} s apart. Add missing intervals, sort rows, or give every"
@@ -303,9 +314,9 @@ def _refused(marked: pl.Expr, step: float, closed: float) -> dict[str, pl.Expr]:
 
 def restricted_mean(spent: np.ndarray, ended: np.ndarray, limit: float) -> float:
     """Kaplan-Meier mean of min(JCT, limit) (s), from times `spent` (n,) after which jobs had `ended` (n,) or were still there."""
-    order = np.lexsort((~ended, spent))
-    ended = ended[order] & (spent[order] <= limit)
-    spent = np.minimum(spent[order], limit)
+    time_order = np.lexsort((~ended, spent))
+    ended = ended[time_order] & (spent[time_order] <= limit)
+    spent = np.minimum(spent[time_order], limit)
     alive = np.cumprod(1 - ended / np.arange(len(spent), 0, -1))
     steps = np.diff(spent, prepend=0.0, append=limit)
     return float((steps * np.append(1.0, alive)).sum())

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
+from gpuschedlab._knob import check_kind, check_seed
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.knobs import Knob, Knobbed, knobs_of
 
@@ -52,6 +53,8 @@ class Rule(Knobbed):
 
     def __post_init__(self):
         super().__post_init__()
+        check_kind(self.policy, Knobbed, EstimatorError, "Rule.policy", "a policy, such as Tiresias()")
+        check_seed(self.seed, EstimatorError, "Rule.seed")
         if self.knob not in knobs_of(self.policy) or len(self.values) < 2:
             raise EstimatorError(
                 f"Rule: found knob {self.knob!r}, {len(self.values)} values; expected a knob of {self.policy.name} "
@@ -62,29 +65,29 @@ class Rule(Knobbed):
         """Value for an interval: the rank among `values` is a logistic function of the logarithm of the load, with noise."""
         rng = np.random.default_rng([self.seed, interval])
         tossed = rng.random() < self.coin
-        drawn = rng.integers(len(self.values))
+        drawn_place = rng.integers(len(self.values))
         shift = rng.standard_normal()
         score = self.reaction * np.log(max(load, 0.01)) + self.noise * shift
         rank = int(len(self.values) / (1 + np.exp(-score)))
         if tossed:
-            return self.values[drawn]
+            return self.values[drawn_place]
         return self.values[min(rank, len(self.values) - 1)]
 
     def at(self, value: float):
         """The policy with the knob at a value."""
         if knobs_of(self.policy)[self.knob].kind == "floats":
-            values = (value, *getattr(self.policy, self.knob)[1:])
-            return self.policy.with_knobs(**{self.knob: values})
+            knob_values = (value, *getattr(self.policy, self.knob)[1:])
+            return self.policy.with_knobs(**{self.knob: knob_values})
         return self.policy.with_knobs(**{self.knob: value})
 
 
 def context_of(snapshot, every: float) -> dict[str, float]:
-    """View of an operator at an instant: `load`, jobs that `came` in the last `every` seconds, `count` of jobs in the system."""
+    """Return an operator's view of an instant as a dict: `load`, jobs that `came` in `every` seconds, `count` in the system."""
     jobs = snapshot.jobs
-    inside = jobs["submitted"] & ~jobs["done"]
+    jobs_inside = jobs["submitted"] & ~jobs["done"]
     recent = jobs["submitted"] & (jobs["submit"] > snapshot.now - every)
-    load = jobs["gpus"][inside].sum() / max(snapshot.capacity, 1e-9)
-    return {"load": float(load), "came": float(np.count_nonzero(recent)), "count": float(np.count_nonzero(inside))}
+    load = jobs["gpus"][jobs_inside].sum() / max(snapshot.capacity, 1e-9)
+    return {"load": float(load), "came": float(np.count_nonzero(recent)), "count": float(np.count_nonzero(jobs_inside))}
 
 
 def played(simulation, rule: Rule, every: float, until: float, given=None) -> Iterator[tuple]:
@@ -103,7 +106,10 @@ def played(simulation, rule: Rule, every: float, until: float, given=None) -> It
 
 
 def counted(jobs, now: float, which) -> np.ndarray:
-    """Rows of the jobs that a fork counts: submitted in the next seconds, or "system": those in it, or submitted in an hour."""
+    """Return an array of the indices of jobs that a fork counts: submitted in the next `which` seconds, or those of the "system".
+
+    The latter are in it, or are submitted within an hour.
+    """
     if which == "system":
         return np.flatnonzero(~jobs["done"] & (jobs["submit"] < now + HOUR))
     return np.flatnonzero((jobs["submit"] >= now) & (jobs["submit"] < now + which))
@@ -121,26 +127,26 @@ class Holding(NamedTuple):
 
 def fork(simulation, rule: Rule, value: float, holding: Holding) -> float:
     """Logarithm of `FLOOR` + mean delay (s, beyond the work left) of the `counted` jobs, if a value is held; nan if none is counted."""
-    start = simulation.snapshot()
-    rows = counted(start.jobs, start.now, holding.which)
-    if not len(rows):
+    forked = simulation.snapshot()
+    counted_jobs = counted(forked.jobs, forked.now, holding.which)
+    if not len(counted_jobs):
         return math.nan
-    work_left = (start.jobs["work"] - start.jobs["progress"])[rows]
+    work_left = (forked.jobs["work"] - forked.jobs["progress"])[counted_jobs]
     twin = simulation.under(rule.at(value))
-    end = start.now + holding.hold
-    twin.advance(min(end, holding.until))
-    if end < holding.until and holding.then is None:
+    hold_end = forked.now + holding.hold
+    twin.advance(min(hold_end, holding.until))
+    if hold_end < holding.until and holding.then is None:
         for _ in played(twin, rule, holding.every, holding.until):
-            if twin.snapshot().jobs["done"][rows].all():
+            if twin.snapshot().jobs["done"][counted_jobs].all():
                 break
-    elif end < holding.until:
+    elif hold_end < holding.until:
         twin.switch(rule.at(holding.then))
     jobs = twin.snapshot().jobs
-    while not jobs["done"][rows].all():
+    while not jobs["done"][counted_jobs].all():
         instant = twin.now + AHEAD
         if twin.now > 2 * holding.until:
             instant = np.inf
         twin.advance(instant)
         jobs = twin.snapshot().jobs
-    delay = jobs["end"][rows] - np.maximum(jobs["submit"][rows], start.now) - work_left
+    delay = jobs["end"][counted_jobs] - np.maximum(jobs["submit"][counted_jobs], forked.now) - work_left
     return float(np.log(FLOOR + delay.mean()))

@@ -41,20 +41,22 @@ class Checkpoint(NamedTuple):
 
 
 def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: float = 0.0) -> Checkpoint:
-    """Posterior of the seconds between checkpoints: no attempt completes before the work that its job lost is done again.
+    """Return a `Checkpoint`, the posterior of the seconds between checkpoints.
+
+    No attempt completes before the work that its job lost is done again.
 
     The believed value is `pace.period`; it is the value unless the log refutes it. `predicted` (J,) is the work that was predicted of
     each job, nan if none was: it fits the work of jobs that lost some as well as that of the others. If restarts scatter, `sigma` is
     the deviation of the logarithm of their delay; the predictions are not used then, since nobody knows the work of these jobs.
     """
-    rows = restarts(log, pace)
-    count = int((rows.done & rows.failed).sum())
-    if count < FEWEST:
-        return Checkpoint(pace.period, 0.0, np.inf, count, False, 0)
-    after_failure = np.flatnonzero(rows.failed)
-    calm = np.flatnonzero(~rows.failed)
-    every = 1 + len(calm) // CALM
-    used = np.concatenate([after_failure, calm[::every]])
+    restarted = restarts(log, pace)
+    failure_count = int((restarted.done & restarted.failed).sum())
+    if failure_count < FEWEST:
+        return Checkpoint(pace.period, 0.0, np.inf, failure_count, False, 0)
+    after_failure = np.flatnonzero(restarted.failed)
+    calm = np.flatnonzero(~restarted.failed)
+    calm_step = 1 + len(calm) // CALM
+    used = np.concatenate([after_failure, calm[::calm_step]])
     special = np.unique([0.0, pace.period, np.inf])
     periods = np.unique(np.concatenate([special, PERIODS]))
     prior_of_others = (1 - EDGES * len(special)) / len(PERIODS)
@@ -64,9 +66,9 @@ def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: f
         fits = np.array([_fit(log, pace._replace(period=period), predicted) for period in periods])
         chances += fits[:, None]
     weight = prior[:, None] * np.exp(chances - chances.max())
-    share = np.cumsum(weight.sum(axis=1))
-    share /= share[-1]
-    value, low, high = periods[np.searchsorted(share, (0.5, 0.025, 0.975))].tolist()
+    posterior_share = np.cumsum(weight.sum(axis=1))
+    posterior_share /= posterior_share[-1]
+    value, low, high = periods[np.searchsorted(posterior_share, (0.5, 0.025, 0.975))].tolist()
     if low <= pace.period <= high:
         value = pace.period
     best = restarts(log, pace._replace(period=value))
@@ -74,16 +76,16 @@ def checkpoint_of(log: pl.DataFrame, pace: Pace, predicted: np.ndarray, sigma: f
     if not sigma:
         early = int((best.done & best.failed & (best.spent <= 0)).sum())
     is_seen = low > 0 or np.isfinite(high)
-    return Checkpoint(value, low, high, count, bool(is_seen), early)
+    return Checkpoint(value, low, high, failure_count, bool(is_seen), early)
 
 
 def _likely(log: pl.DataFrame, pace: Pace, used: np.ndarray, sigma: float) -> list[float]:
-    """Logarithm of the likelihood of attempts after a restart, for each form of the hazard."""
-    rows = restarts(log, pace).take(used)
-    median = pace.delay[rows.row] * np.exp(-(sigma**2) / 2)
+    """List of the log-likelihoods of attempts after a restart, one for each form of the hazard."""
+    restarted = restarts(log, pace).take(used)
+    median = pace.delay[restarted.row] * np.exp(-(sigma**2) / 2)
     chances = []
-    for part, shape in itertools.product(SCALES, SHAPES):
-        hazard = Hazard(rows.spent, rows.before * part, rows.done, shape)
+    for scale, shape in itertools.product(SCALES, SHAPES):
+        hazard = Hazard(restarted.spent, restarted.before * scale, restarted.done, shape)
         chances.append(log_likelihood(hazard, median, sigma))
     return chances
 
@@ -98,9 +100,9 @@ def _fit(log: pl.DataFrame, pace: Pace, predicted: np.ndarray) -> float:
     plain = comparable & (jobs["pieces"] == 1).to_numpy()
     if plain.sum() < MANY:
         return 0.0
-    ratio = np.log(np.where(predicted > 0, predicted, 1.0) / work_of(log, pace))
-    middle = np.median(ratio[plain])
-    spread = np.median(np.abs(ratio[plain] - middle)) / norm.ppf(0.75)
-    scale = max(spread, LEAST_ERROR)
-    density = student.logpdf(ratio[comparable & failed], FREEDOM, middle, scale)
+    prediction_ratio = np.log(np.where(predicted > 0, predicted, 1.0) / work_of(log, pace))
+    usual_ratio = np.median(prediction_ratio[plain])
+    ratio_spread = np.median(np.abs(prediction_ratio[plain] - usual_ratio)) / norm.ppf(0.75)
+    scale = max(ratio_spread, LEAST_ERROR)
+    density = student.logpdf(prediction_ratio[comparable & failed], FREEDOM, usual_ratio, scale)
     return float(density.sum())

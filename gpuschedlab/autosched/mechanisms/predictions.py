@@ -22,7 +22,7 @@ class Predictions(NamedTuple):
 
 
 def predictions_of(log: pl.DataFrame, paces: list[Pace], costs: Costs) -> Predictions:
-    """Error of the durations that were predicted, at the first of some paces; the interval holds those at the others, too.
+    """Return `Predictions`: the error of predicted durations at the first of some paces; the interval holds those at the others.
 
     Jobs that lost work, and those of whose work over `UNSURE` may have been delay, are left out.
     """
@@ -38,30 +38,30 @@ def predictions_of(log: pl.DataFrame, paces: list[Pace], costs: Costs) -> Predic
     comparable = jobs["done"].to_numpy() & (predicted > 0)
     unsure = _unsure_seconds(jobs["starts"].to_numpy(), log, costs)
     is_sure = comparable & (unsure <= UNSURE * work) & ~jobs["failed"].to_numpy()
-    rows = int(is_sure.sum())
-    if rows < FEWEST:
-        unseen = 0.0, 0.0, np.inf, "", rows, 0.0, False, "no column predicted"
+    sure_jobs = int(is_sure.sum())
+    if sure_jobs < FEWEST:
+        unseen = 0.0, 0.0, np.inf, "", sure_jobs, 0.0, False, "no column predicted"
         return Predictions(Mechanism("prediction", *unseen), jobs.clear())
     errors = [prediction_error(predicted[is_sure], work_of(log, pace)[is_sure]) for pace in paces]
     value = errors[0][0]
     low = min(error[1] for error in errors)
     high = max(error[2] for error in errors)
-    mechanism = Mechanism("prediction", value, low, high, "", rows, rows / jobs.height, True)
-    ratio = np.log(np.where(comparable, predicted, 1.0) / work)
-    jobs = jobs.with_columns(ratio=ratio)
+    mechanism = Mechanism("prediction", value, low, high, "", sure_jobs, sure_jobs / jobs.height, True)
+    prediction_ratio = np.log(np.where(comparable, predicted, 1.0) / work)
+    jobs = jobs.with_columns(ratio=prediction_ratio)
     return Predictions(mechanism, jobs.filter(pl.Series(is_sure)))
 
 
 def _unsure_seconds(starts: np.ndarray, log: pl.DataFrame, costs: Costs) -> np.ndarray:
-    """Seconds (J,) by which the time of starts may differ from the assumed one."""
+    """Array (J,) of the seconds by which the time of starts may differ from the assumed one."""
     unsure = np.zeros(len(starts))
     if costs.start.seen:
         unsure += (costs.start.high - costs.start.low) / 2
     if costs.delay is None:
         return unsure
     gpus = log.filter(attempt=0)["gpus"].to_numpy()
-    sizes, which = np.unique(gpus, return_inverse=True)
-    ends = np.array([costs.delay.at(size) for size in sizes])
-    width = ends[:, 2] - ends[:, 1]
-    half = width / 2 + costs.delay.sigma * ends[:, 0]
-    return unsure + (starts - 1) * half[which]
+    job_sizes, size_of_job = np.unique(gpus, return_inverse=True)
+    delay_ends = np.array([costs.delay.at(job_size) for job_size in job_sizes])
+    delay_width = delay_ends[:, 2] - delay_ends[:, 1]
+    half_delay = delay_width / 2 + costs.delay.sigma * delay_ends[:, 0]
+    return unsure + (starts - 1) * half_delay[size_of_job]

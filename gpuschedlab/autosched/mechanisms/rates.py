@@ -15,15 +15,18 @@ class NodeFailures(NamedTuple):
     busy: np.ndarray
 
     def rates(self, odd: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Failures a second of some nodes (N, bool) and of the others, and the ends of their exact 95 % intervals (Poisson)."""
-        counts = np.array([self.count[odd].sum(), self.count[~odd].sum()])
+        """Return three arrays (2,), of some nodes (N, bool) and of the others: failures a second, and both interval ends.
+
+        They are a tuple; the intervals are exact ones of 95 % (Poisson).
+        """
+        failure_counts = np.array([self.count[odd].sum(), self.count[~odd].sum()])
         busy = np.maximum([self.busy[odd].sum(), self.busy[~odd].sum()], 1.0)
-        low, high = poisson_ends(counts)
-        return counts / busy, low / busy, high / busy
+        low, high = poisson_ends(failure_counts)
+        return failure_counts / busy, low / busy, high / busy
 
 
 def poisson_ends(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the exact 95 % interval of the mean behind counts."""
+    """Return both ends of the exact 95 % interval of the mean behind counts, as a tuple of two arrays."""
     count = np.asarray(count, float)
     low = chi2.ppf(0.025, np.maximum(2 * count, 1e-9)) / 2
     high = chi2.ppf(0.975, 2 * count + 2) / 2
@@ -31,35 +34,35 @@ def poisson_ends(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def failures(log: pl.DataFrame, node_gpus: float) -> tuple[float, float, float, int, float]:
-    """Failures of a busy node (1/s), ends of the exact 95 % interval (Poisson), their count, and busy node-seconds.
+    """Return a tuple: failures of a busy node (1/s), both ends of the exact 95 % interval (Poisson), count, busy node-seconds.
 
     A node is busy while any job holds some of it. Without lists of nodes, the GPUs that were held are taken for full nodes.
     """
     until = log["submit"].max()
-    inside = log.filter(pl.col("start") < until)
-    failed = inside.filter(pl.col("why") == "node", pl.col("end") < until)
-    count = failed["end"].n_unique()
+    attempts_inside = log.filter(pl.col("start") < until)
+    failed = attempts_inside.filter(pl.col("why") == "node", pl.col("end") < until)
+    failure_count = failed["end"].n_unique()
     if "at" in log.columns and not log["at"].null_count():
         busy = float(failures_by_node(log).busy.sum())
     else:
-        seconds = inside["end"].clip(upper_bound=until) - inside["start"]
-        busy = float((seconds * inside["gpus"]).sum()) / node_gpus
-    low, high = poisson_ends(count)
+        seconds = attempts_inside["end"].clip(upper_bound=until) - attempts_inside["start"]
+        busy = float((seconds * attempts_inside["gpus"]).sum()) / node_gpus
+    low, high = poisson_ends(failure_count)
     seconds = max(busy, 1e-9)
-    return count / seconds, float(low) / seconds, float(high) / seconds, count, busy
+    return failure_count / seconds, float(low) / seconds, float(high) / seconds, failure_count, busy
 
 
 def failures_by_node(log: pl.DataFrame) -> NodeFailures:
-    """Failures and busy time of each node that the log names, until the last submission."""
+    """Return `NodeFailures`: failures and busy time of each node that the log names, until the last submission."""
     until = log["submit"].max()
-    rows = log.filter(pl.col("start") < until)
-    rows = rows.explode("at").drop_nulls("at").sort("at", "start")
+    node_stretches = log.filter(pl.col("start") < until)
+    node_stretches = node_stretches.explode("at").drop_nulls("at").sort("at", "start")
     latest_end = pl.col("end").cum_max()
     end_before = latest_end.shift(1).over("at").fill_null(0.0)
-    end = pl.col("end").clip(upper_bound=until)
-    begin = pl.max_horizontal("start", end_before)
-    rows = rows.with_columns(seconds=(end - begin).clip(lower_bound=0.0))
-    busy = rows.group_by("at", maintain_order=True).agg(busy=pl.col("seconds").sum())
+    attempt_end = pl.col("end").clip(upper_bound=until)
+    stretch_begin = pl.max_horizontal("start", end_before)
+    node_stretches = node_stretches.with_columns(seconds=(attempt_end - stretch_begin).clip(lower_bound=0.0))
+    busy = node_stretches.group_by("at", maintain_order=True).agg(busy=pl.col("seconds").sum())
     down = failed_nodes(log).filter(pl.col("begin") < until)
     down = down.group_by("at", maintain_order=True).agg(count=pl.len().cast(pl.Float64))
     nodes = busy.join(down, on="at", how="left", maintain_order="left").with_columns(pl.col("count").fill_null(0.0))
@@ -67,19 +70,21 @@ def failures_by_node(log: pl.DataFrame) -> NodeFailures:
 
 
 def failed_nodes(log: pl.DataFrame) -> pl.DataFrame:
-    """Node of each failure (`at, begin`), seconds to the next start on it (`gap`, null: none follows), and whether that job had waited.
+    """Return a frame of the node of each failure (`at, begin`), and seconds to the next start on it (`gap`, null without one).
+
+    Column `waited` says whether the job of that start had waited.
 
     Of the nodes of the jobs that failed it is one that most of them held, and of these the one that is not used for the longest.
     """
     end_before = pl.col("end").shift(1).over("job")
     ready = pl.coalesce(end_before, "submit")
     waited = pl.col("start") - ready > 1.0
-    rows = log.select("start", "end", "why", "at", waited=waited & (pl.col("nodes") == 1))
-    rows = rows.explode("at").drop_nulls("at")
-    failed = rows.filter(why="node").group_by("at", start="end", maintain_order=True)
+    node_attempts = log.select("start", "end", "why", "at", waited=waited & (pl.col("nodes") == 1))
+    node_attempts = node_attempts.explode("at").drop_nulls("at")
+    failed = node_attempts.filter(why="node").group_by("at", start="end", maintain_order=True)
     down = failed.agg(jobs=pl.len()).with_columns(begin="start")
     down = down.sort("at", "start")
-    starts = rows.select("start", "at", "waited", next="start").sort("at", "start")
+    starts = node_attempts.select("start", "at", "waited", next="start").sort("at", "start")
     nodes = down.join_asof(starts, on="start", by="at", strategy="forward", check_sortedness=False)
     gap = pl.col("next") - pl.col("begin")
     nodes = nodes.with_columns(gap=gap, unused=gap.fill_null(np.inf))
@@ -88,7 +93,9 @@ def failed_nodes(log: pl.DataFrame) -> pl.DataFrame:
 
 
 def repairs(log: pl.DataFrame) -> tuple[float, float, float, int]:
-    """Mean seconds to repair a node, ends of the 95 % interval (exponential), and their count; (0, 0, inf, 0) if no repair is known.
+    """Return a tuple: mean seconds to repair a node, both ends of the 95 % interval (exponential), and their count.
+
+    It is (0, 0, inf, 0) if no repair is known.
 
     A repair is over when a job that waits for one node takes it; other starts come later than it, and tell nothing.
     """
@@ -97,15 +104,18 @@ def repairs(log: pl.DataFrame) -> tuple[float, float, float, int]:
     if not len(gaps):
         return 0.0, 0.0, np.inf, 0
     mean = float(gaps.mean())
-    n = 2 * len(gaps)
-    low, high = (n * mean / chi2.ppf((0.975, 0.025), n)).tolist()
+    freedom = 2 * len(gaps)
+    low, high = (freedom * mean / chi2.ppf((0.975, 0.025), freedom)).tolist()
     return mean, low, high, len(gaps)
 
 
 def prediction_error(predicted: np.ndarray, work: np.ndarray) -> tuple[float, float, float]:
-    """Deviation of the log-normal factor between predictions (n,) and work (n,), and its 95 % interval, as `Noisy.error`."""
-    n = len(work)
+    """Return a tuple: deviation of the log-normal factor between predictions (n,) and work (n,), both ends of its 95 % interval.
+
+    The deviation is that of `Noisy.error`.
+    """
+    job_count = len(work)
     variance = np.log(predicted / work).var(ddof=1)
-    ends = variance * (n - 1) / chi2.ppf((0.975, 0.025), n - 1)
-    errors = np.sqrt(np.expm1([variance, *ends]))
+    variance_ends = variance * (job_count - 1) / chi2.ppf((0.975, 0.025), job_count - 1)
+    errors = np.sqrt(np.expm1([variance, *variance_ends]))
     return tuple(errors.tolist())

@@ -47,18 +47,18 @@ class Mechanism(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Value and interval, or that it was not seen, and why."""
-        name = self.name.replace("_", " ")
-        note = ""
+        """Text of the value and its interval, or that it was not seen, and why."""
+        mechanism_name = self.name.replace("_", " ")
+        mechanism_note = ""
         if self.note:
-            note = f" ({self.note})"
+            mechanism_note = f" ({self.note})"
         if not self.seen:
-            return f"{name} not seen{note}"
+            return f"{mechanism_name} not seen{mechanism_note}"
         unit = ""
         if self.unit:
             unit = f" {self.unit}"
-        ends = f"{_number(self.low)} to {_number(self.high)}"
-        return f"{name} {_number(self.value)}{unit} ({ends}){note}"
+        interval_text = f"{_number(self.low)} to {_number(self.high)}"
+        return f"{mechanism_name} {_number(self.value)}{unit} ({interval_text}){mechanism_note}"
 
     @property
     def refutes(self) -> bool:
@@ -67,140 +67,146 @@ class Mechanism(NamedTuple):
 
 
 def _number(value: float) -> str:
-    """Three figures of a number, written out: 3,310, not 3.31e+03."""
+    """Three figures of a number as text, written out: 3,310, not 3.31e+03."""
     if not np.isfinite(value):
         return "no end"
     return f"{float(f'{value:.3g}'):,.12g}"
 
 
 def restart_of(log: pl.DataFrame, costs: Costs, scenario: Scenario) -> Mechanism:
-    """Delay of the restart of a job of the median size, on top of the cost of any start."""
+    """Return the `Mechanism` "restart": the delay of a job of the median size, on top of the cost of any start."""
     believed = scenario.delays.restart
     delay = costs.delay
     if delay is None:
-        rows = log.filter(pl.col("attempt") > 0).height
-        unseen = believed, 0.0, np.inf, "s", rows, 0.0
+        restart_count = log.filter(pl.col("attempt") > 0).height
+        unseen = believed, 0.0, np.inf, "s", restart_count, 0.0
         return Mechanism("restart", *unseen, False, "too few restarted jobs completed", believed)
-    count = int(delay.counts.sum())
-    size = np.repeat(delay.sizes, delay.counts)[count // 2]
-    notes = []
-    if count < MANY:
-        notes.append(f"rough: {count} restarts")
+    restarts_seen = int(delay.counts.sum())
+    median_size = np.repeat(delay.sizes, delay.counts)[restarts_seen // 2]
+    restart_notes = []
+    if restarts_seen < MANY:
+        restart_notes.append(f"rough: {restarts_seen} restarts")
     if delay.sigma and not delay.scatters:
-        notes.append(f"seems to vary: deviation of the logarithm {delay.sigma:.2f}")
+        restart_notes.append(f"seems to vary: deviation of the logarithm {delay.sigma:.2f}")
     if delay.by_size > 0.5:
-        ends = (f"{delay.at(gpus)[0]:.0f} s on {gpus:g}" for gpus in delay.sizes[[0, -1]])
-        notes.append(f"by size: {', '.join(ends)} GPUs")
-    sizes = log.filter(attempt=0)["gpus"]
-    overlap = float(sizes.is_in(delay.sizes).mean())
-    value, low, high = delay.at(size)
-    start = costs.start
-    if start.seen:
-        value = max(value - start.value, 0.0)
-        low = max(low - start.high, 0.0)
-        high = max(high - start.low, 0.0)
+        delays_by_size = (f"{delay.at(gpus)[0]:.0f} s on {gpus:g}" for gpus in delay.sizes[[0, -1]])
+        restart_notes.append(f"by size: {', '.join(delays_by_size)} GPUs")
+    job_sizes = log.filter(attempt=0)["gpus"]
+    overlap = float(job_sizes.is_in(delay.sizes).mean())
+    value, low, high = delay.at(median_size)
+    start_cost = costs.start
+    if start_cost.seen:
+        value = max(value - start_cost.value, 0.0)
+        low = max(low - start_cost.high, 0.0)
+        high = max(high - start_cost.low, 0.0)
     if low < INSTANT:
         low = 0.0
-    return Mechanism("restart", value, low, high, "s", count, overlap, True, "; ".join(notes), believed)
+    return Mechanism("restart", value, low, high, "s", restarts_seen, overlap, True, "; ".join(restart_notes), believed)
 
 
 def placement_of(
     jobs: Residuals, slow: np.ndarray, pace: Pace, scenario: Scenario, canaries: Canaries | None
 ) -> Mechanism:
-    """Power of the slowdown by placement, of canaries if there are any."""
+    """Return the `Mechanism` "placement": the power of the slowdown by placement, that of canaries if there are any."""
     log = jobs.log
     power = 1.0
     low = 0.0
     high = np.inf
-    rows = 0
-    note = ""
+    spread_jobs = 0
+    placement_note = ""
     if scenario.speeds is None:
-        note = "no speeds by placement"
+        placement_note = "no speeds by placement"
     elif not log["model"].is_in(scenario.speeds.models).any():
-        note = "no column model that the speeds know"
+        placement_note = "no column model that the speeds know"
     elif canaries is not None:
-        power, low, high, rows = power_of_canaries(log, slow, canaries)
+        power, low, high, spread_jobs = power_of_canaries(log, slow, canaries)
     else:
-        power, low, high, rows = power_range(jobs, slow, pace, POWERS)
+        power, low, high, spread_jobs = power_range(jobs, slow, pace, POWERS)
     is_seen = bool(0 < high <= FACTOR * low)
-    if not is_seen and not note:
-        note = f"{rows} jobs began on more nodes than they needed; their work leaves {low:.2g} to {high:.2g}"
+    if not is_seen and not placement_note:
+        placement_note = (
+            f"{spread_jobs} jobs began on more nodes than they needed; their work leaves {low:.2g} to {high:.2g}"
+        )
     gpu_time = lengths(log) * log["gpus"].to_numpy()
     overlap = float(gpu_time[slow < SLOW].sum() / gpu_time.sum())
     if not is_seen:
         power = 1.0
-    return Mechanism("placement", power, low, high, "", rows, overlap, is_seen, note, 1.0)
+    return Mechanism("placement", power, low, high, "", spread_jobs, overlap, is_seen, placement_note, 1.0)
 
 
 def failure_of(log: pl.DataFrame, cluster) -> Mechanism:
-    """Failures of a busy node a day."""
-    *rates, count, busy = failures(log, float(cluster.node_gpus.mean()))
+    """Return the `Mechanism` "failure": failures of a busy node a day."""
+    *rates, failure_count, busy = failures(log, float(cluster.node_gpus.mean()))
     submit = log["submit"]
     window = max(float(submit.max() - submit.min()), 1.0) * cluster.total_nodes
-    is_seen = count >= FEWEST
-    note = ""
+    is_seen = failure_count >= FEWEST
+    failure_note = ""
     if not is_seen:
-        note = f"{count} failures"
-    values = (rate * DAY for rate in rates)
-    return Mechanism("failure", *values, "a day of a busy node", count, min(1.0, busy / window), is_seen, note)
+        failure_note = f"{failure_count} failures"
+    failure_rates = (rate * DAY for rate in rates)
+    return Mechanism(
+        "failure", *failure_rates, "a day of a busy node", failure_count, min(1.0, busy / window), is_seen, failure_note
+    )
 
 
 def repair_of(log: pl.DataFrame) -> Mechanism:
-    """Seconds until a node that failed is back."""
-    value, *ends, count = repairs(log)
-    is_seen = count >= FEWEST
-    note = ""
+    """Return the `Mechanism` "repair": seconds until a node that failed is back."""
+    value, *repair_ends, repair_count = repairs(log)
+    is_seen = repair_count >= FEWEST
+    repair_note = ""
     if not is_seen:
         value = MTTR
-        note = f"{count} waiting jobs took a node that had failed"
+        repair_note = f"{repair_count} waiting jobs took a node that had failed"
     if not log["at"].count():
-        note = "no lists of nodes"
-    return Mechanism("repair", value, *ends, "s", count, 1.0, is_seen, note)
+        repair_note = "no lists of nodes"
+    return Mechanism("repair", value, *repair_ends, "s", repair_count, 1.0, is_seen, repair_note)
 
 
 def first_start_mechanism(start: FirstStart, scenario: Scenario) -> Mechanism:
-    """Cost of every start."""
+    """Return the `Mechanism` "first_start": the cost of every start."""
     believed = scenario.delays.switch
     value = start.value
-    note = ""
+    start_note = ""
     if not start.seen:
         value = believed
-        note = "few jobs"
+        start_note = "few jobs"
         if np.isfinite(start.earliest):
-            note = f"a job completed {start.earliest:.0f} s after its start"
-    return Mechanism("first_start", value, start.low, start.high, "s", start.rows, 1.0, start.seen, note, believed)
+            start_note = f"a job completed {start.earliest:.0f} s after its start"
+    return Mechanism(
+        "first_start", value, start.low, start.high, "s", start.rows, 1.0, start.seen, start_note, believed
+    )
 
 
 def checkpoint_mechanism(checkpoint: Checkpoint, believed: float, misfits: list[Misfit]) -> Mechanism:
-    """Seconds between checkpoints, to which a failure throws a job back."""
-    note = ""
+    """Return the `Mechanism` "checkpoint": seconds between checkpoints, to which a failure throws a job back."""
+    checkpoint_note = ""
     if not checkpoint.seen:
-        note = f"{checkpoint.rows} jobs completed after a failure"
+        checkpoint_note = f"{checkpoint.rows} jobs completed after a failure"
     is_seen = checkpoint.seen and not misfits
     if misfits:
-        note = misfits[0].words
-    values = checkpoint.value, checkpoint.low, checkpoint.high
-    return Mechanism("checkpoint", *values, "s", checkpoint.rows, 1.0, is_seen, note, believed)
+        checkpoint_note = misfits[0].words
+    checkpoint_range = checkpoint.value, checkpoint.low, checkpoint.high
+    return Mechanism("checkpoint", *checkpoint_range, "s", checkpoint.rows, 1.0, is_seen, checkpoint_note, believed)
 
 
 def slow_nodes_mechanism(nodes: SlowNodes, overlap: float, known: bool) -> Mechanism:
-    """Speed of slow nodes over that of the others."""
+    """Return the `Mechanism` "slow_nodes": speed of slow nodes over that of the others."""
     if not nodes.seen:
         return Mechanism("slow_nodes", 1.0, 0.0, np.inf, "", nodes.rows, 0.0, False, "nodes are alike", 1.0)
-    note = f"nodes {', '.join(nodes.names)}"
+    slow_nodes_note = f"nodes {', '.join(nodes.names)}"
     if not known:
-        note += "; not played: which nodes of the cluster these are is not known"
+        slow_nodes_note += "; not played: which nodes of the cluster these are is not known"
     unit = "of the speed of the others"
-    values = nodes.speed, nodes.low, nodes.high
-    return Mechanism("slow_nodes", *values, unit, nodes.rows, overlap, True, note, 1.0)
+    speed_range = nodes.speed, nodes.low, nodes.high
+    return Mechanism("slow_nodes", *speed_range, unit, nodes.rows, overlap, True, slow_nodes_note, 1.0)
 
 
 def widened(mechanism: Mechanism, misfits: list[Misfit]) -> Mechanism:
-    """A mechanism whose interval holds the values that its misfits leave open as well."""
+    """Return a `Mechanism` whose interval holds the values that its misfits leave open as well."""
     low = mechanism.low
     high = mechanism.high
     for misfit in misfits:
         low = np.nanmin([low, misfit.low])
         high = np.nanmax([high, misfit.high])
-    notes = [mechanism.note, *(misfit.words for misfit in misfits)]
-    return mechanism._replace(low=float(low), high=float(high), note="; ".join(filter(None, notes)))
+    misfit_notes = [mechanism.note, *(misfit.words for misfit in misfits)]
+    return mechanism._replace(low=float(low), high=float(high), note="; ".join(filter(None, misfit_notes)))

@@ -56,17 +56,17 @@ class Delay(NamedTuple):
         return float(1 - self.weight[self.exponent == 0].sum())
 
     def at(self, gpus: float) -> tuple[float, float, float]:
-        """Delay (s) of a job's restart, and the ends of its 95 % interval."""
+        """Return the delay (s) of a job's restart, and both ends of its 95 % interval, as a tuple."""
         seconds = self.scale * float(gpus) ** self.exponent
-        order = np.argsort(seconds)
-        share = np.cumsum(self.weight[order])
-        value, low, high = np.interp([0.5, 0.025, 0.975], share / share[-1], seconds[order])
+        delay_order = np.argsort(seconds)
+        posterior_share = np.cumsum(self.weight[delay_order])
+        value, low, high = np.interp([0.5, 0.025, 0.975], posterior_share / posterior_share[-1], seconds[delay_order])
         low = low / WIDER
         high = high * WIDER
         if self.varied is not None:
-            mean, least, most = self.varied.at(gpus)
-            low = min(low, least)
-            high = max(high, most)
+            mean, least_varied, most_varied = self.varied.at(gpus)
+            low = min(low, least_varied)
+            high = max(high, most_varied)
             if self.scatters:
                 value = mean
         return float(value), float(low), float(high)
@@ -77,44 +77,44 @@ class Delay(NamedTuple):
         return self.varied is not None and self.constant < REFUTED
 
     def of(self, gpus: np.ndarray) -> np.ndarray:
-        """Delay (s) of jobs by GPUs, those of other sizes as of the next ones that were seen."""
-        seconds = [self.at(size)[0] for size in self.sizes]
+        """Return an array of the delays (s) of jobs by GPUs, those of other sizes as of the next ones that were seen."""
+        seconds = [self.at(job_size)[0] for job_size in self.sizes]
         return np.interp(gpus, self.sizes, seconds)
 
 
 def delay_of(log: pl.DataFrame, pace: Pace | None = None) -> Delay | None:
-    """Posterior of the delay of a restart, constant or log-normal, by size or not. None if too few restarted jobs completed.
+    """Return a restart's `Delay`, its posterior, constant or log-normal, by size or not; None if too few restarts completed.
 
     Restarts of jobs whose node failed before are used only if there are few others: the work that they do again is not known for sure.
     """
     if pace is None:
         pace = Pace(np.zeros(log.height), np.zeros(log.height))
-    rows = restarts(log, pace, known_delay=False)
-    rows = rows._replace(done=rows.done & (rows.spent > 0))
-    if (rows.done & ~rows.failed).sum() >= ENOUGH:
-        rows = rows.take(~rows.failed)
-    part = rows.take(slice(None, None, 1 + len(rows.spent) // MOST))
-    if part.done.sum() < FEWEST:
+    restarted = restarts(log, pace, known_delay=False)
+    restarted = restarted._replace(done=restarted.done & (restarted.spent > 0))
+    if (restarted.done & ~restarted.failed).sum() >= ENOUGH:
+        restarted = restarted.take(~restarted.failed)
+    sampled_restarts = restarted.take(slice(None, None, 1 + len(restarted.spent) // MOST))
+    if sampled_restarts.done.sum() < FEWEST:
         return None
-    sizes, counts = np.unique(rows.gpus[rows.done], return_counts=True)
+    job_sizes, size_counts = np.unique(restarted.gpus[restarted.done], return_counts=True)
     cells = []
     cells_of_varied = []
     for scale, shape in itertools.product(SCALES, SHAPES):
-        hazard = Hazard(part.spent, part.before * scale, part.done, shape)
-        cells += _constant_cells(hazard, part.gpus)
-        cells_of_varied += _varied_cells(hazard, part.gpus)
+        hazard = Hazard(sampled_restarts.spent, sampled_restarts.before * scale, sampled_restarts.done, shape)
+        cells += _constant_cells(hazard, sampled_restarts.gpus)
+        cells_of_varied += _varied_cells(hazard, sampled_restarts.gpus)
     constant = np.array(cells).T
     varied = np.array(cells_of_varied).T
     top = max(constant[3].max(), varied[3].max())
     weight = np.exp(constant[3] - top)
     weight_of_varied = np.exp(varied[3] - top)
-    delay = Delay(constant[0], constant[1], weight / weight.sum(), sizes, counts)
+    delay = Delay(constant[0], constant[1], weight / weight.sum(), job_sizes, size_counts)
     sigma = np.average(varied[2], weights=weight_of_varied + NOTHING)
-    share = weight.sum() / (weight.sum() + weight_of_varied.sum())
-    if share > VARY[0] or sigma < VARY[1]:
+    constant_share = weight.sum() / (weight.sum() + weight_of_varied.sum())
+    if constant_share > VARY[0] or sigma < VARY[1]:
         return delay
-    log_normal = Delay(varied[0], varied[1], weight_of_varied / weight_of_varied.sum(), sizes, counts)
-    return delay._replace(sigma=float(sigma), varied=log_normal, constant=float(share))
+    log_normal = Delay(varied[0], varied[1], weight_of_varied / weight_of_varied.sum(), job_sizes, size_counts)
+    return delay._replace(sigma=float(sigma), varied=log_normal, constant=float(constant_share))
 
 
 class Hazard(NamedTuple):
@@ -127,25 +127,28 @@ class Hazard(NamedTuple):
 
 
 def _constant_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float, float, float]]:
-    """Constant delays scale gpus^exponent that are tried: scale, exponent, 0, and the logarithm of their probability."""
+    """Return a list of constant delays scale gpus^exponent to try, as tuples: scale, exponent, 0, and log-probability."""
     cells = []
     for exponent in EXPONENTS:
         powers = gpus**exponent
-        most = (hazard.spent / powers)[hazard.done].min()
+        greatest_scale = (hazard.spent / powers)[hazard.done].min()
         prior_of_exponent = 0.5 / (len(EXPONENTS) - 1)
         if exponent == 0:
             prior_of_exponent = 0.5
-        prior = np.log(most * np.mean(powers) * prior_of_exponent)
+        prior = np.log(greatest_scale * np.mean(powers) * prior_of_exponent)
         for place_on_grid in PLACES:
-            scale = most * (1 - place_on_grid**2)
-            width = np.log(2 * place_on_grid / len(PLACES))
-            chance = prior + width + log_likelihood(hazard, scale * powers)
+            scale = greatest_scale * (1 - place_on_grid**2)
+            cell_width = np.log(2 * place_on_grid / len(PLACES))
+            chance = prior + cell_width + log_likelihood(hazard, scale * powers)
             cells.append((scale, exponent, 0.0, chance))
     return cells
 
 
 def _varied_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float, float, float]]:
-    """Log-normal delays that are tried: scale of the mean, exponent, deviation of the logarithm, and that of their probability."""
+    """Return a list of log-normal delays to try, as tuples: scale of the mean, exponent, deviation, log-probability.
+
+    The deviation is that of the logarithm.
+    """
     cells = []
     step = np.log(LOGNORMAL[1] / LOGNORMAL[0])
     for exponent, sigma in itertools.product(COARSE, SIGMAS):
@@ -163,17 +166,17 @@ def _varied_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float, 
 
 def log_likelihood(attempts: Hazard, delay, sigma: float = 0.0, points: int = 9) -> float:
     """Of attempts (n,): hazard 0 until the delay, then that of k log(1 + (work / before)^shape), k at its best; others are censored."""
-    spent, before, done, shape = attempts
-    spread = np.ones(1)
+    spent, work_before, completed, shape = attempts
+    delay_factors = np.ones(1)
     if sigma:
         levels = (np.arange(points) + 0.5) / points
-        spread = np.exp(sigma * norm.ppf(levels))
-    work = np.maximum(spent[:, None] - delay[:, None] * spread, 0.0)
-    mean = np.maximum(spent - delay * spread.mean(), 0.0)
-    passed = np.log1p((mean / before) ** shape).sum()  # 0: no attempt is longer than the delay
-    k = done.sum() / max(passed, NOTHING)
-    power = (work / before[:, None]) ** shape
+        delay_factors = np.exp(sigma * norm.ppf(levels))
+    work = np.maximum(spent[:, None] - delay[:, None] * delay_factors, 0.0)
+    mean = np.maximum(spent - delay * delay_factors.mean(), 0.0)
+    passed = np.log1p((mean / work_before) ** shape).sum()  # 0: no attempt is longer than the delay
+    k = completed.sum() / max(passed, NOTHING)
+    power = (work / work_before[:, None]) ** shape
     alive = np.exp(-k * np.log1p(power))
     hazard = k * shape * power / np.maximum(work, 1e-9) / (1 + power)
-    likelihood = np.where(done[:, None], hazard * alive, alive).mean(axis=1)
+    likelihood = np.where(completed[:, None], hazard * alive, alive).mean(axis=1)
     return float(np.log(likelihood + NOTHING).sum())

@@ -17,10 +17,10 @@ FACTOR = 6.0
 
 
 def powered(speeds: Speeds, power: float) -> Speeds:
-    """Relative speeds whose slowdown by placement is a power of the believed one; speeds of GPU types stay."""
+    """Return `Speeds` whose slowdown by placement is a power of the believed one; speeds of GPU types stay."""
     rate = speeds.rate.copy()
-    for m in np.flatnonzero(speeds.relative):
-        of_model = slice(speeds.first[m], speeds.first[m + 1])
+    for model in np.flatnonzero(speeds.relative):
+        of_model = slice(speeds.first[model], speeds.first[model + 1])
         code = speeds.code[of_model]
         row = speeds.row[of_model]
         base_code = config_codes(code >> 40, ANY, ANY)  # of the GPU type alone
@@ -34,31 +34,33 @@ def powered(speeds: Speeds, power: float) -> Speeds:
 
 
 def slowdowns(log: pl.DataFrame, speeds: Speeds | None) -> np.ndarray:
-    """Logarithm (n,) of the believed speed of each attempt's placement, against the same GPUs on the fewest nodes."""
+    """Return an array (n,): log of the believed speed of each attempt's placement, against the same GPUs on the fewest nodes."""
     logarithm = np.zeros(log.height)
     if speeds is None:
         return logarithm
     model = speeds.model_codes(log["model"])
     nodes = log["nodes"].to_numpy()
     gpus = log["gpus"].to_numpy()
-    rows = np.flatnonzero((model >= 0) & (gpus >= 1))
-    placements = np.column_stack([nodes, gpus])[rows].astype(int)
-    cells, which, *_ = distinct_rows(placements)
-    if not len(rows):
+    placed_attempts = np.flatnonzero((model >= 0) & (gpus >= 1))
+    placements = np.column_stack([nodes, gpus])[placed_attempts].astype(int)
+    cells, cell_of_attempt, *_ = distinct_rows(placements)
+    if not len(placed_attempts):
         return logarithm
     zero = np.zeros(len(cells), int)
     progress = np.zeros(len(speeds.models))
     models = np.arange(len(speeds.models))
     rates = speeds.rates(models, progress, zero, *cells.T)
     anywhere = np.array([ANY])
-    base = speeds.rates(models, progress, zero[:1], anywhere, anywhere)
-    logarithm[rows] = np.log(rates / base)[model[rows], which]
+    fewest_nodes_rates = speeds.rates(models, progress, zero[:1], anywhere, anywhere)
+    logarithm[placed_attempts] = np.log(rates / fewest_nodes_rates)[model[placed_attempts], cell_of_attempt]
     is_relative = speeds.relative[np.maximum(model, 0)]
     return np.where(np.isfinite(logarithm) & is_relative, logarithm, 0.0)
 
 
 def power_of(log: pl.DataFrame, slow: np.ndarray, pace: Pace, load: np.ndarray) -> tuple[float, float, float, int]:
-    """Power of the slowdown, ends of its 95 % interval, and rows behind it; (1, 0, inf, 0) if no job was spread.
+    """Return a tuple: power of the slowdown, both ends of its 95 % interval, and number of rows behind it.
+
+    It is (1, 0, inf, 0) if no job was spread.
 
     At the true power the work that the log implies does not depend on the first placement, with model, size, load and task
     held fixed.

@@ -77,23 +77,23 @@ class Twin:
 
     @property
     def delay(self) -> Delay | None:
-        """Delay of a start after the first by size, the cost of any start included; None: too few restarted jobs completed."""
+        """`Delay` of a start after the first by size, the cost of any start included; None if too few restarts completed."""
         return self.costs.delay
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The base with the mechanisms that were seen, and the log's jobs with the work that the twin infers."""
+        """`Scenario`: the base with the mechanisms that were seen, and the log's jobs with the work that the twin infers."""
         return self.at()
 
     @property
     def frame(self) -> pl.DataFrame:
-        """One row per mechanism, with the fields of `Mechanism`."""
+        """Frame of one row per mechanism, with the fields of `Mechanism`."""
         return pl.DataFrame(list(self.mechanisms.values()), orient="row", schema=Mechanism._fields)
 
     @property
     def sentence(self) -> str:
-        """Each mechanism with its interval, or that it was not seen, and why; and the part that they leave unexplained."""
-        mechanisms = "; ".join(m.words for m in self.mechanisms.values())
+        """Text on each mechanism with its interval, or that it was not seen, and why; and on the part left unexplained."""
+        mechanisms = "; ".join(mechanism.words for mechanism in self.mechanisms.values())
         misfits = "; ".join(misfit.words for misfit in self.misfits)
         if not self.misfits:
             return f"The log shows: {mechanisms}."
@@ -101,10 +101,10 @@ class Twin:
 
     @property
     def surprises(self) -> tuple[str, ...]:
-        """Names of mechanisms whose interval leaves out the believed value, and columns that misfits depend on: "restart by restart"."""
-        names = [m.name for m in self.mechanisms.values() if m.refutes]
-        names += [f"{misfit.mechanism} by {misfit.by}" for misfit in self.misfits]
-        return tuple(names)
+        """Tuple of the names of mechanisms whose interval leaves out the believed value, and of misfits: "restart by restart"."""
+        surprise_names = [mechanism.name for mechanism in self.mechanisms.values() if mechanism.refutes]
+        surprise_names += [f"{misfit.mechanism} by {misfit.by}" for misfit in self.misfits]
+        return tuple(surprise_names)
 
     def __repr__(self):
         return f"Twin({self.sentence})"
@@ -113,7 +113,7 @@ class Twin:
         return Table(self.frame, caption=self.sentence)._repr_html_()
 
     def at(self, scenario: Scenario | None = None, **values: float) -> Scenario:
-        """The mechanisms in a scenario.
+        """Return a `Scenario` with the mechanisms.
 
         Parameters
         ----------
@@ -130,11 +130,13 @@ class Twin:
         EstimatorError
             There is no such mechanism.
         """
-        wrong = [name for name in values if name not in self.mechanisms]
-        if wrong:
-            raise EstimatorError(f"Twin.at: found {wrong[0]!r}; expected some of {', '.join(self.mechanisms)}.")
+        unknown_mechanisms = [mechanism_name for mechanism_name in values if mechanism_name not in self.mechanisms]
+        if unknown_mechanisms:
+            raise EstimatorError(
+                f"Twin.at: found {unknown_mechanisms[0]!r}; expected some of {', '.join(self.mechanisms)}."
+            )
         scenario = scenario or self.base
-        value = {m.name: m.value for m in self.mechanisms.values() if m.seen} | values
+        value = {mechanism.name: mechanism.value for mechanism in self.mechanisms.values() if mechanism.seen} | values
         changes = {"trace": self._settled(scenario.trace, value)}
         if scenario.history is not None:
             changes["history"] = self._settled(scenario.history, value)
@@ -156,7 +158,7 @@ class Twin:
         return scenario
 
     def _settled(self, jobs: pl.DataFrame, value: dict) -> pl.DataFrame:
-        """Jobs with the work that the twin infers, and the delays of each one's starts."""
+        """Return the frame of jobs with the work that the twin infers, and the delays of each one's starts."""
         work = jobs.select("job_id").join(self.work, on="job_id", how="left", maintain_order="left")["work"]
         jobs = jobs.with_columns(duration=pl.coalesce(work, "duration"))
         if "first_start" in value:
@@ -165,10 +167,10 @@ class Twin:
             return jobs
         if self.delay is None:
             return jobs.with_columns(restart=pl.lit(float(value["restart"])))
-        start = 0.0
+        start_cost = 0.0
         if self.costs.start.seen:
-            start = self.costs.start.value
-        restart = np.maximum(self.delay.of(jobs["gpus"].to_numpy()) - start, 0.0)
+            start_cost = self.costs.start.value
+        restart = np.maximum(self.delay.of(jobs["gpus"].to_numpy()) - start_cost, 0.0)
         estimate = self.mechanisms["restart"].value
         if estimate > 1e-9:
             restart = restart * (value["restart"] / estimate)
@@ -177,11 +179,13 @@ class Twin:
         return jobs.with_columns(restart=pl.Series(restart))
 
     def ask(self, **options) -> Canaries:
-        """Canaries of known work that would show the placement; options: `begin`, `every`, `seconds` (s), `gpus` of each."""
+        """Return `Canaries` of known work that would show the placement; options: `begin`, `every`, `seconds`, `gpus` of each."""
         return ask(self.base, **options)
 
     def flips(self, policies: dict, metric: str = "jct_mean") -> tuple[pl.DataFrame, str]:
-        """Whether the choice among policies stays the same within the range that the log leaves open of restarts and placement.
+        """Say whether the choice among policies stays the same in the range that the log leaves open of restarts and placement.
+
+        The answer is a tuple of a frame and a sentence.
 
         Parameters
         ----------
@@ -196,24 +200,26 @@ class Twin:
             at the estimates over that of the best there; and a sentence.
         """
         cases = [("estimates", {})]
-        for name, (least, most) in OPEN.items():
-            mechanism = self.mechanisms[name]
+        for mechanism_name, (least_open, most_open) in OPEN.items():
+            mechanism = self.mechanisms[mechanism_name]
             low = mechanism.low
             high = mechanism.high
             if not mechanism.seen:
-                low = max(least, low)
-                high = min(most, high)
-            cases += [(name, {name: low}), (name, {name: high})]
-        rows = []
+                low = max(least_open, low)
+                high = min(most_open, high)
+            cases += [(mechanism_name, {mechanism_name: low}), (mechanism_name, {mechanism_name: high})]
+        choice_rows = []
         best = None
-        for name, value in cases:
+        for mechanism_name, value in cases:
             scenario = self.at(**value)
             metrics = {policy: scenario.run(policies[policy]).summary()[metric] for policy in policies}
             best_here = min(metrics, key=metrics.get)
             best = best or best_here
-            rows.append((name, value.get(name), best_here, metrics[best] / metrics[best_here]))
-        frame = pl.DataFrame(rows, schema=["mechanism", "value", "best", "better"], orient="row")
-        flips = [f"with {n} {v:.3g}, {b} is {r:.2f}x as good" for n, v, b, r in rows if b != best]
+            choice_rows.append(
+                (mechanism_name, value.get(mechanism_name), best_here, metrics[best] / metrics[best_here])
+            )
+        frame = pl.DataFrame(choice_rows, schema=["mechanism", "value", "best", "better"], orient="row")
+        flips = [f"with {n} {v:.3g}, {b} is {r:.2f}x as good" for n, v, b, r in choice_rows if b != best]
         sentence = f"{best!r} is best at the estimates"
         if flips:
             return frame, f"{sentence}; the log leaves open what flips that: {', '.join(flips)}."
@@ -221,7 +227,7 @@ class Twin:
 
 
 def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | None = None) -> Twin:
-    """Estimate the mechanisms of a cluster from the attempts in its log, and put them into a scenario.
+    """Estimate the mechanisms of a cluster from the attempts in its log, put them into a scenario, and return the `Twin`.
 
     Outcomes in a log are confounded by the load that its operator followed. Mechanisms are not, and with them the simulator answers
     the effect of a knob. Restart: no restarted attempt completes before its delay is over, on top of what every start costs. Placement:
@@ -267,7 +273,7 @@ def twin(log: Run | pl.DataFrame, scenario: Scenario, *, canaries: Canaries | No
 
 
 def _residuals(log: pl.DataFrame, load: np.ndarray) -> Residuals:
-    """Jobs of a log, whose work is compared with its prediction if that says more than their tasks do."""
+    """Return `Residuals`: jobs of a log, whose work is compared with its prediction if that says more than their tasks do."""
     plain = residuals_of(log, load)
     predicted = log.filter(attempt=0)["predicted"].to_numpy()
     if not (predicted > 0).all():
@@ -280,7 +286,10 @@ def _residuals(log: pl.DataFrame, load: np.ndarray) -> Residuals:
 
 
 def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mechanism, slow: np.ndarray) -> Twin:
-    """Twin of the costs of starts and failures, and of the placement; `slow` is the logarithm of the believed speed of placements."""
+    """`Twin` of the costs of starts and failures, and of the placement.
+
+    `slow` is the logarithm of the believed speed of placements.
+    """
     log = jobs.log
     pace = costs.pace(log, scenario.delays)
     placed = pace._replace(slow=pace.slow + placement.value * slow)
@@ -290,14 +299,14 @@ def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mecha
     lost = of_lost(costs.checkpoint)
     by_node = []
     misfits = [*scattered, *lost, *of_predictions(predictions.jobs)]
-    numbers = ()
+    slow_numbers = ()
     if log["at"].count():
         by_node = of_failures(failures_by_node(log), DAY)
         residual = jobs.at(placed)
         misfits += [misfit for misfit in by_node if misfit.words]
         misfits += of_nodes(effects_of(jobs, residual), level_of(jobs))
         held_nodes = log["at"].explode().drop_nulls()
-        numbers = numbers_of(costs.nodes.names, held_nodes.unique().to_list(), scenario.cluster)
+        slow_numbers = numbers_of(costs.nodes.names, held_nodes.unique().to_list(), scenario.cluster)
     of_prediction = [misfit for misfit in misfits if misfit.mechanism == "prediction"]
     mechanisms = (
         restart,
@@ -307,12 +316,14 @@ def _twin_of(jobs: Residuals, scenario: Scenario, costs: Costs, placement: Mecha
         widened(predictions.mechanism, of_prediction),
         first_start_mechanism(costs.start, scenario),
         checkpoint_mechanism(costs.checkpoint, period_of(scenario.delays), lost),
-        slow_nodes_mechanism(costs.nodes, _share_on(costs.nodes.names, log), numbers is not None),
+        slow_nodes_mechanism(costs.nodes, _share_on(costs.nodes.names, log), slow_numbers is not None),
     )
     ended = log.group_by("job", maintain_order=True).agg(pl.col("job_id").first(), pl.col("why").last())
     work = ended.with_columns(work=work_of(log, placed)).filter(why="done")
     work = work.select("job_id", "work").unique("job_id", keep="last")
-    return Twin(scenario, {m.name: m for m in mechanisms}, work, costs, numbers, tuple(misfits))
+    return Twin(
+        scenario, {mechanism.name: mechanism for mechanism in mechanisms}, work, costs, slow_numbers, tuple(misfits)
+    )
 
 
 def _share_on(nodes: tuple[str, ...], log: pl.DataFrame) -> float:
@@ -322,15 +333,15 @@ def _share_on(nodes: tuple[str, ...], log: pl.DataFrame) -> float:
 
 
 def _open_paces(pace: Pace, slow: np.ndarray, costs: Costs, placement: Mechanism) -> list[Pace]:
-    """Paces at the ends of the open range of placement, of restarts and of slow nodes."""
-    least, most = OPEN["placement"]
-    powers = np.linspace(max(least, placement.low), min(most, placement.high), POWERS)
+    """List of the paces at the ends of the open range of placement, of restarts and of slow nodes, each a `Pace`."""
+    least_power, most_power = OPEN["placement"]
+    powers = np.linspace(max(least_power, placement.low), min(most_power, placement.high), POWERS)
     paces = [pace._replace(slow=pace.slow + power * slow) for power in powers]
     plain = pace.slow + placement.value * slow
     if costs.delay is not None:
         value, low, high = costs.delay.at(float(np.median(costs.delay.sizes)))
-        paces += [Pace(pace.delay * end / value, plain, pace.period) for end in (low, high)]
+        paces += [Pace(pace.delay * range_end / value, plain, pace.period) for range_end in (low, high)]
     if costs.nodes.seen:
-        ends = np.log([costs.nodes.low, costs.nodes.high]) / np.log(costs.nodes.speed)
-        paces += [pace._replace(slow=pace.slow * end + placement.value * slow) for end in ends]
+        slow_node_powers = np.log([costs.nodes.low, costs.nodes.high]) / np.log(costs.nodes.speed)
+        paces += [pace._replace(slow=pace.slow * range_end + placement.value * slow) for range_end in slow_node_powers]
     return paces

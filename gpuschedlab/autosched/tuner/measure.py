@@ -117,9 +117,9 @@ class Probe:
         self.measured = 0
         self.most = MOST
         self.base = scenario.simulation(policy, **state)
-        start = self.base.snapshot()
+        begin_snapshot = self.base.snapshot()
         trace = self.base.trace
-        jobs = start.jobs
+        jobs = begin_snapshot.jobs
         self.now = self.base.now
         self.before = jobs
         self.weight = jobs["rows"]
@@ -129,25 +129,25 @@ class Probe:
         self.due = latest_ends(trace)
         seconds = jobs["work"] - jobs["progress"]
         gpu_time = (self.weight * jobs["gpus"] * seconds).sum()
-        last = max(self.now, jobs["submit"].max(initial=0.0))
+        last_submit = max(self.now, jobs["submit"].max(initial=0.0))
         # A day after all GPUs could have done the work.
-        self.until = last + gpu_time / max(NOTHING, start.capacity) + 86_400.0
+        self.until = last_submit + gpu_time / max(NOTHING, begin_snapshot.capacity) + 86_400.0
         if look is not None:
             self.until = self.now + look
 
     def __call__(self, policy) -> Measurement:
-        """Measure one configuration."""
+        """Return the `Measurement` of one configuration."""
         self.measured += 1
-        after = self.after(policy, self.most)
-        if self.most == MOST and after.now >= self.until:
-            self.most = min(MOST - 1, LEAST + EVENTS * after.logged)
-        metrics = self.metrics(after)
-        goals = {goal: self.value(goal, after.jobs, metrics) for goal in self.goals}
+        end_snapshot = self.after(policy, self.most)
+        if self.most == MOST and end_snapshot.now >= self.until:
+            self.most = min(MOST - 1, LEAST + EVENTS * end_snapshot.logged)
+        metrics = self.metrics(end_snapshot)
+        goals = {goal: self.value(goal, end_snapshot.jobs, metrics) for goal in self.goals}
         if self.weights:
             value = weighed(goals, self.weights)
         else:
             value = goals[self.objective]
-        return Measurement(policy, value, {name: metrics[name] for name in self.watched}, goals)
+        return Measurement(policy, value, {metric_name: metrics[metric_name] for metric_name in self.watched}, goals)
 
     def after(self, policy, most: int = MOST):
         """Snapshot at the end under a policy; where it cannot run or logs `most` rows, at the instant that it came to."""
@@ -166,57 +166,57 @@ class Probe:
         beyond = 0.0
         if self.look is None:
             beyond = jobs["work"] - jobs["progress"]
-        end = np.where(jobs["done"], jobs["end"], self.until + beyond)
+        job_ends = np.where(jobs["done"], jobs["end"], self.until + beyond)
         if goal in ("jct", "p99"):
-            spent = end - np.maximum(jobs["submit"], self.now) + self.shift
+            spent = job_ends - np.maximum(jobs["submit"], self.now) + self.shift
             if goal == "p99":
                 return float(np.quantile(spent, 0.99, weights=self.weight, method="inverted_cdf"))
             return float(np.average(spent, weights=self.weight))
         if goal == "in_time":
-            return self._in_time(end)
+            return self._in_time(job_ends)
         alone = np.maximum(jobs["work"], 1e-9) * np.maximum(1.0, jobs["contention"])
-        rho = (end - jobs["submit"]) / alone
+        rho = (job_ends - jobs["submit"]) / alone
         return float(np.average(rho <= 1 + 1e-9, weights=self.weight))
 
-    def _in_time(self, end: np.ndarray) -> float:
+    def _in_time(self, job_ends: np.ndarray) -> float:
         """Share of the jobs with a deadline that end (s, (n,)) by it; 1 without such jobs."""
         weights = np.where(np.isfinite(self.due), self.weight, 0.0)
         if not weights.sum():
             return 1.0
-        return float(np.average(end <= self.due + 1e-9, weights=weights))
+        return float(np.average(job_ends <= self.due + 1e-9, weights=weights))
 
     def metrics(self, after) -> dict[str, float]:
-        """All of `WATCHED` at a snapshot."""
+        """Return a dict of all of `WATCHED` at a snapshot."""
         jobs = after.jobs
         ended = after.jobs["done"]
-        w = self.weight
+        job_weight = self.weight
         grown = ("queued", "executed", "attained", "progress", "preemptions", "overhead")
-        gain = {name: jobs[name] - self.before[name] for name in grown}
+        gain = {metric_name: jobs[metric_name] - self.before[metric_name] for metric_name in grown}
         still_to_wait = np.maximum(self.until - np.maximum(jobs["submit"], after.now), 0.0)
         gain["queued"] = gain["queued"] + np.where(ended, 0.0, still_to_wait)
-        last = np.where(ended, jobs["end"], self.until).max(initial=self.now)
-        room = max(last - self.now, 1.0) * max(NOTHING, after.capacity)
-        total = max(w.sum(), 1e-9)
-        gpus = w * jobs["gpus"]
+        last_end = np.where(ended, jobs["end"], self.until).max(initial=self.now)
+        room = max(last_end - self.now, 1.0) * max(NOTHING, after.capacity)
+        total = max(job_weight.sum(), 1e-9)
+        gpus = job_weight * jobs["gpus"]
         done = (gpus * gain["progress"]).sum()
-        executed = (w * gain["executed"]).sum()
+        executed = (job_weight * gain["executed"]).sum()
         slowdown = 1.0
         if done > 0:
             slowdown = (gpus * (gain["executed"] - gain["overhead"])).sum() / done
         metrics = {
-            "queueing": (w * gain["queued"]).sum() / total,
-            "utilisation": (w * gain["attained"]).sum() / room,
-            "preemptions": (w * gain["preemptions"]).sum() / total,
-            "overhead": (w * gain["overhead"]).sum() / total,
+            "queueing": (job_weight * gain["queued"]).sum() / total,
+            "utilisation": (job_weight * gain["attained"]).sum() / room,
+            "preemptions": (job_weight * gain["preemptions"]).sum() / total,
+            "overhead": (job_weight * gain["overhead"]).sum() / total,
             "slowdown": slowdown,
-            "interference": (w * jobs["shared"]).sum() / max(executed, 1e-9),
+            "interference": (job_weight * jobs["shared"]).sum() / max(executed, 1e-9),
             "backlog": (gpus * gain["queued"]).sum() / room,
         }
-        return {name: float(value) for name, value in metrics.items()}
+        return {metric_name: float(value) for metric_name, value in metrics.items()}
 
 
 def latest_ends(trace) -> np.ndarray:
-    """Instant (n,) by which each job of a trace must have ended (s); inf without a deadline."""
+    """Return an array (n,) of the instant by which each job of a trace must have ended (s); inf without a deadline."""
     if "deadline" not in trace.columns:
         return np.full(trace.height, np.inf)
     deadline = trace["deadline"].cast(float).fill_null(np.inf)
@@ -245,7 +245,7 @@ def tuned_for(policy, goal: str):
     >>> tuned_for(Tiresias(pack_limit=0.5), "p99").goals, Tiresias().goals
     (('p99',), ('jct',))
     """
-    goals = [name for name in OBJECTIVES if name != WEIGHTED]
+    goals = [goal_name for goal_name in OBJECTIVES if goal_name != WEIGHTED]
     if goal not in goals:
         raise PolicyError(f"tuned_for: found goal {goal!r}; expected one of {', '.join(goals)}.")
     if tuple(policy.goals) == (goal,) and not policy.weights:
@@ -257,14 +257,14 @@ def tuned_for(policy, goal: str):
 
 
 def objective_of(policy) -> str:
-    """The goal of tuning: the first one, or all by their weights."""
+    """Return the name of the goal of tuning: the first one, or all by their weights."""
     if policy.weights:
         return WEIGHTED
     return policy.goals[0]
 
 
 def others_of(objective: str, goals) -> list[str]:
-    """Goals that are not tuned, and have a column `reward_<goal>` of their own."""
+    """Return a list of the goals that are not tuned, and have a column `reward_<goal>` of their own."""
     return [goal for goal in goals if goal != objective]
 
 
@@ -282,7 +282,7 @@ def weighed(goals: dict[str, float], weights) -> float:
 def check_goals(policy) -> None:
     """Raise PolicyError if a policy's goals, their weights or a metric that it watches make no sense."""
     goals = policy.goals
-    choices = [name for name in OBJECTIVES if name != WEIGHTED]
+    choices = [goal_name for goal_name in OBJECTIVES if goal_name != WEIGHTED]
     are_goals = bool(goals) and {*goals} <= {*choices} and len({*goals}) == len(goals)
     if not are_goals or not {*policy.watched} <= {*WATCHED}:
         raise PolicyError(
@@ -305,18 +305,20 @@ def reward(objective: str, value: float, reference: float) -> float:
 
 
 def context_of(objective: str, reference: Measurement) -> dict[str, float]:
-    """Context at an instant, by name (`CONTEXT`), from the measurement of the reference configuration."""
-    return {name: float(CONTEXT[name](reference)) for name in OBJECTIVES[objective].context}
+    """Return a dict of the context at an instant, by name (`CONTEXT`), from the measurement of the reference configuration."""
+    return {context_name: float(CONTEXT[context_name](reference)) for context_name in OBJECTIVES[objective].context}
 
 
 def sample(u: np.ndarray, names, measurement: Measurement, reference: Measurement, objective: str) -> dict:
-    """One row for the causal model: coordinates, context, and logarithms of ratios to the reference configuration."""
-    floor = {name: FLOOR.get(name, 0.01) for name in measurement.metrics}
+    """Return one row for the causal model as a dict: coordinates, context, and log ratios to the reference configuration."""
+    floor = {metric_name: FLOOR.get(metric_name, 0.01) for metric_name in measurement.metrics}
     ratios = {}
-    for name, least in floor.items():
-        ratios[name] = (measurement.metrics[name] + least) / (reference.metrics[name] + least)
+    for metric_name, metric_floor in floor.items():
+        ratios[metric_name] = (measurement.metrics[metric_name] + metric_floor) / (
+            reference.metrics[metric_name] + metric_floor
+        )
     ratios["reward"] = reward(objective, measurement.value, reference.value)
     for goal in others_of(objective, measurement.goals):
         ratios[f"reward_{goal}"] = reward(goal, measurement.goals[goal], reference.goals[goal])
-    logs = {name: float(np.clip(np.log(ratio), -1.5, 1.5)) for name, ratio in ratios.items()}
+    logs = {metric_name: float(np.clip(np.log(ratio), -1.5, 1.5)) for metric_name, ratio in ratios.items()}
     return dict(zip(names, map(float, u), strict=True)) | context_of(objective, reference) | logs

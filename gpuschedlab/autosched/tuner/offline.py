@@ -25,12 +25,12 @@ there, too, a model must predict the effect of knobs."""
 
 
 def layers_of(space: Space) -> Layers:
-    """Knobs, intermediate metrics and objectives of a policy as the three layers of its causal graph (6.4.3.1).
+    """Return the `Layers` of a policy's causal graph: its knobs, intermediate metrics and objectives (6.4.3.1).
 
     The first objective is tuned; figure 6.6 has several.
     """
-    levels = {a.name: a.levels for a in space.axes if a.levels}
-    knobs = tuple(a.name for a in space.axes)
+    levels = {axis.name: axis.levels for axis in space.axes if axis.levels}
+    knobs = tuple(axis.name for axis in space.axes)
     policy = space.policy
     objective = objective_of(policy)
     further = [f"reward_{goal}" for goal in others_of(objective, policy.goals)]
@@ -89,20 +89,20 @@ def gather(
     rng = np.random.default_rng(rng)
     scenario = scenario.replace(trace=past)
     tuner = Tuner(configurations, alone=0, spread=1.0)
-    rows = []
+    measured_samples = []
     play = scenario.simulation(space.policy)
-    for number, forecast in enumerate(_instants(play, instants, horizon, load, rng)):
+    for segment_number, forecast in enumerate(_instants(play, instants, horizon, load, rng)):
         probe = Probe(scenario, space.policy, forecast=forecast)
         tuning = tuner.tune(probe, space, space.policy, rng=rng)
-        segment = pl.lit(float(number)).alias("segment")
-        rows.append(tuning.samples.insert_column(0, segment))
+        segment = pl.lit(float(segment_number)).alias("segment")
+        measured_samples.append(tuning.samples.insert_column(0, segment))
         if progress is not None:
-            progress(number + 1)
-    return pl.concat(rows)
+            progress(segment_number + 1)
+    return pl.concat(measured_samples)
 
 
 def _last(trace: pl.DataFrame, days: float) -> pl.DataFrame:
-    """Last days of a trace, from 0 on; there must be jobs."""
+    """Return the frame of the last days of a trace, from 0 on; there must be jobs."""
     submit = pl.col("submit")
     past = trace.filter(submit >= submit.max() - days * DAY)
     past = past.with_columns(submit - submit.min())
@@ -114,20 +114,26 @@ def _last(trace: pl.DataFrame, days: float) -> pl.DataFrame:
     return past
 
 
-def _instants(play: Simulation, count: int, horizon: float, load: float, rng) -> Iterator[Forecast]:
-    """Busy instants of a simulation, which is played to each: the jobs in the system and those that then came, made `busier`."""
-    last = float(play.trace["submit"].max())
-    horizon = min(horizon, last / 2)
-    for number, instant in enumerate(_busy(play.copy(), last - horizon, count, rng)):
+def _instants(play: Simulation, instant_count: int, horizon: float, load: float, rng) -> Iterator[Forecast]:
+    """Play a simulation to busy instants, and yield a `Forecast` at each: jobs in the system and those that then came.
+
+    It is made `busier`.
+    """
+    last_submit = float(play.trace["submit"].max())
+    horizon = min(horizon, last_submit / 2)
+    for instant_number, instant in enumerate(_busy(play.copy(), last_submit - horizon, instant_count, rng)):
         play.advance(instant)
         demand = load * play.cluster.total_gpus
-        if (number + 1) % CALM == 0:
+        if (instant_number + 1) % CALM == 0:
             demand = 0.0
         yield busier(true_forecast(play, horizon), demand, horizon, rng)
 
 
 def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast:
-    """Let arrivals come several times (at most `TIMES`) if jobs request less than `capacity` GPUs over the horizon (s)."""
+    """Return a `Forecast` in which arrivals come several times if jobs request less than `capacity` GPUs over the horizon (s).
+
+    They come at most `TIMES` as often.
+    """
     existing = forecast.trace.head(forecast.existing)
     coming = forecast.trace[forecast.existing :]
     passed = existing.join(forecast.initial, on="job_id", how="left", maintain_order="left")["progress"]
@@ -139,26 +145,26 @@ def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast
     times = min(TIMES, (capacity * horizon - gpu_time) / gpu_time_coming)
     if times <= 1:
         return forecast
-    count = round((times - 1) * coming.height)
-    rows = np.sort(rng.integers(coming.height, size=count))
-    again = coming[rows].with_columns(job_id=pl.format("again-{}", pl.int_range(pl.len())))
-    coming = pl.concat([coming, again]).sort("submit", maintain_order=True)
+    copy_count = round((times - 1) * coming.height)
+    copied_jobs = np.sort(rng.integers(coming.height, size=copy_count))
+    arrivals_again = coming[copied_jobs].with_columns(job_id=pl.format("again-{}", pl.int_range(pl.len())))
+    coming = pl.concat([coming, arrivals_again]).sort("submit", maintain_order=True)
     return replace(forecast, trace=pl.concat([existing, coming]))
 
 
-def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
-    """Instants up to the `last`, a whole hour each, spread over the half of the time in which most GPUs were requested."""
-    timeline = play.run(until=last).timeline
-    hours = np.arange(1, max(2, last // 3600 + 1)) * 3600.0
-    rows = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
-    demanded = timeline["demanded"].to_numpy()[np.maximum(rows, 0)]
+def _busy(play: Simulation, last_instant: float, instant_count: int, rng) -> list[float]:
+    """Return a list of instants up to the last, a whole hour each, spread over the half of the time of most requested GPUs."""
+    timeline = play.run(until=last_instant).timeline
+    hours = np.arange(1, max(2, last_instant // 3600 + 1)) * 3600.0
+    timeline_rows = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
+    demanded = timeline["demanded"].to_numpy()[np.maximum(timeline_rows, 0)]
     busy = hours[demanded >= np.median(demanded)]
-    drawn = rng.permutation(busy)[:count]
+    drawn = rng.permutation(busy)[:instant_count]
     return sorted(drawn.tolist())
 
 
 def train(samples: pl.DataFrame, space: Space, *, graph="learnt", backend="boosted", rng=0) -> CausalModel:
-    """Learn graph and model from the measurements of `gather`.
+    """Learn graph and model from the measurements of `gather`, and return the `CausalModel`.
 
     Parameters
     ----------
@@ -176,15 +182,15 @@ def train(samples: pl.DataFrame, space: Space, *, graph="learnt", backend="boost
     EstimatorError
         There is no such graph, or it has other layers than the space.
     """
-    rows = samples.drop("segment", strict=False)
+    training_rows = samples.drop("segment", strict=False)
     layers = layers_of(space)
     if isinstance(graph, CausalGraph):
         if graph.layers.given != layers.given:
             raise EstimatorError(
                 f"train: found a graph of {', '.join(graph.layers.given)}; expected one of {', '.join(layers.given)}."
             )
-        return CausalModel(graph, backend=backend, rng=rng).fit(rows)
-    makers = {"learnt": partial(learn_graph, rows), "layers": full_graph, "none": direct_graph}
+        return CausalModel(graph, backend=backend, rng=rng).fit(training_rows)
+    makers = {"learnt": partial(learn_graph, training_rows), "layers": full_graph, "none": direct_graph}
     if graph not in makers:
         raise EstimatorError(f"train: found graph {graph!r}; expected one of {', '.join(makers)}, or a CausalGraph.")
-    return CausalModel(makers[graph](layers), backend=backend, rng=rng, relearn=graph == "learnt").fit(rows)
+    return CausalModel(makers[graph](layers), backend=backend, rng=rng, relearn=graph == "learnt").fit(training_rows)

@@ -32,16 +32,16 @@ class Search:
         self.judges = False  # whether the model has a say: from round 1 on
 
     def rounds(self, current, hints, iterations: int) -> Iterator[None]:
-        """Measure the reference, the policy in force and the hints; then go through the rounds."""
-        for t, policy in enumerate((self.space.policy, current, *hints), start=-1 - len(hints)):
-            u = self.space.encode(policy)
-            self.take(t, u, u, policy)
+        """Measure the reference, the policy in force and the hints, then go through the rounds; yield after each."""
+        for round_number, policy in enumerate((self.space.policy, current, *hints), start=-1 - len(hints)):
+            coordinates = self.space.encode(policy)
+            self.take(round_number, coordinates, coordinates, policy)
             yield
         self.judges = self.model is not None
         points = []
         alone = self.tuner.alone
-        for t in range(1, iterations + 1):
-            if t == alone + 1:
+        for round_number in range(1, iterations + 1):
+            if round_number == alone + 1:
                 points = self.spread(iterations - alone)
                 if points:
                     self.sampler = None
@@ -51,30 +51,30 @@ class Search:
                 if self.sampler is None:
                     self.sampler = self._begun()
                 point = self.sampler.ask()
-            self.take(t, point, *self._judged(point))
+            self.take(round_number, point, *self._judged(point))
             yield
 
     def _begun(self):
         """A sampler that starts at the best so far; without spread rounds, at the configuration in force."""
-        start = self.found.trials[1]
+        begin_trial = self.found.trials[1]
         if self.tuner.spread:
-            start = self.found.best
-        return SAMPLERS[self.tuner.sampler](self.levels, self.rng, start.u, **self.tuner.options)
+            begin_trial = self.found.best
+        return SAMPLERS[self.tuner.sampler](self.levels, self.rng, begin_trial.u, **self.tuner.options)
 
     def spread(self, iterations: int) -> list[np.ndarray]:
-        """Coordinates (k,) all over the box: points of a Latin hypercube."""
+        """Return a list of coordinates (k,) all over the box: points of a Latin hypercube."""
         count = int(np.ceil(self.tuner.spread * iterations))
-        plan = LatinHypercube(self.levels, self.rng, size=count)
+        plan = LatinHypercube(self.levels, self.rng, size=max(1, count))
         return [plan.ask() for _ in range(count)]
 
     def take(self, t: int, asked, u, policy, predicted: float = np.nan) -> None:
         """Lines 7 to 16 for one configuration, whose predicted reward is nan if no model judges."""
-        before = self.known.get(policy)
+        earlier_trial = self.known.get(policy)
         exploit = self.rng.random() <= self.tuner.epsilon
-        if before is not None:
+        if earlier_trial is not None:
             fate = "known"
-            measurement = before.measurement
-            worth = before.reward
+            measurement = earlier_trial.measurement
+            worth = earlier_trial.reward
         elif self.judges and exploit and predicted <= self.tuner.gamma * self._best_reward():
             fate = "rejected"
             measurement = None
@@ -91,8 +91,8 @@ class Search:
         if measurement is not None:
             if self.sampler is not None:
                 self.sampler.tell(u, worth)
-            counts = t > 0 or self.tuner.start
-            if counts and (self.top is None or worth > self.top.reward):
+            trial_counts = t > 0 or self.tuner.start
+            if trial_counts and (self.top is None or worth > self.top.reward):
                 self.top = trial
         if fate == "measured":
             self.known[policy] = trial
@@ -115,44 +115,45 @@ class Search:
             reference = self.found.trials[0].measurement
         return reward(self.probe.objective, measurement.value, reference.value)
 
-    def _given(self, u) -> np.ndarray:
-        """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""
-        u = np.atleast_2d(u)
+    def _given(self, coordinates) -> np.ndarray:
+        """Array (n, k + c) of coordinates (n, k), or (k,) of one, and the context in the model's order."""
+        coordinates = np.atleast_2d(coordinates)
         context = context_of(self.probe.objective, self.found.trials[0].measurement)
-        values = np.tile([*context.values()], (len(u), 1))
-        return np.hstack([u, values])
+        context_values = np.tile([*context.values()], (len(coordinates), 1))
+        return np.hstack([coordinates, context_values])
 
     def _project(self, point) -> tuple:
-        """Policy that the constraints allow, those of the policy and those of the scope, and its coordinates (k,)."""
+        """Return a tuple: policy that the constraints of policy and scope allow, and its coordinates (k,)."""
         axes = list(self.fixed)
-        values = list(self.fixed.values())
+        fixed_values = list(self.fixed.values())
         for _ in range(1 + len(self.space)):
             held_point = np.array(point, float)
-            held_point[axes] = values
+            held_point[axes] = fixed_values
             policy, point = self.space.project(held_point)
-            if np.allclose(point[axes], values):
+            if np.allclose(point[axes], fixed_values):
                 break
         return policy, point
 
-    def _judged(self, asked) -> tuple:
-        """Coordinates (k,) of a question, projected; its policy, and the reward that the model predicts.
+    def _judged(self, asked_point) -> tuple:
+        """Return a tuple: coordinates (k,) of a question, projected; its policy; and the reward that the model predicts.
 
         What-if analysis of the sampled values comes before: axes that are predicted to spoil the best are held there in this round. All
         is predicted at once; the question itself anew, if others are held than in the round before.
         """
-        policy, u = self._project(asked)
+        policy, coordinates = self._project(asked_point)
         if not self.judges:
-            return u, policy, np.nan
+            return coordinates, policy, np.nan
         if self.tuner.scope == "options" and None not in (self.sampler, self.top):
-            rows = np.tile(self.top.u, (2 + len(u), 1))
-            np.fill_diagonal(rows, asked)  # a row for each axis; then the best itself, and what is asked
-            rows[-1] = u
-            predicted = self.model.predict(self._given(rows)).mean
+            what_if_points = np.tile(self.top.u, (2 + len(coordinates), 1))
+            # A row for each axis; then the best itself, and what is asked.
+            np.fill_diagonal(what_if_points, asked_point)
+            what_if_points[-1] = coordinates
+            predicted = self.model.predict(self._given(what_if_points)).mean
             spoils = np.exp(predicted[:-2] - predicted[-2]) < self.tuner.gamma
             fixed = {int(i): float(self.top.u[i]) for i in np.flatnonzero(spoils)}
             if fixed == self.fixed:
-                return u, policy, float(np.exp(predicted[-1]))
+                return coordinates, policy, float(np.exp(predicted[-1]))
             self.fixed = fixed
-            policy, u = self._project(asked)
-        mean = self.model.predict(self._given(u)).mean
-        return u, policy, float(np.exp(mean[0]))
+            policy, coordinates = self._project(asked_point)
+        mean = self.model.predict(self._given(coordinates)).mean
+        return coordinates, policy, float(np.exp(mean[0]))

@@ -5,7 +5,11 @@ import math
 import numpy as np
 from scipy.special import softmax
 
+from gpuschedlab._knob import check_number, numbers_of, random_generator, tuple_of
 from gpuschedlab.errors import EstimatorError
+
+MOST_LEVELS = 1_000_000
+"""Values of a category, at most."""
 
 
 class Sampler:
@@ -21,19 +25,27 @@ class Sampler:
     """
 
     def __init__(self, levels, rng=0, start=None):
+        name = type(self).__name__
+        levels = tuple_of(levels, int | np.integer, EstimatorError, f"{name}.levels", "whole numbers, 0 for a number")
+        for count in levels:
+            if not 0 <= count <= MOST_LEVELS:
+                raise EstimatorError(
+                    f"{name}.levels: found {count}; expected 0 to {MOST_LEVELS:,} values of a coordinate."
+                )
         self.k = len(levels)
-        self.rng = np.random.default_rng(rng)
+        self.rng = random_generator(rng, EstimatorError, f"{name}.rng")
         self.values = {i: np.arange(n) / max(1, n - 1) for i, n in enumerate(levels) if n}
         if start is None:
             self.start = np.full(self.k, 0.5)
         else:
-            self.start = np.array(start, float)
+            expected = "a coordinate for each of `levels`"
+            self.start = np.array(numbers_of(start, EstimatorError, f"{name}.start", expected))
         if self.start.shape != (self.k,) or not self.k:
-            problem = f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions"
+            problem = f"{name}: found a start of shape {self.start.shape} in {self.k} dimensions of levels"
             raise EstimatorError(f"{problem}; expected one coordinate for each, and at least one.")
 
     def ask(self) -> np.ndarray:
-        """Coordinates (k,) to try next."""
+        """Return an array (k,) of the coordinates to try next."""
         raise NotImplementedError
 
     def tell(self, u, reward: float) -> None:
@@ -52,16 +64,17 @@ class LatinHypercube(Sampler):
 
     def __init__(self, levels, rng=0, start=None, size: int = 16):
         super().__init__(levels, rng, start)
+        check_number(size, EstimatorError, "LatinHypercube.size", "a whole number, 1 or more", low=1, whole=True)
         self.size = size
         self.left = []
 
     def ask(self) -> np.ndarray:
-        """Coordinates (k,) to try next."""
+        """Return an array (k,) of the coordinates to try next."""
         if not self.left:
             cells = np.stack([self.rng.permutation(self.size) for _ in range(self.k)], axis=1)
             points = (cells + self.rng.random(cells.shape)) / self.size
-            for i, values in self.values.items():
-                points[:, i] = values.take((points[:, i] * len(values)).astype(int), mode="clip")
+            for i, axis_levels in self.values.items():
+                points[:, i] = axis_levels.take((points[:, i] * len(axis_levels)).astype(int), mode="clip")
             self.left = list(points)
         return self.left.pop(0)
 
@@ -117,7 +130,9 @@ class BlueFin(Sampler):
 
     def __init__(self, levels, rng=0, start=None, *, feedback=2, eta=0.05, delta=0.15, optimizer="rmsprop", decay=0.25):
         super().__init__(levels, rng, start)
-        if feedback not in (1, 2) or optimizer not in ("rmsprop", "sgd") or not (eta > 0 and delta > 0 <= decay):
+        for option, value in {"eta": eta, "delta": delta, "decay": decay}.items():
+            check_number(value, EstimatorError, f"BlueFin.{option}", "a number above 0 (decay: or 0)")
+        if feedback not in (1, 2) or optimizer not in ("rmsprop", "sgd") or not (eta > 0 and delta > 0):
             raise EstimatorError(
                 f"BlueFin: found feedback={feedback}, optimizer={optimizer!r}, eta={eta}, delta={delta}, decay={decay}; "
                 "expected 1 or 2, 'rmsprop' or 'sgd', eta and delta above 0, decay from 0."
@@ -142,13 +157,13 @@ class BlueFin(Sampler):
         self.tried = []  # direction of the point asked last; what was tried since the last move
 
     def ask(self) -> np.ndarray:
-        """Coordinates (k,) to try next."""
+        """Return an array (k,) of the coordinates to try next."""
         if not self.plan:
             self._move()
             side = self.rng.standard_normal(self.k)
             side[list(self.values)] = 0.0
             side /= max(np.linalg.norm(side), 1e-12)
-            self.plan = [(self._point(s), s) for s in (side, -side)[: self.feedback]]
+            self.plan = [(self._point(signed_side), signed_side) for signed_side in (side, -side)[: self.feedback]]
         point, self.side = self.plan.pop(0)
         return point
 
@@ -161,7 +176,7 @@ class BlueFin(Sampler):
             self.mean += (reward - self.mean) / min(self.rewards, 20)
 
     def _point(self, side: np.ndarray) -> np.ndarray:
-        """Coordinates (k,) on one side of the centre, categories drawn by their weights."""
+        """Array (k,) of coordinates on one side of the centre, categories drawn by their weights."""
         point = np.clip(self.centre + self.radius * side, 0.0, 1.0)
         for i, logits in self.logits.items():
             point[i] = self.rng.choice(self.values[i], p=softmax(logits))

@@ -1,5 +1,6 @@
 """The tuner (algorithm 3): search alone, and the causal search as printed."""
 
+import inspect
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -62,11 +63,14 @@ class Tuner(Knobbed):
             try:
                 SAMPLERS[self.sampler]([0], **self.options)
             except TypeError as error:
-                raise EstimatorError(f"Tuner: found options {self.options} of {self.sampler}: {error}.") from None
+                parameters = ", ".join(inspect.signature(SAMPLERS[self.sampler]).parameters)
+                raise EstimatorError(
+                    f"Tuner: found options {self.options} of {self.sampler}: {error}; expected some of {parameters}."
+                ) from None
 
     @classmethod
     def thesis(cls, **options) -> Self:
-        """Algorithm 3 as printed; the documentation of AutoSched has a table of how each line is read.
+        """Return a `Tuner` of algorithm 3 as printed; the documentation of AutoSched has a table of how each line is read.
 
         The paper leaves some things open; they are knobs: `epsilon` stays at 0.93; `scope` is "options", the text's narrowed
         sampled options. The model is the one that is given.
@@ -75,9 +79,9 @@ class Tuner(Knobbed):
         return cls(**printed | {"batch": 1} | options)
 
     def tune(self, *given, **options) -> Tuning:
-        """Run the whole search; arguments as for `steps`."""
-        *_, last = self.steps(*given, **options)
-        return last
+        """Run the whole search, and return its `Tuning`; arguments as for `steps`."""
+        *_, whole_tuning = self.steps(*given, **options)
+        return whole_tuning
 
     def steps(
         self, probe: Probe, space: Space, current, *, hints=(), model=None, rng=0, wide: bool = True
@@ -101,11 +105,11 @@ class Tuner(Knobbed):
             Whether it is a wide search, or a check.
         """
         search = Search(self, probe, space, model, np.random.default_rng(rng))
-        begin = time.perf_counter()
+        begin_seconds = time.perf_counter()
         iterations = self.check
         if wide:
             iterations = self.iterations
         for _ in search.rounds(current, list(hints), iterations):
-            search.found.seconds += time.perf_counter() - begin
+            search.found.seconds += time.perf_counter() - begin_seconds
             yield search.found
-            begin = time.perf_counter()
+            begin_seconds = time.perf_counter()

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuschedlab._knob import check_kind, tuple_of
 from gpuschedlab.autosched.tuner.measure import CONTEXT, OBJECTIVES, WATCHED
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.knobs import KnobInfo, knobs_of
+from gpuschedlab.knobs import Knobbed, KnobInfo, knobs_of
 
 TAKEN = {"reward", "segment", *CONTEXT, *WATCHED, *(f"reward_{goal}" for goal in OBJECTIVES)}
 """Names of measured values: columns of the causal model's samples, so that no knob may be called so."""
@@ -35,7 +36,7 @@ class Axis:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Lowest and highest number that is searched."""
+        """Lowest and highest number that is searched, a tuple."""
         return self.info.knob.tuned or (self.info.knob.low, self.info.knob.high)
 
     def value(self, u: float):
@@ -50,10 +51,10 @@ class Axis:
         if self.info.knob.unlimited and u == 1.0:
             return math.inf
         if self.info.knob.log:
-            number = low * math.exp(u * math.log(high / low))
+            knob_value = low * math.exp(u * math.log(high / low))
         else:
-            number = low + u * (high - low)
-        tidy = float(f"{number:.12g}")  # 0.8 there and back is 0.8, not 0.8000000000000002
+            knob_value = low + u * (high - low)
+        tidy = float(f"{knob_value:.12g}")  # 0.8 there and back is 0.8, not 0.8000000000000002
         return min(max(tidy, low), high)
 
     def coordinate(self, value) -> float:
@@ -71,11 +72,11 @@ class Axis:
         return (value - low) / (high - low)
 
 
-def _axes_of(name: str, info: KnobInfo) -> list[Axis]:
-    """The coordinate of a knob, or one for each of its places if it is a tuple of numbers."""
+def _axes_of(knob_name: str, info: KnobInfo) -> list[Axis]:
+    """List of one `Axis`, the coordinate of a knob, or of one for each of its places if it is a tuple of numbers."""
     if info.kind != "floats":
-        return [Axis(name, info)]
-    return [Axis(f"{name}_{place + 1}", info, place) for place in range(info.knob.many)]
+        return [Axis(knob_name, info)]
+    return [Axis(f"{knob_name}_{knob_place + 1}", info, knob_place) for knob_place in range(info.knob.many)]
 
 
 class Space:
@@ -110,16 +111,19 @@ class Space:
     """
 
     def __init__(self, policy, names=None):
+        check_kind(policy, Knobbed, PolicyError, "Space.policy", "a policy, such as Tiresias()")
         infos = knobs_of(policy)
-        wrong = isinstance(policy, type) or isinstance(names, str)
+        if names is not None:
+            names = tuple_of(names, str, PolicyError, "Space.names", f"a list of some of {', '.join(infos)}")
+        wrong = isinstance(policy, type)
         self.policy = policy
         if names is None:
             self.names = tuple(n for n in infos if n not in policy.set_aside)
         else:
-            self.names = tuple(names)
+            self.names = names
         if wrong or not self.names or len({*self.names} & infos.keys() - TAKEN) < len(self.names):
             raise PolicyError(
-                f"Space: found {policy!r} with knobs {names} to tune; expected a policy such as Tiresias(), and a list of "
+                f"Space: found {policy!r} with the names of knobs {names} to tune; expected a policy such as Tiresias(), and a list of "
                 f"some of {', '.join(infos)}, each once, and none of {', '.join(sorted(TAKEN))}."
             )
         axes = []
@@ -131,21 +135,21 @@ class Space:
         return len(self.axes)
 
     def __repr__(self):
-        return f"Space({self.policy.name}; {', '.join(a.name for a in self.axes)})"
+        return f"Space({self.policy.name}; {', '.join(axis.name for axis in self.axes)})"
 
     def decode(self, u):
         """Policy at coordinates (k,), projected onto ranges and constraints."""
         knobs = self.policy.knobs | dict.fromkeys(self.names, ())
         for axis, x in zip(self.axes, u, strict=True):
-            name = axis.info.name
+            knob_name = axis.info.name
             if axis.place is None:
-                knobs[name] = axis.value(x)
+                knobs[knob_name] = axis.value(x)
             else:
-                knobs[name] = (*knobs[name], axis.value(x))
+                knobs[knob_name] = (*knobs[knob_name], axis.value(x))
         return self.policy.with_knobs(**self.policy.project(knobs))
 
     def encode(self, policy) -> np.ndarray:
-        """Coordinates (k,) of a policy; a place that it does not use lies at 1."""
+        """Return an array (k,) of the coordinates of a policy; a place that it does not use lies at 1."""
         return np.array([axis.coordinate(getattr(policy, axis.info.name)) for axis in self.axes])
 
     def project(self, u):

@@ -59,38 +59,40 @@ class Tuning:
 
     @property
     def ranking(self) -> list[Trial]:
-        """Measured trials, each configuration once, by reward; the earliest first of equals."""
+        """List of the measured `Trial`s, each configuration once, by reward; the earliest first of equals."""
         measured = [trial for trial in self.trials if trial.fate == "measured"]
         return sorted(measured, key=lambda trial: -trial.reward)
 
     @property
     def best(self) -> Trial:
-        """Measured trial with the highest reward; EstimatorError if nothing was measured, as there were no jobs."""
+        """Measured `Trial` with the highest reward; EstimatorError if none was measured, as there were no jobs."""
         if not self.measured:
             raise EstimatorError("Tuning.best: found no measured trial; expected one. There were no jobs to tune on.")
         return self.ranking[0]
 
     def leaders(self, count: int = 4) -> tuple:
-        """Policies of the best trials, best first."""
+        """Return a tuple of the policies of the best trials, best first."""
         return tuple(trial.policy for trial in self.ranking[:count])
 
     @property
     def measured(self) -> int:
-        """Configurations that were simulated."""
-        return sum(t.fate == "measured" for t in self.trials)
+        """Number of configurations that were simulated."""
+        return sum(trial.fate == "measured" for trial in self.trials)
 
     @property
     def asked(self) -> Asked:
-        """Questions to the causal model in this search, and their results."""
-        rejected = [t for t in self.trials if t.fate == "rejected"]
-        measured = {t.policy for t in self.trials if t.fate == "measured"}
-        rounds = tuple(t.round for t in self.trials if t.predicted == t.predicted)
-        return Asked(rounds, rejected, len({t.policy for t in rejected} - measured))
+        """`Asked`: the questions to the causal model in this search, and their results."""
+        rejected = [trial for trial in self.trials if trial.fate == "rejected"]
+        measured = {trial.policy for trial in self.trials if trial.fate == "measured"}
+        rounds = tuple(trial.round for trial in self.trials if trial.predicted == trial.predicted)
+        return Asked(rounds, rejected, len({trial.policy for trial in rejected} - measured))
 
     @property
     def samples(self) -> pl.DataFrame:
-        """Rows for the causal model: coordinates, log ratios of metrics and of the reward to the reference."""
-        names = [a.name for a in self.space.axes]
-        done = [t for t in self.trials if t.fate == "measured"]
+        """Frame of rows for the causal model: coordinates, log ratios of metrics and of the reward to the reference."""
+        axis_names = [axis.name for axis in self.space.axes]
+        done = [trial for trial in self.trials if trial.fate == "measured"]
         reference = done[0].measurement
-        return pl.DataFrame([sample(t.u, names, t.measurement, reference, self.objective) for t in done])
+        return pl.DataFrame(
+            [sample(trial.u, axis_names, trial.measurement, reference, self.objective) for trial in done]
+        )

@@ -18,27 +18,34 @@ def add(parser):
 
 
 def check(args) -> int:
-    """Run the battery on each; 1 if any failed."""
+    """Run the battery on each, and return the exit code: 1 if any failed, else 0."""
     from gpuschedlab.policies import ALL
 
-    reports = {word: _check(word) for word in args.subject or ALL}
+    reports = {subject_word: _check(subject_word) for subject_word in args.subject or ALL}
     if args.json:
-        print(as_json({word: {"passed": r.passed, "problems": r.summary()} for word, r in reports.items()}))
+        print(
+            as_json(
+                {
+                    subject_word: {"passed": report.passed, "problems": report.summary()}
+                    for subject_word, report in reports.items()
+                }
+            )
+        )
     else:
         print("\n\n".join(map(repr, reports.values())))
-    return 0 if all(r.passed for r in reports.values()) else 1
+    return 0 if all(report.passed for report in reports.values()) else 1
 
 
-def _check(word: str):
+def _check(subject_word: str):
     """Report of the battery that suits the word's class."""
     from gpuschedlab.check import check_estimator, check_policy
     from gpuschedlab.parse import estimator_of, policy_of
 
     try:
-        return check_policy(policy_of(word))
+        return check_policy(policy_of(subject_word))
     except PolicyError as no_policy:
         try:
-            estimator = estimator_of(word)
+            estimator = estimator_of(subject_word)
         except LabError:
             raise no_policy from None
     return check_estimator(estimator)

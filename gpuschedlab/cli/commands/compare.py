@@ -73,49 +73,67 @@ def add(parser):
 
 
 def compare(args) -> int:
-    """Run the policies, print the table, write the report."""
+    """Run the policies, print the table, write the report, and return the exit code.
+
+    It is 130 after Ctrl-C, and 1 if a policy failed or a file could not be stored.
+    """
     from gpuschedlab.comparison import place_of
 
     recipe = recipe_in(args)
     progress = Progress(sys.stderr)
-    own = {} if args.policies else {name: (policy, None) for name, policy in recipe.policies.items()}
-    policies = own or contenders_of(args.policies or list(LINEUP))
+    recipe_policies = (
+        {} if args.policies else {policy_name: (policy, None) for policy_name, policy in recipe.policies.items()}
+    )
+    policies = recipe_policies or contenders_of(args.policies or list(LINEUP))
     headline = _headline(args, policies)
     with progress.phase("jobs and estimates", announced=False):
         scenario = recipe(args.seed)
-        about = recipe.about(scenario)
+        recipe_facts = recipe.about(scenario)
         policies = informed(policies, scenario)
     if not args.json:
-        print(caption(scenario, about) + "\n", flush=True)
+        print(caption(scenario, recipe_facts) + "\n", flush=True)
     unstored = {}
-    done = _run(scenario, policies, progress, None if args.json else recipe, _store(args.runs, unstored))
-    words = {} if own else _in_words(policies)
-    done = replace(done, place=place_of(recipe), headline=headline, words=words)
+    comparison = _run(scenario, policies, progress, None if args.json else recipe, _store(args.runs, unstored))
+    policy_names = {} if recipe_policies else _in_words(policies)
+    comparison = replace(comparison, place=place_of(recipe), headline=headline, words=policy_names)
     # The table comes before the report and other weeks: whatever happens to these, the numbers are there.
     measure = "late" if "late" in recipe.metrics[:1] else "jct"  # what the recipe is about
-    said = done.sentence(measure)
+    compare_sentence = comparison.sentence(measure)
     if not args.json:
-        answer = f"{textwrap.fill(said, 100)}\n\n{_table(done, recipe)}"
-        print(answer.lstrip() + intake_line(about), flush=True)
-    done = replace(done, weeks=_weeks_like(recipe, scenario, policies, done, args) if measure == "jct" else None)
+        answer = f"{textwrap.fill(compare_sentence, 100)}\n\n{_table(comparison, recipe)}"
+        print(answer.lstrip() + intake_line(recipe_facts), flush=True)
+    comparison = replace(
+        comparison,
+        weeks=_weeks_like(recipe, scenario, policies, comparison, args) if measure == "jct" else None,
+    )
     if args.json:
-        print(_json(done, scenario, about | {"sentence": done.sentence(measure)}), flush=True)
-    elif done.weeks is not None and done.weeks.text:
-        of_weeks = done.weeks.called(words).text
+        print(
+            _json(comparison, scenario, recipe_facts | {"sentence": comparison.sentence(measure)}),
+            flush=True,
+        )
+    elif comparison.weeks is not None and comparison.weeks.text:
+        of_weeks = comparison.weeks.called(policy_names).text
         print(f"\n{textwrap.fill(of_weeks, 100)}", flush=True)
     seeds = range(args.seed + 1, args.seed + args.seeds)
-    rows = _over_seeds(recipe, policies, seeds, done) if seeds and done.runs and not done.stopped else None
-    if rows and not args.json:
-        print(_seeds_table(rows), flush=True)
-    for name, why in (done.failed | unstored).items():
-        print(f"gpuschedlab: {name} failed: {why}", file=sys.stderr)
-    if done.runs and args.out:
-        _report(done, about, args, rows)
-    if done.stopped:
-        left = len(policies) - len(done.runs) - len(done.failed)
-        print(f"gpuschedlab: interrupted; {len(done.runs)} policies finished, {left} did not.", file=sys.stderr)
+    seeds_rows = (
+        _over_seeds(recipe, policies, seeds, comparison)
+        if seeds and comparison.runs and not comparison.stopped
+        else None
+    )
+    if seeds_rows and not args.json:
+        print(_seeds_table(seeds_rows), flush=True)
+    for policy_name, why in (comparison.failed | unstored).items():
+        print(f"gpuschedlab: {policy_name} failed: {why}", file=sys.stderr)
+    if comparison.runs and args.out:
+        _report(comparison, recipe_facts, args, seeds_rows)
+    if comparison.stopped:
+        unfinished_policies = len(policies) - len(comparison.runs) - len(comparison.failed)
+        print(
+            f"gpuschedlab: interrupted; {len(comparison.runs)} policies finished, {unfinished_policies} did not.",
+            file=sys.stderr,
+        )
         return 130
-    return 1 if done.failed or unstored else 0
+    return 1 if comparison.failed or unstored else 0
 
 
 def _headline(args, policies: dict[str, tuple]) -> str:
@@ -130,36 +148,43 @@ def _headline(args, policies: dict[str, tuple]) -> str:
 
 
 def _in_words(policies: dict[str, tuple]) -> dict[str, str]:
-    """Return the names of policies in sentences; those that would have the same keep their words."""
-    spoken = {word: in_words(policy, estimator) for word, (policy, estimator) in policies.items()}
+    """Return a dict of the names of policies in sentences; those that would have the same keep their words."""
+    spoken = {policy_word: in_words(policy, estimator) for policy_word, (policy, estimator) in policies.items()}
     times = Counter(spoken.values())
-    return {word: name for word, name in spoken.items() if times[name] == 1}
+    return {policy_word: policy_name for policy_word, policy_name in spoken.items() if times[policy_name] == 1}
 
 
-def _run(scenario, policies: dict, progress: Progress, shown, store):
+def _run(scenario, policies: dict, progress: Progress, shown_recipe, store):
     """Run the policies, each stored as soon as it is finished; the first table comes while slower policies run."""
     from gpuschedlab.comparison import Comparison
     from gpuschedlab.comparison import compare as run_all
 
     finished = {}
-    begin = time.monotonic()
+    first_start = time.monotonic()
 
     def so_far():
-        nonlocal shown
-        if shown is not None and 0 < len(finished) < len(policies) and time.monotonic() - begin > SOON:
-            table = _table(Comparison(dict(finished)), shown)
-            shown = None
-            progress.say(f"so far:\n{textwrap.indent(table, '  ')}\n", sys.stdout)
+        nonlocal shown_recipe
+        if shown_recipe is not None and 0 < len(finished) < len(policies) and time.monotonic() - first_start > SOON:
+            early_table = _table(Comparison(dict(finished)), shown_recipe)
+            shown_recipe = None
+            progress.say(f"so far:\n{textwrap.indent(early_table, '  ')}\n", sys.stdout)
 
     with progress.phase("policies", len(policies), "done", announced=False, each=so_far) as advance:
 
-        def each(name, run):
-            finished[name] = run
+        def each(policy_name, run):
+            finished[policy_name] = run
             advance(len(finished))
-            store(name, run)
+            store(policy_name, run)
 
-        done = run_all(scenario, dict(sorted(policies.items(), key=_needs_more_code)), each=each)
-    return replace(done, runs={name: done.runs[name] for name in policies if name in done.runs})
+        finished_comparison = run_all(scenario, dict(sorted(policies.items(), key=_needs_more_code)), each=each)
+    return replace(
+        finished_comparison,
+        runs={
+            policy_name: finished_comparison.runs[policy_name]
+            for policy_name in policies
+            if policy_name in finished_comparison.runs
+        },
+    )
 
 
 def _needs_more_code(item: tuple[str, tuple]) -> bool:
@@ -168,18 +193,20 @@ def _needs_more_code(item: tuple[str, tuple]) -> bool:
     return getattr(policy, "preemptive", True) or getattr(policy, "backfill", None) not in ("none", "greedy")
 
 
-def _weeks_like(recipe, scenario, policies: dict, done, args):
+def _weeks_like(recipe, scenario, policies: dict, comparison, args):
     """Answer of weeks like this one on the two policies of the sentence; None if no seed makes another, or none is asked for."""
     from gpuschedlab.weeks import refine_comparison
 
-    names = done.pair()
-    most = args.weeks or _usual_weeks([policies[name] for name in names], scenario)
-    if not recipe.drawn or len(names) < 2 or most < 2 or done.stopped:
+    policy_pair = comparison.pair()
+    most_weeks = args.weeks or _usual_weeks([policies[policy_name] for policy_name in policy_pair], scenario)
+    if not recipe.drawn or len(policy_pair) < 2 or most_weeks < 2 or comparison.stopped:
         return None
     weeks = None
-    with Progress(sys.stderr).phase("weeks like this one", most, "played", announced=False) as advance:
+    with Progress(sys.stderr).phase("weeks like this one", most_weeks, "played", announced=False) as advance:
         try:
-            for weeks in refine_comparison(recipe, policies, done.runs, args.seed, most, done.headline):
+            for weeks in refine_comparison(
+                recipe, policies, comparison.runs, args.seed, most_weeks, comparison.headline
+            ):
                 advance(len(weeks.seeds))
         except KeyboardInterrupt:  # what has been played is said
             pass
@@ -187,7 +214,7 @@ def _weeks_like(recipe, scenario, policies: dict, done, args):
 
 
 def _usual_weeks(contenders: list[tuple], scenario) -> int:
-    """Weeks that are played by default: fewer of those that take long."""
+    """Number of weeks that are played by default: fewer of those that take long."""
     from gpuschedlab.metrics.like_weeks import FEWEST, MOST
     from gpuschedlab.sim import Ordered
 
@@ -202,20 +229,20 @@ def _usual_weeks(contenders: list[tuple], scenario) -> int:
 def _store(folder: str | None, unstored: dict[str, str]):
     """Function that stores a run; a run that cannot be stored is noted, and stays in the table."""
 
-    def store(name, run):
+    def store(policy_name, run):
         if not folder:
             return
-        file_name = "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in name)
+        file_name = "".join(letter if letter.isalnum() or letter in "-_.=,@" else "_" for letter in policy_name)
         try:
             run.to_parquet(Path(folder) / file_name)
         except RunError as error:
-            unstored[name] = str(error)
+            unstored[policy_name] = str(error)
 
     return store
 
 
 def caption(scenario, about: dict[str, str]) -> str:
-    """The trace, the cluster, the policies and their knowledge, in three lines; in a fourth, that nothing can wait."""
+    """Return text of three lines on trace, cluster, policies and their knowledge; in a fourth, that no job can wait."""
     summary = scenario.summary()
     load = ""
     if summary["load"] is not None:
@@ -255,7 +282,7 @@ def recorded_waits(trace) -> str:
 
     from gpuschedlab.table_display import cell
 
-    since = pl.max_horizontal(name for name in ("submit", "eligible") if name in trace.columns)
+    since = pl.max_horizontal(column_name for column_name in ("submit", "eligible") if column_name in trace.columns)
     waited = trace.select(wait=pl.col("started") - since).drop_nulls()
     waits = waited["wait"].clip(lower_bound=0.0)
     average = cell(waits.mean(), "s")
@@ -264,69 +291,71 @@ def recorded_waits(trace) -> str:
     return f"\nIn the log jobs waited {average} on average, {median} in the median, {late} at p99."
 
 
-def _table(done, recipe) -> str:
+def _table(comparison, recipe) -> str:
     from gpuschedlab.sim.run import left_of
 
-    if not done.runs:
+    if not comparison.runs:
         return "no policy has run"
-    left = "".join(f"\n{line}" for line in left_of(done.runs))
+    left_notes = "".join(f"\n{line}" for line in left_of(comparison.runs))
     if not recipe.metrics:
-        return metrics_table(done.table()) + left
+        return metrics_table(comparison.table()) + left_notes
     price = {}
     dollars = ""
     if recipe.price is not None:
         price = {"prices": recipe.price}
         dollars = f"\ncost: dollars, at {recipe.price:g} per GPU-hour held by jobs, warming, or idle in warm pools"
-    return metrics_table(done.table(recipe.metrics, **price)) + dollars + left
+    return metrics_table(comparison.table(recipe.metrics, **price)) + dollars + left_notes
 
 
-def _json(done, scenario, about: dict[str, str]) -> str:
-    runs = {name: {"info": run.info, "metrics": run.summary()} for name, run in done.runs.items()}
+def _json(comparison, scenario, recipe_facts: dict[str, str]) -> str:
+    runs = {policy_name: {"info": run.info, "metrics": run.summary()} for policy_name, run in comparison.runs.items()}
     weeks = {"weeks": None}
-    if done.weeks is not None:
-        weeks = {"weeks": done.weeks.summary()}
-    answer = about | weeks | {"jobs": scenario.trace.height, "cluster": str(scenario.cluster), "seed": scenario.seed}
-    return as_json(answer | {"policies": runs, "failed": done.failed, "stopped": done.stopped})
+    if comparison.weeks is not None:
+        weeks = {"weeks": comparison.weeks.summary()}
+    answer = (
+        recipe_facts | weeks | {"jobs": scenario.trace.height, "cluster": str(scenario.cluster), "seed": scenario.seed}
+    )
+    return as_json(answer | {"policies": runs, "failed": comparison.failed, "stopped": comparison.stopped})
 
 
-def _over_seeds(recipe, policies: dict, seeds: range, first) -> list[dict]:
-    """Means and paired differences over the first seed, whose runs are there already, and others."""
+def _over_seeds(recipe, policies: dict, seeds: range, first_comparison) -> list[dict]:
+    """Return a list of dicts: means and paired differences over the first seed, whose runs are there already, and others."""
     from gpuschedlab.comparison import compare as run_all
     from gpuschedlab.report import over_seeds
 
-    summaries = [first.summary()]
+    summaries = [first_comparison.summary()]
     with Progress(sys.stderr).phase("seeds", len(seeds) + 1, "done", announced=False) as advance:
         for seed in seeds:
             advance(len(summaries))
             scenario = recipe(seed)
-            found = run_all(scenario, informed(policies, scenario))
-            summaries.append(found.summary())
-            if found.stopped:
+            seed_comparison = run_all(scenario, informed(policies, scenario))
+            summaries.append(seed_comparison.summary())
+            if seed_comparison.stopped:
                 break
     return over_seeds(summaries)
 
 
-def _seeds_table(rows: list[dict]) -> str:
+def _seeds_table(seeds_rows: list[dict]) -> str:
     """Means with intervals and paired differences, as text."""
     from gpuschedlab.metrics import METRICS
     from gpuschedlab.report.html_tables import words
 
-    names = list(dict.fromkeys(row["policy"] for row in rows))
-    seeds = max(row["seeds"] for row in rows)
-    columns = [["policy", *names]]
-    for metric in dict.fromkeys(row["metric"] for row in rows):
-        means, changes = zip(*(words(row) for row in rows if row["metric"] == metric))
-        columns += [[METRICS[metric].label, *means], ["paired", *changes]]
-    return f"\n{seeds} seeds: means with 95 % intervals; paired: difference from {names[0]} on the same seeds\n{grid(columns)}"
+    policy_names = list(dict.fromkeys(row["policy"] for row in seeds_rows))
+    seeds = max(row["seeds"] for row in seeds_rows)
+    seed_columns = [["policy", *policy_names]]
+    for metric in dict.fromkeys(row["metric"] for row in seeds_rows):
+        means, changes = zip(*(words(row) for row in seeds_rows if row["metric"] == metric))
+        seed_columns += [[METRICS[metric].label, *means], ["paired", *changes]]
+    return f"\n{seeds} seeds: means with 95 % intervals; paired: difference from {policy_names[0]} on the same seeds\n{grid(seed_columns)}"
 
 
-def _report(done, about: dict[str, str], args, seeds: list[dict] | None):
+def _report(comparison, recipe_facts: dict[str, str], args, seeds: list[dict] | None):
     from gpuschedlab.report import screenshot, write_report
 
-    title = f"{len(done.runs)} policies on {about['trace']}"
+    title = f"{len(comparison.runs)} policies on {recipe_facts['trace']}"
     command = shlex.join(["gpuschedlab", *sys.argv[1:]])
     with Progress(sys.stderr).phase("report", announced=False):
-        path = write_report(done, args.out, title=title, command=command, seeds=seeds)
+        path = write_report(comparison, args.out, title=title, command=command, seeds=seeds)
         megabytes = path.stat().st_size / 1e6
         pages = [f"{path} ({megabytes:.1f} MB)"]
         if args.png:

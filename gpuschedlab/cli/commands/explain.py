@@ -26,23 +26,23 @@ def explain(args) -> None:
     explanation = Run.from_parquet(args.run).explain(args.job)
     intake = _stored_intake(Path(args.run) / INTAKE)
     if not args.json:
-        text = explanation.text(args.every)
+        explanation_text = explanation.text(args.every)
         if intake:
-            text += f"\n{intake['line']}"
-        print(text)
+            explanation_text += f"\n{intake['line']}"
+        print(explanation_text)
         return
-    rows = explanation.reasons
+    wait_reasons = explanation.reasons
     if args.every:
-        rows = explanation.steps
+        wait_reasons = explanation.steps
     answer = {"job_id": explanation.job_id, "about": explanation.about, "seconds": explanation.summary()}
-    answer["waits"] = rows.to_dicts()
+    answer["waits"] = wait_reasons.to_dicts()
     if intake:
         answer["intake"] = intake
     print(as_json(answer))
 
 
 def _stored_intake(path: Path) -> dict:
-    """Report on the intake of a log, which is stored beside a run; empty if there is none, or it is damaged."""
+    """Dict of the report on the intake of a log, stored beside a run; empty if there is none, or it is damaged."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
         report = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(report, dict) and isinstance(report.get("line"), str):

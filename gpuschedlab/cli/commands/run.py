@@ -31,7 +31,7 @@ def add(parser):
 
 
 def run(args) -> int:
-    """Simulate, store, print the metrics; Ctrl-C keeps the run until then."""
+    """Simulate, store, print the metrics, and return the exit code: 130 after Ctrl-C, which keeps the run until then, else 0."""
     if args.log and not args.out:
         raise LabError("run: found --log without --out; expected a folder to keep the log in: --out FOLDER.")
     policies = contenders_of([args.policy])
@@ -39,52 +39,57 @@ def run(args) -> int:
     progress = Progress(sys.stderr)
     with progress.phase("jobs and estimates", announced=False):
         scenario = recipe(args.seed).replace(until=args.until)
-        about = recipe.about(scenario)
-        name, policy, scenario = one_in(policies, scenario)
+        recipe_facts = recipe.about(scenario)
+        policy_name, policy, scenario = one_in(policies, scenario)
     simulation = scenario.simulation(policy, log=args.log)
     stopped = False
-    with progress.phase(name, announced=False):
+    with progress.phase(policy_name, announced=False):
         try:
             simulation.advance(float("inf") if scenario.until is None else scenario.until)
         except KeyboardInterrupt:
             stopped = True
-    done = simulation.result()
+    printed_run = simulation.result()
     if args.json:
-        print(as_json({"info": done.info, "metrics": done.summary()} | intake_of(about)), flush=True)
+        print(
+            as_json({"info": printed_run.info, "metrics": printed_run.summary()} | intake_of(recipe_facts)), flush=True
+        )
     else:
-        print(f"{caption(scenario, about)}\n\n{_metrics(name, done)}{intake_line(about)}", flush=True)
-    kept = []
+        print(
+            f"{caption(scenario, recipe_facts)}\n\n{_metrics(policy_name, printed_run)}{intake_line(recipe_facts)}",
+            flush=True,
+        )
+    stored_files = []
     if args.out:
-        kept.append(f"run: {done.to_parquet(args.out)}")
+        stored_files.append(f"run: {printed_run.to_parquet(args.out)}")
         path = Path(args.out) / INTAKE  # what came in, for `gpuschedlab explain`
         path.unlink(missing_ok=True)
-        if "intake" in about:
-            report = about["intake"]
+        if "intake" in recipe_facts:
+            report = recipe_facts["intake"]
             summary = report.summary() | {"line": report.line()}
             path.write_text(as_json(summary), encoding="utf-8")
     if args.report:
         from gpuschedlab.report import write_report
 
-        kept.append(f"report: {write_report({name: done}, args.report)}")
-    print("\n".join(kept), file=sys.stderr if args.json else sys.stdout) if kept else None
+        stored_files.append(f"report: {write_report({policy_name: printed_run}, args.report)}")
+    print("\n".join(stored_files), file=sys.stderr if args.json else sys.stdout) if stored_files else None
     if stopped:
-        print(f"gpuschedlab: interrupted at t={done.info['now']:g} s; that much was kept.", file=sys.stderr)
+        print(f"gpuschedlab: interrupted at t={printed_run.info['now']:g} s; that much was kept.", file=sys.stderr)
         return 130
     return 0
 
 
-def _metrics(name: str, done) -> str:
-    """Metrics that apply, one per line, times in their most readable unit."""
+def _metrics(policy_name: str, printed_run) -> str:
+    """Text of the metrics that apply, one per line, times in their most readable unit."""
     from gpuschedlab.metrics.display import column
 
-    columns = [column(metric, [value]) for metric, value in done.summary().items() if value is not None]
-    labels, units, cells = zip(*columns)
-    values = [cell for (cell,) in cells]
-    rows = grid([labels, values]).splitlines()
-    lines = [name]
-    for row, unit in zip(rows, units):
+    metric_columns = [column(metric, [value]) for metric, value in printed_run.summary().items() if value is not None]
+    labels, units, cells = zip(*metric_columns)
+    metric_cells = [cell for (cell,) in cells]
+    metric_lines = grid([labels, metric_cells]).splitlines()
+    run_lines = [policy_name]
+    for row, unit in zip(metric_lines, units):
         line = f"  {row} {unit}"
-        lines.append(line.rstrip())
-    if done.left:
-        lines.append(done.left)
-    return "\n".join(lines)
+        run_lines.append(line.rstrip())
+    if printed_run.left:
+        run_lines.append(printed_run.left)
+    return "\n".join(run_lines)

@@ -23,24 +23,27 @@ def add(parser):
 
 
 def suite(args) -> int:
-    """Run the tasks, print each as it is done, write the card."""
+    """Run the tasks, print each as it is done, write the card, and return the exit code.
+
+    It is 130 after Ctrl-C, and 1 if a task failed.
+    """
     from gpuschedlab.suite import TASKS, stand, write_card
     from gpuschedlab.suite.card import sentences
 
-    known = {task.name: task for task in TASKS}
-    if unknown := [name for name in args.tasks or () if name not in known]:
-        raise RunError(f"suite: found the task {unknown[0]!r}; expected some of {', '.join(known)}.")
-    tasks = tuple(known[name] for name in args.tasks or known)
-    shown = None if args.json else lambda task, part: print(_lines(task, part), flush=True)
+    known_tasks = {task.name: task for task in TASKS}
+    if unknown_tasks := [task_name for task_name in args.tasks or () if task_name not in known_tasks]:
+        raise RunError(f"suite: found the task {unknown_tasks[0]!r}; expected some of {', '.join(known_tasks)}.")
+    tasks = tuple(known_tasks[task_name] for task_name in args.tasks or known_tasks)
+    print_task = None if args.json else lambda task, task_standing: print(_lines(task, task_standing), flush=True)
     try:
-        found = stand(
+        standings = stand(
             args.policies,
             args.folder,
             seeds=args.seeds,
             tasks=tasks,
             workers=args.workers,
             progress=sys.stderr.isatty(),
-            each=shown,
+            each=print_task,
         )
     except KeyboardInterrupt:
         print(
@@ -49,23 +52,27 @@ def suite(args) -> int:
         )
         return 130
     if args.csv:
-        found.frame.write_csv(args.csv)
+        standings.frame.write_csv(args.csv)
     if args.card:
-        write_card(found, args.card)
+        write_card(standings, args.card)
     if args.json:
-        answer = {p: found.verdicts(p) | {"rows": found.rows(p), "costs": found.costs(p)} for p in found.policies}
+        answer = {
+            answered_policy: standings.verdicts(answered_policy)
+            | {"rows": standings.rows(answered_policy), "costs": standings.costs(answered_policy)}
+            for answered_policy in standings.policies
+        }
         print(as_json(answer))
     else:
-        for policy in found.policies:
-            print(f"{policy}\n  " + "\n  ".join(sentences(found, policy)))
+        for policy in standings.policies:
+            print(f"{policy}\n  " + "\n  ".join(sentences(standings, policy)))
         if args.card:
             print(f"card: {args.card}")
-    for name, why in {**found.skipped, **found.failed}.items():
-        print(f"gpuschedlab: {name}: {why}", file=sys.stderr)
-    return 1 if found.failed else 0
+    for task_name, why in {**standings.skipped, **standings.failed}.items():
+        print(f"gpuschedlab: {task_name}: {why}", file=sys.stderr)
+    return 1 if standings.failed else 0
 
 
-def _lines(task, part) -> str:
+def _lines(task, task_standing) -> str:
     """A task that is done: its name, and each policy beside the others."""
     from gpuschedlab.metrics import METRICS
     from gpuschedlab.report.html_tables import written
@@ -73,10 +80,12 @@ def _lines(task, part) -> str:
     from gpuschedlab.suite.standing import BESIDE
 
     beside = (*BESIDE, task.specialist)
-    heads = [f"{task.name}: {METRICS[task.metric].label}", "", *(f"from {name}" for name in beside)]
-    rows = [[*heads, "above the bound"]]
-    for policy in part.policies:
-        for row in part.rows(policy):
-            others = (difference(task.metric, row["others"].get(name)) for name in (*beside, "bound"))
-            rows.append([f"  {policy}", written(task.metric, row["value"]), *others])
-    return grid([list(column) for column in zip(*rows, strict=True)])
+    heads = [f"{task.name}: {METRICS[task.metric].label}", "", *(f"from {baseline_name}" for baseline_name in beside)]
+    task_rows = [[*heads, "above the bound"]]
+    for policy in task_standing.policies:
+        for row in task_standing.rows(policy):
+            other_differences = (
+                difference(task.metric, row["others"].get(baseline_name)) for baseline_name in (*beside, "bound")
+            )
+            task_rows.append([f"  {policy}", written(task.metric, row["value"]), *other_differences])
+    return grid([list(task_column) for task_column in zip(*task_rows, strict=True)])

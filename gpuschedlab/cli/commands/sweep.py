@@ -54,117 +54,138 @@ def add(parser):
 
 
 def sweep(args) -> int:
-    """Run the cells that are left, print the means over seeds; Ctrl-C keeps the finished cells."""
+    """Run the cells that are left, print the means over seeds, and return the exit code; Ctrl-C (130) keeps finished cells."""
     from gpuschedlab.sweep import Sweep
     from gpuschedlab.sweep import sweep as run_all
 
-    plots = [_plot_word(word) for word in args.plot]
+    plots = [_plot_word(plot_word) for plot_word in args.plot]
     policies, recipes = _varied(args)
     scenarios, logs = (recipes, {}) if recipes else _scenarios(args)
     seeds = range(args.seed, args.seed + args.seeds)
     # Dask has its own count of workers.
-    how = {
+    run_options = {
         "workers": None if args.dask else args.workers or os.cpu_count(),
         "keep_runs": args.keep_runs,
         "strict": False,
     }
     try:
         with _backend(args):
-            done = run_all(scenarios, policies, args.out, seeds=seeds, **how)
+            printed_sweep = run_all(scenarios, policies, args.out, seeds=seeds, **run_options)
     except KeyboardInterrupt:
-        rows = Sweep.read(args.out).summary() if (Path(args.out) / "sweep.json").exists() else {}
+        cell_counts = Sweep.read(args.out).summary() if (Path(args.out) / "sweep.json").exists() else {}
         print(
-            f"gpuschedlab: interrupted; {rows.get('finished', 0)} of {sum(rows.values())} rows are kept in {args.out}. "
+            f"gpuschedlab: interrupted; {cell_counts.get('finished', 0)} of {sum(cell_counts.values())} rows are kept in {args.out}. "
             "The same command resumes from there.",
             file=sys.stderr,
         )
         return 130
-    lines = "".join(intake_line({"intake": report}) for report in logs.values())
-    print(_json(done, logs) if args.json else _table(done) + lines, flush=True)
-    for path, what in plots:
+    intake_lines = "".join(intake_line({"intake": report}) for report in logs.values())
+    print(_json(printed_sweep, logs) if args.json else _table(printed_sweep) + intake_lines, flush=True)
+    for path, plot_axes in plots:
         from gpuschedlab.plots import plot_sweep
         from gpuschedlab.report import save_figure
 
-        picture = save_figure(plot_sweep(done, *what), path)
+        picture = save_figure(plot_sweep(printed_sweep, *plot_axes), path)
         print(f"figure: {picture}", file=sys.stderr if args.json else sys.stdout)
-    done.raise_if_failed()  # `main` prints what failed, and ends with 1
+    printed_sweep.raise_if_failed()  # `main` prints what failed, and ends with 1
     return 0
 
 
 def _scenarios(args) -> tuple[dict, dict]:
-    """Every trace on every cluster, as functions of a seed; if none is named, a log on its own. And the reports of logs."""
+    """Return a tuple of two dicts: every trace on every cluster, as functions of a seed, and the reports of logs.
+
+    If no cluster is named, a log is on its own.
+    """
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.traces import presets
 
     traces = args.traces or [args.trace]
-    found = {}
+    scenario_makers = {}
     logs = {}
-    if args.history is args.estimator is None and not all(word in presets() for word in traces):
+    if args.history is args.estimator is None and not all(trace_word in presets() for trace_word in traces):
         args = _with(args, estimator="oracle")  # of some traces there is no history: policies know the same of all
     for trace in traces:
         clusters = args.clusters or [args.cluster]
         recipe = recipe_in(_with(args, trace=trace, cluster=clusters[0]))
         gpus = recipe.machines.total_gpus
-        for word in clusters:
-            one = replace(recipe, cluster=word or recipe.cluster).with_knobs(gpus=gpus)
-            vars(one).update({name: log for name, log in vars(recipe).items() if name == "log"})  # it is read once
-            usual = CLUSTER if one.machines == Cluster.parse(CLUSTER) else str(one.machines)
-            found[trace, one.cluster or usual] = one.scenario
+        for cluster_word in clusters:
+            swept_recipe = replace(recipe, cluster=cluster_word or recipe.cluster).with_knobs(gpus=gpus)
+            # A log is read once.
+            vars(swept_recipe).update(
+                {field_name: log for field_name, log in vars(recipe).items() if field_name == "log"}
+            )
+            usual = CLUSTER if swept_recipe.machines == Cluster.parse(CLUSTER) else str(swept_recipe.machines)
+            scenario_makers[trace, swept_recipe.cluster or usual] = swept_recipe.scenario
         logs |= dict.fromkeys([trace] * bool(recipe.came_in), recipe.came_in.get("intake"))
-    return found, logs
+    return scenario_makers, logs
 
 
 def _with(args, **changes) -> argparse.Namespace:
-    """Arguments with some changed."""
+    """Return a `Namespace` of arguments with some changed."""
     return argparse.Namespace(**vars(args) | changes)
 
 
 def _varied(args) -> tuple[dict[str, list], dict]:
-    """Policies, with their own estimators if they have one, and recipes by their words, every varied knob in all its values."""
+    """Return two dicts as a tuple: policies and recipes by their words, every varied knob in all its values.
+
+    Policies have their own estimators if they have one.
+    """
     from gpuschedlab.knobs import knobs_of
     from gpuschedlab.sweep import grid
 
-    asked = {}
-    for word in args.vary:
-        name, equals, values = word.partition("=")
-        if not (equals and values) or name in asked:
-            raise PolicyError(f"--vary {word!r}: expected KNOB=V/V/..., KNOB=5steps or KNOB=all, each knob once.")
-        asked[name] = values
-    found = {}
+    varied_knobs = {}
+    for option_word in args.vary:
+        knob_name, equals, values_text = option_word.partition("=")
+        if not (equals and values_text) or knob_name in varied_knobs:
+            raise PolicyError(
+                f"--vary {option_word!r}: expected KNOB=V/V/..., KNOB=5steps or KNOB=all, each knob once."
+            )
+        varied_knobs[knob_name] = values_text
+    varied_policies = {}
     used = set()
 
-    def all_of(thing) -> list:
-        infos = knobs_of(thing)
-        values = {k: _values(infos[k], text) for k, text in asked.items() if k in infos}
-        used.update(values)
-        return grid(thing, **values) if values else [thing]
+    def all_of(varied_thing) -> list:
+        infos = knobs_of(varied_thing)
+        varied_values = {
+            knob_of_option: _values(infos[knob_of_option], values_text)
+            for knob_of_option, values_text in varied_knobs.items()
+            if knob_of_option in infos
+        }
+        used.update(varied_values)
+        return grid(varied_thing, **varied_values) if varied_values else [varied_thing]
 
-    for word, (policy, own) in contenders_of(args.policies).items():
-        found[word] = [p if own is None else (p, own) for p in all_of(policy)]
+    for policy_word, (policy, own_estimator) in contenders_of(args.policies).items():
+        varied_policies[policy_word] = [
+            varied_policy if own_estimator is None else (varied_policy, own_estimator)
+            for varied_policy in all_of(policy)
+        ]
     recipes = _recipes(recipe_in(args), all_of) if named_in(args) else {}
-    if unused := sorted(set(asked) - used):
+    if unused := sorted(set(varied_knobs) - used):
         raise PolicyError(f"--vary: none of {', '.join(args.policies)} has a knob {unused[0]!r}.")
-    return found, recipes
+    return varied_policies, recipes
 
 
 def _recipes(recipe, all_of: Callable) -> dict:
-    """A recipe with all values of the knobs that are varied, by its words."""
+    """Dict of a recipe with all values of the knobs that are varied, by its words."""
     from gpuschedlab.scenarios import Instead
 
     if isinstance(recipe, Instead):
-        return {word: replace(recipe, recipe=one) for word, one in _recipes(recipe.recipe, all_of).items()}
-    return {word_of(one): one for one in all_of(recipe)}
+        return {
+            word: replace(recipe, recipe=varied_recipe)
+            for word, varied_recipe in _recipes(recipe.recipe, all_of).items()
+        }
+    return {word_of(varied_recipe): varied_recipe for varied_recipe in all_of(recipe)}
 
 
-def _values(info, text: str):
+def _values(info, values_text: str):
     """Values of a knob as `grid` takes them."""
     from gpuschedlab.knobs import parse_knob
 
-    if text == "all":
+    if values_text == "all":
         return "all"
-    if steps := re.fullmatch(r"(\d+)steps", text):
+    if steps := re.fullmatch(r"(\d+)steps", values_text):
         return int(steps[1])
-    return [parse_knob(info, word) for word in text.split("/")]
+    return [parse_knob(info, value_word) for value_word in values_text.split("/")]
 
 
 def _backend(args):
@@ -184,45 +205,47 @@ def _backend(args):
     return stack
 
 
-def _table(found) -> str:
-    """Means over seeds, a line for each choice."""
+def _table(printed_sweep) -> str:
+    """Text of a table: means over seeds, a line for each choice."""
     import polars as pl
 
-    if found.frame.is_empty():
+    if printed_sweep.frame.is_empty():
         return "no cell has finished"
-    means = found.table(SHOWN)
-    differ = [name for name in ("scenario", "cluster") if means[name].n_unique() > 1]
-    names = [_name(row, found.knobs, differ) for row in means.iter_rows(named=True)]
-    seeds = found.frame["seed"].n_unique()
-    note = f"{found.frame.height} rows in {found.folder}" + (f", means of {seeds} seeds" if seeds > 1 else "")
-    return f"{metrics_table(means.select(pl.Series('policy', names), *SHOWN))}\n\n{note}"
+    means = printed_sweep.table(SHOWN)
+    differ = [column_name for column_name in ("scenario", "cluster") if means[column_name].n_unique() > 1]
+    row_names = [_name(row, printed_sweep.knobs, differ) for row in means.iter_rows(named=True)]
+    seeds = printed_sweep.frame["seed"].n_unique()
+    note = f"{printed_sweep.frame.height} rows in {printed_sweep.folder}" + (
+        f", means of {seeds} seeds" if seeds > 1 else ""
+    )
+    return f"{metrics_table(means.select(pl.Series('policy', row_names), *SHOWN))}\n\n{note}"
 
 
 def _name(row: dict, knobs, differ: list[str]) -> str:
     from gpuschedlab.knobs import knob_word
 
-    parts = [f"{knob}={knob_word(row[knob])}" for knob in knobs if row[knob] is not None]
-    scenarios = [f"on {row[name]}" for name in differ]
-    return " ".join([row["policy"], *parts, *scenarios])
+    knob_words = [f"{knob}={knob_word(row[knob])}" for knob in knobs if row[knob] is not None]
+    scenarios = [f"on {row[column_name]}" for column_name in differ]
+    return " ".join([row["policy"], *knob_words, *scenarios])
 
 
-def _json(found, logs: dict) -> str:
-    rows = {"errors": found.failed, "rows": found.frame.to_dicts()}
-    answer = {"folder": str(found.folder)} | found.summary() | rows
+def _json(printed_sweep, logs: dict) -> str:
+    sweep_rows = {"errors": printed_sweep.failed, "rows": printed_sweep.frame.to_dicts()}
+    answer = {"folder": str(printed_sweep.folder)} | printed_sweep.summary() | sweep_rows
     if logs:
         answer["intake"] = logs
     return as_json(answer)
 
 
-def _plot_word(word: str) -> tuple[str, tuple]:
-    """File, and the arguments of `plot_sweep`."""
+def _plot_word(plot_option: str) -> tuple[str, tuple]:
+    """Return a tuple: path of a file, and the arguments of `plot_sweep`."""
     from gpuschedlab.metrics import METRICS
 
-    path, equals, what = word.rpartition("=")
-    axes, _, metric = what.partition(":")
-    names = axes.split(",")
-    if not (equals and path and axes) or len(names) > 2:
-        raise RunError(f"--plot {word!r}: expected FILE=KNOB, =KNOB,KNOB or =METRIC,METRIC.")
-    if all(name in METRICS for name in names) and len(names) == 2:
-        return path, (None, None, tuple(names))
-    return path, (names[0], names[1] if len(names) == 2 else None, metric or "jct_mean")
+    path, equals, plotted_names = plot_option.rpartition("=")
+    axes, _, metric = plotted_names.partition(":")
+    axis_names = axes.split(",")
+    if not (equals and path and axes) or len(axis_names) > 2:
+        raise RunError(f"--plot {plot_option!r}: expected FILE=KNOB, =KNOB,KNOB or =METRIC,METRIC.")
+    if all(axis_name in METRICS for axis_name in axis_names) and len(axis_names) == 2:
+        return path, (None, None, tuple(axis_names))
+    return path, (axis_names[0], axis_names[1] if len(axis_names) == 2 else None, metric or "jct_mean")

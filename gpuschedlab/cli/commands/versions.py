@@ -17,18 +17,21 @@ def add(parser):
 
 
 def versions(args) -> int:
-    """Print them."""
-    found = {name: _version(name) for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", *PARTS)}
-    found |= {"python": sys.version.split()[0], "platform": platform.platform()}
+    """Print them, and return exit code 0."""
+    found_versions = {
+        package_name: _version(package_name)
+        for package_name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", *PARTS)
+    }
+    found_versions |= {"python": sys.version.split()[0], "platform": platform.platform()}
     if args.json:
-        print(as_json(found))
+        print(as_json(found_versions))
     else:
-        print(pairs({name: version or "not installed" for name, version in found.items()}))
+        print(pairs({package_name: version or "not installed" for package_name, version in found_versions.items()}))
     return 0
 
 
-def _version(name: str) -> str | None:
+def _version(package_name: str) -> str | None:
     try:
-        return version(name)
+        return version(package_name)
     except PackageNotFoundError:
         return None

@@ -22,31 +22,40 @@ def add(parser):
 
 
 def warm(args) -> int:
-    """Compile the engine and the parts that policies need, in two processes if there are two cores; report the time taken."""
+    """Compile the engine and the parts that policies need, in two processes if there are two cores; return exit code 0.
+
+    Report the time taken.
+    """
     from gpuschedlab.parse import policy_of
     from gpuschedlab.policies import ALL
 
-    words = args.policies or list(ALL)
-    for word in words:
-        policy_of(word)  # an unknown one is reported before anything is compiled
-    with Progress(sys.stderr).phase("compiling ahead", len(words) + 3, "parts done") as advance, _beside(words):
-        seconds = compile_ahead(words, each=advance)
+    policy_words = args.policies or list(ALL)
+    for policy_word in policy_words:
+        policy_of(policy_word)  # an unknown one is reported before anything is compiled
+    with (
+        Progress(sys.stderr).phase("compiling ahead", len(policy_words) + 3, "parts done") as advance,
+        _beside(policy_words),
+    ):
+        seconds = compile_ahead(policy_words, each=advance)
     if args.json:
         print(as_json(seconds))
     else:
-        print(pairs({part: f"{time:.1f} s" for part, time in seconds.items()}))
+        print(pairs({part_name: f"{time:.1f} s" for part_name, time in seconds.items()}))
     return 0
 
 
 def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = None) -> dict[str, float]:
-    """Compile the engine, the generator, and code of policies, figures and estimates; `each` is called with the parts done."""
-    seconds = {}
-    begin = time.perf_counter()
+    """Compile the engine, the generator, and code of policies, figures and estimates; return a dict of the seconds of each part.
 
-    def done(name: str):
-        nonlocal begin
-        seconds[name] = time.perf_counter() - begin
-        begin = time.perf_counter()
+    `each` is called with the number of parts that are done.
+    """
+    seconds = {}
+    part_begin = time.perf_counter()
+
+    def done(part_name: str):
+        nonlocal part_begin
+        seconds[part_name] = time.perf_counter() - part_begin
+        part_begin = time.perf_counter()
         if each is not None:
             each(len(seconds))
 
@@ -58,27 +67,29 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
     cluster = Cluster.homogeneous(4, 4)
     run = simulate(trace, cluster, Fifo())
     done("engine")
-    parts = {word: functools.partial(simulate, trace, cluster, policy_of(word)) for word in words}
-    parts["figures"] = lambda: (plots.gantt(run), plots.seats(run))
-    parts["estimates"] = lambda: Runtime().fit(trace)
-    for name, part in parts.items():
+    compiled_parts = {
+        policy_word: functools.partial(simulate, trace, cluster, policy_of(policy_word)) for policy_word in words
+    }
+    compiled_parts["figures"] = lambda: (plots.gantt(run), plots.seats(run))
+    compiled_parts["estimates"] = lambda: Runtime().fit(trace)
+    for part_name, compile_part in compiled_parts.items():
         try:
-            part()
+            compile_part()
         except MissingExtra as error:
-            print(f"gpuschedlab: {name} left out: {error}", file=sys.stderr)
-        done(name)
+            print(f"gpuschedlab: {part_name} left out: {error}", file=sys.stderr)
+        done(part_name)
     return seconds
 
 
 @contextlib.contextmanager
-def _beside(words: list[str]):
+def _beside(policy_words: list[str]):
     """Compile in a second process the parts that this one needs last; either loads those of the other. With one core: nothing."""
     if os.cpu_count() == 1:
         yield
         return
     code = (
         "from gpuschedlab.cli.commands.warm import compile_ahead; from gpuschedlab.sim.setup.ahead import compile_rest;"
-        f"compile_rest(); compile_ahead({words[::-1]!r})"
+        f"compile_rest(); compile_ahead({policy_words[::-1]!r})"
     )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as second:
         try:

@@ -52,61 +52,64 @@ class PriceSearch(NamedTuple):
 
 
 def build_hulls(v, configs) -> Hulls:
-    """Upper hull of value over GPUs, for each job and type, from (0, 0) upwards."""
+    """Return the upper hull of value over GPUs, for each job and type, from (0, 0) upwards, as `Hulls`."""
     return Hulls(*_build_hulls(v, configs))
 
 
 def search_prices(v, configs, hulls, warm, gap, most) -> PriceSearch:
-    """Prices at which the Lagrangian bound is least: Dantzig-Wolfe by the simplex method, with smoothed prices."""
+    """Search the prices at which the Lagrangian bound is least, and return the `PriceSearch`.
+
+    Dantzig-Wolfe by the simplex method, with smoothed prices.
+    """
     return PriceSearch(*_search_prices(v, configs, hulls, warm, gap, most))
 
 
 @njit
-def _build_hulls(v, configs):
-    """Fields of the `Hulls` of all jobs and types."""
-    n = v.shape[0]
-    order = configs.order
+def _build_hulls(utility, configs):
+    """Return a tuple of the fields of the `Hulls` of all jobs and types."""
+    job_count = utility.shape[0]
+    config_order = configs.order
     starts = configs.starts
     gpus = configs.gpus
     types = starts.shape[0] - 1
-    hull = np.empty(v.shape, np.int32)
-    slope = np.empty(v.shape)
-    size = np.zeros((n, types), np.int32)
-    for i in range(n):
-        for t in range(types):
-            base = starts[t]
-            k = 0
+    hull = np.empty(utility.shape, np.int32)
+    slope = np.empty(utility.shape)
+    hull_sizes = np.zeros((job_count, types), np.int32)
+    for job in range(job_count):
+        for gpu_type in range(types):
+            base = starts[gpu_type]
+            vertex = 0
             top = 0.0
-            for c in range(base, starts[t + 1]):
-                value = v[i, order[c]]
-                if not value > top or gpus[c] > configs.capacity[t]:  # nan, too
+            for config in range(base, starts[gpu_type + 1]):
+                config_value = utility[job, config_order[config]]
+                if not config_value > top or gpus[config] > configs.capacity[gpu_type]:  # nan, too
                     continue
                 while True:
                     v0 = 0.0
                     g0 = 0.0
-                    if k > 0:
-                        last_vertex = hull[i, base + k - 1]
-                        v0 = v[i, order[last_vertex]]
+                    if vertex > 0:
+                        last_vertex = hull[job, base + vertex - 1]
+                        v0 = utility[job, config_order[last_vertex]]
                         g0 = gpus[last_vertex]
-                    dg = gpus[c] - g0
-                    s = np.inf
+                    dg = gpus[config] - g0
+                    config_slope = np.inf
                     if dg > 0:
-                        s = (value - v0) / dg
-                    if k and s >= slope[i, base + k - 1]:
-                        k -= 1
+                        config_slope = (config_value - v0) / dg
+                    if vertex and config_slope >= slope[job, base + vertex - 1]:
+                        vertex -= 1
                         continue
                     break
-                hull[i, base + k] = c
-                slope[i, base + k] = s
-                k = k + 1
-                top = value
-            size[i, t] = k
-    return hull, slope, size
+                hull[job, base + vertex] = config
+                slope[job, base + vertex] = config_slope
+                vertex = vertex + 1
+                top = config_value
+            hull_sizes[job, gpu_type] = vertex
+    return hull, slope, hull_sizes
 
 
 @njit
 def vertices_above(slope, i, base, size, price):
-    """How many vertices of job i's hull from `base` have a slope above the price (a binary search)."""
+    """Return how many vertices of job i's hull from `base` have a slope above the price (a binary search)."""
     low = 0
     high = size
     while low < high:
@@ -120,107 +123,114 @@ def vertices_above(slope, i, base, size, price):
 
 @njit
 def evaluate(v, configs, hulls, prices, assignment):
-    """Lagrangian bound, sum of max(0, max_c v - price g) + price . capacity, and the value chosen."""
+    """Return a tuple of numbers: the Lagrangian bound, and the value chosen.
+
+    The bound is the sum of max(0, max_c v - price g), and price . capacity.
+    """
     # Fills each job's best choice (-1 none; of equals the smaller) and the GPUs they use by type.
-    order = configs.order
+    config_order = configs.order
     starts = configs.starts
     gpus = configs.gpus
     slope = hulls.slopes
-    size = hulls.sizes
+    hull_sizes = hulls.sizes
     used = assignment.used
-    value = 0.0
+    chosen_value = 0.0
     used[:] = 0.0
-    types = size.shape[1]
+    types = hull_sizes.shape[1]
     bound = (prices * configs.capacity).sum()
-    for i in range(size.shape[0]):
-        best = 0.0
+    for job in range(hull_sizes.shape[0]):
+        best_worth = 0.0
         pick = -1
-        kind = 0
-        for t in range(types):
-            if size[i, t] == 0 or slope[i, starts[t]] <= prices[t]:
+        best_type = 0
+        for gpu_type in range(types):
+            if hull_sizes[job, gpu_type] == 0 or slope[job, starts[gpu_type]] <= prices[gpu_type]:
                 continue
-            above = vertices_above(slope, i, starts[t], size[i, t], prices[t])
-            c = hulls.vertices[i, starts[t] + above - 1]
-            worth = v[i, order[c]] - prices[t] * gpus[c]
-            if worth > best:
-                best = worth
-                pick = c
-                kind = t
-        assignment.choice[i] = pick
-        bound += best
+            above = vertices_above(slope, job, starts[gpu_type], hull_sizes[job, gpu_type], prices[gpu_type])
+            config = hulls.vertices[job, starts[gpu_type] + above - 1]
+            worth = v[job, config_order[config]] - prices[gpu_type] * gpus[config]
+            if worth > best_worth:
+                best_worth = worth
+                pick = config
+                best_type = gpu_type
+        assignment.choice[job] = pick
+        bound += best_worth
         if pick >= 0:
-            value += v[i, order[pick]]
-            used[kind] += gpus[pick]
-    return bound, value
+            chosen_value += v[job, config_order[pick]]
+            used[best_type] += gpus[pick]
+    return bound, chosen_value
 
 
 @njit
-def _enter(B, rhs, basis, column, index):
-    """Pivot a column into the basis (B its inverse, rhs its values); False if nothing limits it."""
-    m = rhs.shape[0]
-    step = B @ column
-    row = -1
-    best = np.inf
-    for r in range(m):
-        if step[r] > 1e-9:
-            ratio = rhs[r] / step[r]
-            if ratio < best - 1e-12 or (ratio < best + 1e-12 and step[r] > step[row]):
-                best = ratio
-                row = r
-    if row < 0:
+def _enter(B, rhs, basis, entering_column, entering_index):
+    """Pivot a column into the basis (B its inverse, rhs its values) and return True; False if nothing limits it."""
+    basis_size = rhs.shape[0]
+    step = B @ entering_column
+    leaving_row = -1
+    smallest_ratio = np.inf
+    for basis_row in range(basis_size):
+        if step[basis_row] > 1e-9:
+            ratio = rhs[basis_row] / step[basis_row]
+            if ratio < smallest_ratio - 1e-12 or (
+                ratio < smallest_ratio + 1e-12 and step[basis_row] > step[leaving_row]
+            ):
+                smallest_ratio = ratio
+                leaving_row = basis_row
+    if leaving_row < 0:
         return False
-    pivot = step[row]
-    for r in range(m):
-        if r != row and step[r] != 0.0:
-            factor = step[r] / pivot
-            for k in range(m):
-                B[r, k] -= factor * B[row, k]
-            rhs[r] = max(rhs[r] - factor * rhs[row], 0.0)
-    for k in range(m):
-        B[row, k] /= pivot
-    rhs[row] /= pivot
-    basis[row] = index
+    pivot = step[leaving_row]
+    for basis_row in range(basis_size):
+        if basis_row != leaving_row and step[basis_row] != 0.0:
+            factor = step[basis_row] / pivot
+            for basis_column in range(basis_size):
+                B[basis_row, basis_column] -= factor * B[leaving_row, basis_column]
+            rhs[basis_row] = max(rhs[basis_row] - factor * rhs[leaving_row], 0.0)
+    for basis_column in range(basis_size):
+        B[leaving_row, basis_column] /= pivot
+    rhs[leaving_row] /= pivot
+    basis[leaving_row] = entering_index
     return True
 
 
 @njit
-def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
+def _solve_master(B, rhs, basis, pool, pool_count, tolerance, duals):
     """Let in known columns (a slack t, or types + k for answer k of the pool) until none gains; fills the duals."""
-    m = rhs.shape[0]
+    basis_size = rhs.shape[0]
     types = rhs.shape[0] - 1
-    column = np.empty(rhs.shape[0])
-    for _ in range(20 * (m + count)):  # degenerate pivots could go round in a circle; any prices give a valid bound
+    master_column = np.empty(rhs.shape[0])
+    for _ in range(
+        20 * (basis_size + pool_count)
+    ):  # degenerate pivots could go round in a circle; any prices give a valid bound
         duals[:] = 0.0
-        for r in range(m):
-            if basis[r] >= types:
-                duals += pool[basis[r] - types, types] * B[r]
-        best = tolerance
+        for basis_row in range(basis_size):
+            if basis[basis_row] >= types:
+                duals += pool[basis[basis_row] - types, types] * B[basis_row]
+        best_gain = tolerance
         enter = -1
-        for t in range(types):
-            if -duals[t] > best:
-                best = -duals[t]
-                enter = t
-        for k in range(count):
-            paid = (duals[:types] * pool[k, :types]).sum()
-            gain = pool[k, types] - duals[types] - paid
-            if gain > best:
-                best = gain
-                enter = types + k
+        for gpu_type in range(types):
+            if -duals[gpu_type] > best_gain:
+                best_gain = -duals[gpu_type]
+                enter = gpu_type
+        for pool_column in range(pool_count):
+            paid = (duals[:types] * pool[pool_column, :types]).sum()
+            gain = pool[pool_column, types] - duals[types] - paid
+            if gain > best_gain:
+                best_gain = gain
+                enter = types + pool_column
         if enter < 0:
             return
-        column[:] = 0.0
+        master_column[:] = 0.0
         if enter < types:
-            column[enter] = 1.0
+            master_column[enter] = 1.0
         else:
-            column[:types] = pool[enter - types, :types]
-            column[types] = 1.0
-        if not _enter(B, rhs, basis, column, enter):
+            master_column[:types] = pool[enter - types, :types]
+            master_column[types] = 1.0
+        if not _enter(B, rhs, basis, master_column, enter):
             return
 
 
 @njit
-def _search_prices(v, configs, hulls, warm, gap, most):
-    """Fields of the `PriceSearch` of some jobs."""
+def _search_prices(utility, configs, hulls, warm, gap, most_evaluations):
+    """Return a tuple of the fields of the `PriceSearch` of some jobs."""
     # The master has a row a type and one for convexity; its columns are the answers of `evaluate`. New columns are
     # asked for half-way between the best prices so far and the master's (Wentges, 1997), which makes warm prices worth
     # having.
@@ -229,38 +239,38 @@ def _search_prices(v, configs, hulls, warm, gap, most):
     # evaluations.
     capacity = configs.capacity
     types = capacity.shape[0]
-    m = types + 1
-    pool = np.zeros((most + 1, m))  # GPUs by type, then value; answer 0 gives nothing to anybody
-    tried = np.full((most + 1, types), 1e300)
-    B = np.eye(m)
+    basis_size = types + 1
+    pool = np.zeros((most_evaluations + 1, basis_size))  # GPUs by type, then value; answer 0 gives nothing to anybody
+    tried = np.full((most_evaluations + 1, types), 1e300)
+    B = np.eye(basis_size)
     rhs = np.append(capacity, 1.0)
-    basis = np.arange(m)  # t: idle GPUs of type t; types + k: answer k of the pool
-    duals = np.empty(m)
-    choice = np.empty(v.shape[0], np.int64)
-    best = warm.copy()
+    basis = np.arange(basis_size)  # t: idle GPUs of type t; types + k: answer k of the pool
+    duals = np.empty(basis_size)
+    choice = np.empty(utility.shape[0], np.int64)
+    best_prices = warm.copy()
     bound = np.inf
     relaxed = 0.0
-    count = 1
+    pool_count = 1
     weight = 1.0  # of the best prices; the first evaluation is at the warm ones
-    while count <= most:
+    while pool_count <= most_evaluations:
         scale = abs(bound) if 0 < abs(bound) < np.inf else 1.0
-        _solve_master(B, rhs, basis, pool, count, EPS * scale, duals)
+        _solve_master(B, rhs, basis, pool, pool_count, EPS * scale, duals)
         relaxed = duals[types] + (duals[:types] * capacity).sum()
         if bound - relaxed <= gap * scale:
             break
-        at = tried[count]
-        at[:] = np.maximum(weight * best + (1.0 - weight) * duals[:types], 0.0)
-        used = pool[count, :types]
-        here, pool[count, types] = evaluate(v, configs, hulls, at, Assignment(choice, used))
+        trial_prices = tried[pool_count]
+        trial_prices[:] = np.maximum(weight * best_prices + (1.0 - weight) * duals[:types], 0.0)
+        used = pool[pool_count, :types]
+        here, pool[pool_count, types] = evaluate(utility, configs, hulls, trial_prices, Assignment(choice, used))
         paid = (duals[:types] * used).sum()
-        gain = pool[count, types] - duals[types] - paid
-        count += 1
+        gain = pool[pool_count, types] - duals[types] - paid
+        pool_count += 1
         if here < bound:
             bound = here
-            best[:] = at
+            best_prices[:] = trial_prices
         elif weight == 0.0 and gain <= EPS * scale:
             break
         # Half-way again where the answer helps the master; nearer to the master's own prices where it does not.
         weight = 0.5 if gain > EPS * scale else weight * 0.5 if weight > 0.1 else 0.0
     mixed = np.flatnonzero((basis >= types) & (rhs > 1e-9))
-    return best, bound, relaxed, tried[basis[mixed] - types], rhs[mixed], count - 1
+    return best_prices, bound, relaxed, tried[basis[mixed] - types], rhs[mixed], pool_count - 1

@@ -54,7 +54,7 @@ class Choices(NamedTuple):
 def solve_mckp(
     utility, type_of_config, gpus_of_config, capacity, *, quantum=0.0, prices=None, mandatory=None, **limits
 ) -> Choices:
-    """Choose at most one configuration a job, for the largest sum of utilities within the GPUs of each type.
+    """Choose at most one configuration a job, for the largest sum of utilities within the GPUs of each type, as `Choices`.
 
     Parameters
     ----------
@@ -109,17 +109,19 @@ class Prices(Limits):
         self._prices: np.ndarray | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a multiple-choice knapsack; the status says whether a limit left a larger gap than asked for."""
-        start = time.perf_counter()
+        """Return the `Solution` of a multiple-choice knapsack; its status says whether a limit left too large a gap."""
+        wall_start = time.perf_counter()
         problem = MultipleChoice.of(program, x0, "'prices' starts from prices, kept by a Session")
         warm = self._prices if self._prices is not None and len(self._prices) == len(problem.capacity) else None
-        found = self.choose(problem, warm)
-        self._prices, x = found.prices, variables_of(problem, found.choice)
-        seconds = time.perf_counter() - start
-        return Solution(x, found.status, found.objective, found.bound, seconds, "prices", None, program.shape)
+        choices = self.choose(problem, warm)
+        self._prices, variables = choices.prices, variables_of(problem, choices.choice)
+        seconds = time.perf_counter() - wall_start
+        return Solution(
+            variables, choices.status, choices.objective, choices.bound, seconds, "prices", None, program.shape
+        )
 
     def choose(self, problem: MultipleChoice, prices) -> Choices:
-        """Prices, repair, and what closes the gap that is left; as in `solve_mckp`."""
+        """Return `Choices` by prices, repair, and what closes the gap that is left; as in `solve_mckp`."""
         if problem.utility.size == 0 and not problem.mandatory.any():
             return Choices(np.full(len(problem.utility), -1), 0.0, 0.0, np.zeros(len(problem.capacity)))
         search = _Search(problem, prices, self)
@@ -132,20 +134,23 @@ class Prices(Limits):
 
 
 def finished(problem: MultipleChoice, choice: np.ndarray, prices: np.ndarray, limits: Limits) -> np.ndarray:
-    """Improve a choice (n,) that fits, at prices (T,): jobs climb to what still fits, and in a small round (`SMALL`) the gap is closed."""
+    """Return an array, a choice (n,) that fits and is improved at prices (T,): jobs climb to what still fits.
+
+    In a small round (`SMALL`) the gap is closed.
+    """
     small = np.count_nonzero(problem.utility > 0) <= SMALL and not problem.mandatory.any()
     inner = Prices(limits.time_limit, limits.gap, limits.work, labels=Prices.labels if small else 0)
     search = _Search(problem, prices, inner)
-    v = problem.utility
+    utility = problem.utility
     configs = search.configs
     search.choice = search._in_order(choice)
     chosen = search.choice[search.choice >= 0]
     used = np.bincount(configs.type_of[chosen], configs.gpus[chosen], len(configs.capacity))
-    search.objective = advance(v, configs, search.prices, Assignment(search.choice, used), PASSES)
+    search.objective = advance(utility, configs, search.prices, Assignment(search.choice, used), PASSES)
     if small:
-        hulls = build_hulls(v, configs)
-        best_choices = Assignment(np.empty(len(v), np.int64), used)
-        search.bound, _ = evaluate(v, configs, hulls, search.prices, best_choices)
+        hulls = build_hulls(utility, configs)
+        best_choices = Assignment(np.empty(len(utility), np.int64), used)
+        search.bound, _ = evaluate(utility, configs, hulls, search.prices, best_choices)
         search.close()
     return np.where(search.choice >= 0, configs.order[search.choice], -1)
 
@@ -160,11 +165,11 @@ class _Search:
         self.late = False
         types = len(problem.capacity)
         self.prices = np.zeros(types) if prices is None else np.maximum(np.asarray(prices, float), 0.0)
-        order = np.lexsort((problem.gpus, problem.kinds))
-        type_of = problem.kinds[order]
-        gpus = problem.gpus[order].astype(float)
+        config_order = np.lexsort((problem.gpus, problem.kinds))
+        type_of = problem.kinds[config_order]
+        gpus = problem.gpus[config_order].astype(float)
         starts = np.searchsorted(type_of, np.arange(types + 1))
-        self.configs = Configurations(order, starts, gpus, type_of, problem.capacity.astype(float))
+        self.configs = Configurations(config_order, starts, gpus, type_of, problem.capacity.astype(float))
 
     def in_time(self) -> bool:
         """Whether the guard lets another stage begin; that it struck is kept, for the status."""
@@ -173,12 +178,14 @@ class _Search:
         return not self.late
 
     def closed(self, job, config, slack: float, gap: float):
-        """Let HiGHS close some cells, in what time is left."""
+        """Let HiGHS close some cells, in what time is left, and return `Closed`."""
         limit = self.limits.time_limit
-        left = None if limit is None else max(limit - (time.perf_counter() - self.start), 1e-3)
-        found = close_cells(self.problem, job, config, slack=slack, gap=gap, time_limit=left, work=self.limits.work)
-        self.late |= found.status == "time limit"
-        return found
+        seconds_left = None if limit is None else max(limit - (time.perf_counter() - self.start), 1e-3)
+        closed_cells = close_cells(
+            self.problem, job, config, slack=slack, gap=gap, time_limit=seconds_left, work=self.limits.work
+        )
+        self.late |= closed_cells.status == "time limit"
+        return closed_cells
 
     def whole(self):
         """Let HiGHS solve all that is possible."""
@@ -187,27 +194,29 @@ class _Search:
         self.bound = closed.bound
 
     def _in_order(self, choice) -> np.ndarray:
-        """Choice (n,) by (type, GPUs), from the caller's order of configurations."""
+        """Return a choice, an array (n,), by (type, GPUs), from the caller's order of configurations."""
         return np.where(choice >= 0, np.argsort(self.configs.order)[choice], -1)
 
     def repair(self):
         """Search prices, round the mix of their answers, and make it fit."""
-        v = self.problem.utility
+        utility = self.problem.utility
         types = len(self.configs.capacity)
-        hulls = build_hulls(v, self.configs)
+        hulls = build_hulls(utility, self.configs)
         # Exact prices leave fewer choices open, and cost little where there are few cells.
-        tolerance = 1e-7 if v.size < LARGE else max(0.1 * self.limits.gap, 1e-7)
+        tolerance = 1e-7 if utility.size < LARGE else max(0.1 * self.limits.gap, 1e-7)
         # A search that is cut off leaves a valid bound, and prices good enough for the repair.
-        most = 1
+        most_evaluations = 1
         if self.in_time():
-            most = int(min(self.limits.evaluations, steps(self.limits.work, "prices", len(v) * types)))
-        searched = search_prices(v, self.configs, hulls, self.prices, tolerance, most)
+            most_evaluations = int(
+                min(self.limits.evaluations, steps(self.limits.work, "prices", len(utility) * types))
+            )
+        searched = search_prices(utility, self.configs, hulls, self.prices, tolerance, most_evaluations)
         self.prices = searched.prices
         self.bound = searched.bound
-        self.choice = np.empty(len(v), np.int64)
+        self.choice = np.empty(len(utility), np.int64)
         assignment = Assignment(self.choice, np.empty(types))
-        round_mix(v, self.configs, hulls, searched, assignment)
-        self.objective = repair(v, self.configs, hulls, self.prices, assignment, PASSES)
+        round_mix(utility, self.configs, hulls, searched, assignment)
+        self.objective = repair(utility, self.configs, hulls, self.prices, assignment, PASSES)
 
     @property
     def slack(self) -> float:
@@ -229,7 +238,7 @@ class _Search:
             self._cells(core, limit, top)
 
     def _labels(self, core, limit, labels) -> bool:
-        """Close it by labels; whether that succeeded."""
+        """Close it by labels; return whether that succeeded."""
         width = max(labels // len(core.config), 1)
         least_loss, picks, dropped = close_gap(core, self.configs, self.prices, limit, width)
         top = self.bound
@@ -242,16 +251,16 @@ class _Search:
 
     def _cells(self, core, limit, top):
         """Close it by HiGHS over the cells that lose least; a choice with another one is worth `top` less its loss at most."""
-        counts = np.diff(core.first)
-        job = np.repeat(np.arange(len(counts)), counts)
-        is_open = np.repeat(counts > 1, counts)
+        choice_counts = np.diff(core.first)
+        job = np.repeat(np.arange(len(choice_counts)), choice_counts)
+        is_open = np.repeat(choice_counts > 1, choice_counts)
         if is_open.sum() > self.limits.cells:
             limit = np.partition(core.loss[is_open], self.limits.cells)[self.limits.cells]
         cheap = (core.loss < limit) | (core.loss == 0)
-        cells = (core.config >= 0) & cheap
-        config = self.configs.order[core.config[cells]]
+        open_cells = (core.config >= 0) & cheap
+        config = self.configs.order[core.config[open_cells]]
         try:
-            closed = self.closed(job[cells], config, slack=self.slack, gap=0.0)
+            closed = self.closed(job[open_cells], config, slack=self.slack, gap=0.0)
         except OutOfTime as error:
             self.late |= error.status == "time limit"
             return
@@ -262,7 +271,7 @@ class _Search:
         self.bound = min(self.bound, max(closed.bound, top - limit))
 
     def found(self) -> Choices:
-        """The best choices, in the caller's order of configurations."""
+        """Return the best `Choices`, in the caller's order of configurations."""
         answer = np.where(self.choice >= 0, self.configs.order[self.choice], -1)
         objective = worth_of(self.problem, answer)
         bound = max(float(self.bound), objective)

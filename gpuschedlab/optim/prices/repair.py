@@ -17,120 +17,125 @@ def round_mix(v, configs, hulls, searched, assignment):
     prices = searched.prices
     choice = assignment.choice
     used = assignment.used
-    k = searched.tried.shape[0]
-    n = choice.shape[0]
+    answer_count = searched.tried.shape[0]
+    job_count = choice.shape[0]
     types = prices.shape[0]
-    answers = np.empty((k, n), np.int64)
-    for a in range(k):
-        evaluate(v, configs, hulls, searched.tried[a], Assignment(answers[a], used))
-    largest = np.zeros(n)
+    answers = np.empty((answer_count, job_count), np.int64)
+    for answer in range(answer_count):
+        evaluate(v, configs, hulls, searched.tried[answer], Assignment(answers[answer], used))
+    largest = np.zeros(job_count)
     target = np.zeros(types)
     used[:] = 0.0
-    for i in range(n):
-        if (answers[:, i] != answers[0, i]).any():
-            for c in answers[:, i]:
-                largest[i] = max(largest[i], gpus[c] if c >= 0 else 0.0)
+    for job in range(job_count):
+        if (answers[:, job] != answers[0, job]).any():
+            for config in answers[:, job]:
+                largest[job] = max(largest[job], gpus[config] if config >= 0 else 0.0)
     least_price = 1e-12 * prices.max() if prices.max() > 0 else 1.0  # types that cost nothing follow the mix, too
-    for i in np.argsort(-largest, kind="mergesort"):
-        for a in range(k):
-            c = answers[a, i]
-            if c >= 0:
-                target[type_of[c]] += searched.weights[a] * gpus[c]
-        least = np.inf
-        for a in range(k):
-            c = answers[a, i]
+    for job in np.argsort(-largest, kind="mergesort"):
+        for answer in range(answer_count):
+            config = answers[answer, job]
+            if config >= 0:
+                target[type_of[config]] += searched.weights[answer] * gpus[config]
+        least_apart = np.inf
+        for answer in range(answer_count):
+            config = answers[answer, job]
             apart = 0.0
-            for t in range(types):
-                more = gpus[c] if c >= 0 and type_of[c] == t else 0.0
-                apart += (prices[t] + least_price) * abs(used[t] + more - target[t])
-            if apart < least:
-                least = apart
-                choice[i] = c
-        if choice[i] >= 0:
-            used[type_of[choice[i]]] += gpus[choice[i]]
+            for gpu_type in range(types):
+                added_gpus = gpus[config] if config >= 0 and type_of[config] == gpu_type else 0.0
+                apart += (prices[gpu_type] + least_price) * abs(used[gpu_type] + added_gpus - target[gpu_type])
+            if apart < least_apart:
+                least_apart = apart
+                choice[job] = config
+        if choice[job] >= 0:
+            used[type_of[choice[job]]] += gpus[choice[job]]
 
 
 @njit
 def _retreat(v, configs, hulls, prices, assignment, i):
-    """Cheapest move of job i, which has GPUs, off a type that is over its capacity: (loss a GPU relieved, configuration)."""
-    order = configs.order
+    """Return the cheapest move of job i off a type that is over its capacity, a tuple (loss a GPU relieved, configuration)."""
+    config_order = configs.order
     starts = configs.starts
     gpus = configs.gpus
     hull = hulls.vertices
-    size = hulls.sizes
+    hull_sizes = hulls.sizes
     used = assignment.used
-    c = assignment.choice[i]
-    t = configs.type_of[c]
-    over = used[t] - configs.capacity[t]
-    worth = v[i, order[c]] - prices[t] * gpus[c]
-    best = worth / min(gpus[c], over)  # to nothing
+    config = assignment.choice[i]
+    gpu_type = configs.type_of[config]
+    over = used[gpu_type] - configs.capacity[gpu_type]
+    worth = v[i, config_order[config]] - prices[gpu_type] * gpus[config]
+    best_score = worth / min(gpus[config], over)  # to nothing
     pick = -1
-    k = 0
-    while k < size[i, t] and gpus[hull[i, starts[t] + k]] < gpus[c]:
-        k += 1
-    if k > 0:  # one vertex down
-        d = hull[i, starts[t] + k - 1]
-        loss = worth - (v[i, order[d]] - prices[t] * gpus[d])
-        score = loss / min(gpus[c] - gpus[d], over)
-        if score < best:
-            best = score
-            pick = d
-    for s in range(starts.shape[0] - 1):  # to a type with room
-        if s == t or size[i, s] == 0:
+    vertex = 0
+    while vertex < hull_sizes[i, gpu_type] and gpus[hull[i, starts[gpu_type] + vertex]] < gpus[config]:
+        vertex += 1
+    if vertex > 0:  # one vertex down
+        other_config = hull[i, starts[gpu_type] + vertex - 1]
+        loss = worth - (v[i, config_order[other_config]] - prices[gpu_type] * gpus[other_config])
+        score = loss / min(gpus[config] - gpus[other_config], over)
+        if score < best_score:
+            best_score = score
+            pick = other_config
+    for other_type in range(starts.shape[0] - 1):  # to a type with room
+        if other_type == gpu_type or hull_sizes[i, other_type] == 0:
             continue
-        room = configs.capacity[s] - used[s]
-        k = max(vertices_above(hulls.slopes, i, starts[s], size[i, s], prices[s]), 1)
-        while k > 0 and gpus[hull[i, starts[s] + k - 1]] > room:
-            k -= 1
-        if k == 0:
+        room = configs.capacity[other_type] - used[other_type]
+        vertex = max(
+            vertices_above(hulls.slopes, i, starts[other_type], hull_sizes[i, other_type], prices[other_type]), 1
+        )
+        while vertex > 0 and gpus[hull[i, starts[other_type] + vertex - 1]] > room:
+            vertex -= 1
+        if vertex == 0:
             continue
-        d = hull[i, starts[s] + k - 1]
-        loss = worth - (v[i, order[d]] - prices[s] * gpus[d])
-        score = loss / min(gpus[c], over)
-        if score < best:
-            best = score
-            pick = d
-    return best, pick
+        other_config = hull[i, starts[other_type] + vertex - 1]
+        loss = worth - (v[i, config_order[other_config]] - prices[other_type] * gpus[other_config])
+        score = loss / min(gpus[config], over)
+        if score < best_score:
+            best_score = score
+            pick = other_config
+    return best_score, pick
 
 
 @njit
 def _advance(v, configs, prices, assignment, i):
-    """Best move of job i that fits and gains: (gain less the price of its further GPUs, configuration), or (-inf, -1)."""
-    order = configs.order
+    """Return the best move of job i that fits and gains, a tuple (gain less its GPUs' price, configuration), or (-inf, -1)."""
+    config_order = configs.order
     starts = configs.starts
     gpus = configs.gpus
-    c = assignment.choice[i]
+    config = assignment.choice[i]
     present_type = -1
     present_gpus = 0.0
     present_value = 0.0
     paid = 0.0
-    if c >= 0:
-        present_type = configs.type_of[c]
-        present_gpus = gpus[c]
-        present_value = v[i, order[c]]
+    if config >= 0:
+        present_type = configs.type_of[config]
+        present_gpus = gpus[config]
+        present_value = v[i, config_order[config]]
         paid = prices[present_type] * present_gpus
-    best = -np.inf
+    best_gain = -np.inf
     pick = -1
-    for t in range(starts.shape[0] - 1):
-        room = configs.capacity[t] - assignment.used[t]
-        if t == present_type:
+    for gpu_type in range(starts.shape[0] - 1):
+        room = configs.capacity[gpu_type] - assignment.used[gpu_type]
+        if gpu_type == present_type:
             room += present_gpus
-        for d in range(starts[t], starts[t + 1]):
-            if gpus[d] > room:
+        for new_config in range(starts[gpu_type], starts[gpu_type + 1]):
+            if gpus[new_config] > room:
                 break
-            gain = v[i, order[d]] - present_value
-            if gain > 1e-12 * v[i, order[d]] and gain - prices[t] * gpus[d] + paid > best:
-                best = gain - prices[t] * gpus[d] + paid
-                pick = d
-    return best, pick
+            gain = v[i, config_order[new_config]] - present_value
+            if (
+                gain > 1e-12 * v[i, config_order[new_config]]
+                and gain - prices[gpu_type] * gpus[new_config] + paid > best_gain
+            ):
+                best_gain = gain - prices[gpu_type] * gpus[new_config] + paid
+                pick = new_config
+    return best_gain, pick
 
 
 @njit
 def _move(configs, assignment, i, pick):
     """Give job i another configuration, -1 for none."""
-    c = assignment.choice[i]
-    if c >= 0:
-        assignment.used[configs.type_of[c]] -= configs.gpus[c]
+    config_before = assignment.choice[i]
+    if config_before >= 0:
+        assignment.used[configs.type_of[config_before]] -= configs.gpus[config_before]
     assignment.choice[i] = pick
     if pick >= 0:
         assignment.used[configs.type_of[pick]] += configs.gpus[pick]
@@ -139,55 +144,55 @@ def _move(configs, assignment, i, pick):
 @njit
 def _too_many(configs, assignment, i):
     """Whether job i has GPUs of a type that is over its capacity."""
-    c = assignment.choice[i]
-    if c < 0:
+    config = assignment.choice[i]
+    if config < 0:
         return False
-    t = configs.type_of[c]
-    return assignment.used[t] > configs.capacity[t]
+    gpu_type = configs.type_of[config]
+    return assignment.used[gpu_type] > configs.capacity[gpu_type]
 
 
 @njit
 def repair(v, configs, hulls, prices, assignment, passes):
-    """Make choices fit, then use the GPUs that stay free; changes the assignment in place, and returns the value of the choices."""
+    """Make choices fit, then use the GPUs that stay free, in place in the assignment; return the value of the choices."""
     # Each pass scores one move of every job concerned and makes them from the best on, looking again at each before it
     # is made.
-    n = v.shape[0]
-    score = np.empty(n)
+    job_count = v.shape[0]
+    score = np.empty(job_count)
     while (assignment.used > configs.capacity).any():
         score[:] = np.inf
-        for i in range(n):
-            if _too_many(configs, assignment, i):
-                score[i], _ = _retreat(v, configs, hulls, prices, assignment, i)
-        for i in np.argsort(score, kind="mergesort"):
-            if score[i] == np.inf or not (assignment.used > configs.capacity).any():
+        for job in range(job_count):
+            if _too_many(configs, assignment, job):
+                score[job], _ = _retreat(v, configs, hulls, prices, assignment, job)
+        for job in np.argsort(score, kind="mergesort"):
+            if score[job] == np.inf or not (assignment.used > configs.capacity).any():
                 break
-            if _too_many(configs, assignment, i):
-                _, pick = _retreat(v, configs, hulls, prices, assignment, i)
-                _move(configs, assignment, i, pick)
+            if _too_many(configs, assignment, job):
+                _, pick = _retreat(v, configs, hulls, prices, assignment, job)
+                _move(configs, assignment, job, pick)
     return advance(v, configs, prices, assignment, passes)
 
 
 @njit
 def advance(v, configs, prices, assignment, passes):
-    """Let jobs whose choices fit use free GPUs, those first that gain most beyond the prices; as `repair`."""
-    n = v.shape[0]
-    score = np.empty(n)
+    """Let jobs whose choices fit use free GPUs, those first that gain most beyond the prices; return the value as `repair`."""
+    job_count = v.shape[0]
+    score = np.empty(job_count)
     for _ in range(passes):
         moved = False
-        for i in range(n):
-            score[i], _ = _advance(v, configs, prices, assignment, i)
-        for i in np.argsort(-score, kind="mergesort"):
-            if score[i] == -np.inf:
+        for job in range(job_count):
+            score[job], _ = _advance(v, configs, prices, assignment, job)
+        for job in np.argsort(-score, kind="mergesort"):
+            if score[job] == -np.inf:
                 break
-            _, pick = _advance(v, configs, prices, assignment, i)
+            _, pick = _advance(v, configs, prices, assignment, job)
             if pick >= 0:
-                _move(configs, assignment, i, pick)
+                _move(configs, assignment, job, pick)
                 moved = True
         if not moved:
             break
-    value = 0.0
-    for i in range(n):
-        c = assignment.choice[i]
-        if c >= 0:
-            value += v[i, configs.order[c]]
-    return value
+    choices_value = 0.0
+    for job in range(job_count):
+        config = assignment.choice[job]
+        if config >= 0:
+            choices_value += v[job, configs.order[config]]
+    return choices_value

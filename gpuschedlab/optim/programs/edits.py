@@ -1,5 +1,6 @@
 """A program that is edited between rounds: requests come and go, resources grow and shrink (COpter thesis, 4.3.2)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -7,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gpuschedlab._compiled import njit
+from gpuschedlab._knob import check_kind, check_number
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.programs.program import Program, Solution
 
@@ -45,6 +47,10 @@ class EditedProgram:
     name = "Edited program"
 
     def __post_init__(self):
+        expected = "the amount of each resource by its name"
+        check_kind(self.amounts, Mapping, SolverError, "EditedProgram.amounts", expected)
+        for name, amount in self.amounts.items():
+            check_number(amount, SolverError, f"EditedProgram.amounts[{name!r}]", "a number, 0 or more", finite=False)
         self.amounts = {name: float(amount) for name, amount in self.amounts.items()}
         self.edits = 0
         self.prices = np.zeros(len(self.amounts))
@@ -71,19 +77,21 @@ class EditedProgram:
         """
         unknown = set(uses) - set(self.amounts)
         if key in self or unknown:
-            wrong = f"{key!r} twice" if key in self else f"resources {sorted(unknown)}"
-            raise SolverError(f"add_request: found {wrong}; expected a new key, and of {', '.join(self.amounts)}.")
+            wrong_request = f"{key!r} twice" if key in self else f"resources {sorted(unknown)}"
+            raise SolverError(
+                f"add_request: found {wrong_request}; expected a new key, and of {', '.join(self.amounts)}."
+            )
         worth = np.array(worth, float, ndmin=1)
         try:
             coefficients = (np.asarray(uses.get(resource, 0.0), float) for resource in self.amounts)
-            table = np.stack([np.broadcast_to(values, worth.shape) for values in coefficients])
+            coefficient_rows = np.stack([np.broadcast_to(coefficient, worth.shape) for coefficient in coefficients])
         except ValueError:
             raise SolverError(f"add_request: found uses of {key!r} that do not fit its worth {worth.shape}.") from None
-        new = sp.csc_array(table)
+        new_columns = sp.csc_array(coefficient_rows)
         uses = _Uses(
-            ptr=np.append(self._ptr, self._ptr[-1] + new.indptr[1:]),
-            at=np.append(self._at, new.indices),
-            val=np.append(self._val, new.data),
+            ptr=np.append(self._ptr, self._ptr[-1] + new_columns.indptr[1:]),
+            at=np.append(self._at, new_columns.indices),
+            val=np.append(self._val, new_columns.data),
         )
         self._put(
             keys=[*self._row, key],
@@ -96,31 +104,31 @@ class EditedProgram:
 
     def remove_request(self, key) -> None:
         """Remove a request, its variables and its row."""
-        row, columns = self._found("remove_request", key)
-        gone = slice(*self._ptr[[columns.start, columns.stop]])
-        first = self._first.copy()
+        request_row, request_columns = self._found("remove_request", key)
+        gone = slice(*self._ptr[[request_columns.start, request_columns.stop]])
+        first_columns = self._first.copy()
         ptr = self._ptr.copy()
-        first[row + 1 :] -= columns.stop - columns.start
-        ptr[columns.stop :] -= gone.stop - gone.start
-        uses = _Uses(np.delete(ptr, columns), np.delete(self._at, gone), np.delete(self._val, gone))
+        first_columns[request_row + 1 :] -= request_columns.stop - request_columns.start
+        ptr[request_columns.stop :] -= gone.stop - gone.start
+        uses = _Uses(np.delete(ptr, request_columns), np.delete(self._at, gone), np.delete(self._val, gone))
         self._put(
             keys=[request for request in self._row if request != key],
-            must=np.delete(self._must, row),
-            first=np.delete(first, row),
-            worth=np.delete(self._worth, columns),
-            x=np.delete(self.x, columns),
+            must=np.delete(self._must, request_row),
+            first=np.delete(first_columns, request_row),
+            worth=np.delete(self._worth, request_columns),
+            x=np.delete(self.x, request_columns),
             uses=uses,
         )
 
     def change_worth(self, key, worth) -> None:
         """Give a request's variables another worth."""
-        columns = self._found("change_worth", key)[1]
+        request_columns = self._found("change_worth", key)[1]
         worth = np.array(worth, float, ndmin=1)
-        if worth.shape != self._worth[columns].shape:
+        if worth.shape != self._worth[request_columns].shape:
             raise SolverError(
-                f"change_worth: found shape {worth.shape} for {key!r}; expected {self._worth[columns].shape}."
+                f"change_worth: found shape {worth.shape} for {key!r}; expected {self._worth[request_columns].shape}."
             )
-        self._worth[columns] = worth
+        self._worth[request_columns] = worth
         self.edits += 1
 
     def change_resource(self, name: str, by: float) -> None:
@@ -144,19 +152,19 @@ class EditedProgram:
             those of one that it had (in rising order) go on from its last value.
         must : (n,) bool array
         """
-        before = np.array([self._row.get(key, -1) for key in keys], np.int64)
-        x = np.zeros(len(worth))
+        row_before = np.array([self._row.get(request_key, -1) for request_key in keys], np.int64)
+        point = np.zeros(len(worth))
         if len(self._at) == len(self._worth):
-            _carry(before, _Columns(self._first, self._at, self._val, self.x), _Columns(first, at, val, x))
+            _carry(row_before, _Columns(self._first, self._at, self._val, self.x), _Columns(first, at, val, point))
         one_each = _Uses(np.arange(len(worth) + 1), at, val)
-        self._put(keys, must, first, np.array(worth, float), x, one_each)
+        self._put(keys, must, first, np.array(worth, float), point, one_each)
 
-    def _found(self, who: str, key) -> tuple[int, slice]:
-        """Row and columns of a request."""
-        if key not in self:
-            raise SolverError(f"{who}: found {key!r}; expected one of {len(self)} requests present.")
-        row = self._row[key]
-        return row, slice(*self._first[row : row + 2])
+    def _found(self, who: str, request_key) -> tuple[int, slice]:
+        """Return the row (int) and the columns (a slice) of a request."""
+        if request_key not in self:
+            raise SolverError(f"{who}: found {request_key!r}; expected one of {len(self)} requests present.")
+        request_row = self._row[request_key]
+        return request_row, slice(*self._first[request_row : request_row + 2])
 
     def __contains__(self, key) -> bool:
         return key in self._row
@@ -165,27 +173,33 @@ class EditedProgram:
         return len(self._row)
 
     def program(self) -> Program:
-        """The program as it is now: rows of requests in their order of arrival, then of resources."""
-        n = len(self._row)
-        k = len(self._worth)
+        """Return the `Program` as it is now: rows of requests in their order of arrival, then of resources."""
+        request_count = len(self._row)
+        column_count = len(self._worth)
         R = len(self.amounts)
-        row_of_column = np.repeat(np.arange(n, dtype=np.int32), np.diff(self._first))
-        at = np.insert(n + self._at, self._ptr[:-1], row_of_column)
-        parts = (np.insert(self._val, self._ptr[:-1], 1.0), at, self._ptr + np.arange(k + 1))
+        row_of_column = np.repeat(np.arange(request_count, dtype=np.int32), np.diff(self._first))
+        row_indices = np.insert(request_count + self._at, self._ptr[:-1], row_of_column)
+        matrix_arrays = (
+            np.insert(self._val, self._ptr[:-1], 1.0),
+            row_indices,
+            self._ptr + np.arange(column_count + 1),
+        )
         lower = np.append(np.where(self._must, 1.0, -np.inf), np.full(R, -np.inf))
-        upper = np.append(np.ones(n), list(self.amounts.values()))
-        A = sp.csc_array(parts, shape=(n + R, k))
+        upper = np.append(np.ones(request_count), list(self.amounts.values()))
+        A = sp.csc_array(matrix_arrays, shape=(request_count + R, column_count))
         return Program(self._worth, A, lower, upper, upper=1.0, maximize=True, name=self.name)
 
     def solved_by(self, worker) -> Solution:
-        """Let a solver find the program's best point, from the last one and its prices where it starts from some (`warm`)."""
-        n = len(self._row)
+        """Return a solver's `Solution`, from the last point and its prices if the solver starts from some (`warm`)."""
+        request_count = len(self._row)
         program = self.program()
-        start = (self.x, np.append(np.zeros(n), self.prices)) if getattr(worker, "warm", False) else ()
-        found = worker.solve(program, *start)
-        self.x = found.x
-        self.prices = self.prices if found.duals is None else found.duals[n:]
-        return found
+        start_point = (
+            (self.x, np.append(np.zeros(request_count), self.prices)) if getattr(worker, "warm", False) else ()
+        )
+        solution = worker.solve(program, *start_point)
+        self.x = solution.x
+        self.prices = self.prices if solution.duals is None else solution.duals[request_count:]
+        return solution
 
 
 class _Uses(NamedTuple):
@@ -206,23 +220,27 @@ class _Columns(NamedTuple):
 
 
 @njit
-def _carry(before, old, new):
+def _carry(before, old_uses, new_uses):
     """Fill the values of columns that a request had before, by their uses; `before` (n,) is its old number, -1 for a new one."""
-    for i in range(before.shape[0]):
-        if before[i] < 0:
+    for request in range(before.shape[0]):
+        if before[request] < 0:
             continue
-        p = old.first[before[i]]
-        end = old.first[before[i] + 1]
-        for k in range(new.first[i], new.first[i + 1]):
-            while p < end and _precedes(old, p, new, k):
-                p += 1
-            if p < end and old.resource[p] == new.resource[k] and old.amount[p] == new.amount[k]:
-                new.x[k] = old.x[p]
+        old_column = old_uses.first[before[request]]
+        old_end = old_uses.first[before[request] + 1]
+        for new_column in range(new_uses.first[request], new_uses.first[request + 1]):
+            while old_column < old_end and _precedes(old_uses, old_column, new_uses, new_column):
+                old_column += 1
+            if (
+                old_column < old_end
+                and old_uses.resource[old_column] == new_uses.resource[new_column]
+                and old_uses.amount[old_column] == new_uses.amount[new_column]
+            ):
+                new_uses.x[new_column] = old_uses.x[old_column]
 
 
 @njit
-def _precedes(old, p, new, k):
+def _precedes(old_uses, old_column, new_uses, new_column):
     """Whether an old column comes before a new one, by resource and then by amount."""
-    if old.resource[p] == new.resource[k]:
-        return old.amount[p] < new.amount[k]
-    return old.resource[p] < new.resource[k]
+    if old_uses.resource[old_column] == new_uses.resource[new_column]:
+        return old_uses.amount[old_column] < new_uses.amount[new_column]
+    return old_uses.resource[old_column] < new_uses.resource[new_column]

@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from gpuschedlab._knob import check_kind, check_number, numbers_of
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.programs.program import Program
 
@@ -62,12 +63,23 @@ class MultipleChoice(Program):
         mandatory=None,
         keys=None,
     ):
-        utility = np.ascontiguousarray(utility, float)
-        kinds, gpus, room = (np.asarray(a) for a in (type_of_config, gpus_of_config, capacity))
+        check_kind(name, str, SolverError, "MultipleChoice.name", "a text")
+        check_number(quantum, SolverError, f"{name}: quantum", "a number, 0 or more")
+        utility = np.ascontiguousarray(
+            numbers_of(utility, SolverError, f"{name}: utility", "an (n, C) array of numbers")
+        )
+        arrays = {"type_of_config": type_of_config, "gpus_of_config": gpus_of_config, "capacity": capacity}
+        kinds, gpus, room = (
+            numbers_of(values, SolverError, f"{name}: {word}", "an array of whole numbers")
+            for word, values in arrays.items()
+        )
         _check(name, utility, kinds, gpus, room)
         kinds, gpus, room = (np.ascontiguousarray(a, np.int64) for a in (kinds, gpus, room))
-        must = np.zeros(len(utility), bool) if mandatory is None else np.asarray(mandatory, bool)
-        keys = None if keys is None else np.asarray(keys, np.int64)
+        must = np.zeros(len(utility), bool)
+        if mandatory is not None:
+            must = numbers_of(mandatory, SolverError, f"{name}: mandatory", "true or false for each job") != 0
+        if keys is not None:
+            keys = _whole_keys(name, keys)
         for what, each in (("mandatory", must), ("keys", keys)):
             if each is not None and each.shape != (len(utility),):
                 raise SolverError(f"{name}: found {what} {each.shape}; expected ({len(utility)},), one for each job.")
@@ -77,7 +89,7 @@ class MultipleChoice(Program):
 
     @classmethod
     def of(cls, program: Program, x0=None, instead: str = "") -> "MultipleChoice":
-        """The compact form of a program that is laid out as this class lays it out.
+        """Return the compact form, a `MultipleChoice`, of a program that is laid out as this class lays it out.
 
         Raises
         ------
@@ -86,9 +98,9 @@ class MultipleChoice(Program):
         """
         if x0 is not None:
             raise SolverError(f"{program.name}: found a warm start; {instead}.")
-        if not isinstance(program, cls) and (program := _read(given := program)) is None:
+        if not isinstance(program, cls) and (program := _read(plain_program := program)) is None:
             raise SolverError(
-                f"{given.name}: found no multiple-choice knapsack; 'prices' solves those only, as "
+                f"{plain_program.name}: found no multiple-choice knapsack; 'prices' solves those only, as "
                 "MultipleChoice lays them out. Use solver 'highs' or 'mip'."
             )
         return program
@@ -98,86 +110,109 @@ class MultipleChoice(Program):
 
     @cached_property
     def c(self) -> np.ndarray:
-        """(n C,) utilities, 0 if impossible."""
+        """Array (n C,) of utilities, 0 if impossible."""
         return np.nan_to_num(self.utility).ravel()
 
     @cached_property
     def A(self) -> sp.csc_array:
-        """(n + T, n C) rows of jobs, then of types."""
-        n, C = self.shape
-        parts = (self.kinds, self.gpus)
-        kinds, gpus = (np.tile(part, n) for part in parts)
-        return cell_rows(np.repeat(np.arange(n), C), n + kinds, gpus, n + len(self.capacity))
+        """Sparse matrix (n + T, n C), a `csc_array`: rows of jobs, then of types."""
+        job_count, config_count = self.shape
+        columns_of_job = (self.kinds, self.gpus)
+        column_types, gpus = (np.tile(config_array, job_count) for config_array in columns_of_job)
+        return cell_rows(
+            np.repeat(np.arange(job_count), config_count),
+            job_count + column_types,
+            gpus,
+            job_count + len(self.capacity),
+        )
 
     @cached_property
     def row_lower(self) -> np.ndarray:
-        """(n + T,) one configuration for each mandatory job, otherwise none."""
+        """Array (n + T,): one configuration for each mandatory job, otherwise none."""
         return np.concatenate([np.where(self.mandatory, 1.0, -np.inf), np.full(len(self.capacity), -np.inf)])
 
     @cached_property
     def row_upper(self) -> np.ndarray:
-        """(n + T,) one configuration a job, then the GPUs of each type."""
+        """Array (n + T,): one configuration a job, then the GPUs of each type."""
         return np.concatenate([np.ones(self.shape[0]), self.capacity])
 
     @cached_property
     def lower(self) -> np.ndarray:
-        """(n C,) zeros."""
+        """Array (n C,) of zeros."""
         return np.zeros(self.utility.size)
 
     @cached_property
     def upper(self) -> np.ndarray:
-        """(n C,) 1, or 0 if impossible."""
+        """Array (n C,): 1, or 0 if impossible."""
         return (~np.isnan(self.utility)).ravel().astype(float)
 
     @cached_property
     def integrality(self) -> np.ndarray:
-        """(n C,) all whole."""
+        """Array (n C,) of bools: all whole."""
         return np.ones(self.utility.size, bool)
 
 
+def _whole_keys(name: str, keys) -> np.ndarray:
+    """Keys of the jobs, as whole numbers."""
+    expected = "a whole number for each job"
+    numbers = numbers_of(keys, SolverError, f"{name}: keys", expected)
+    if not (np.abs(numbers) < 2.0**63).all() or not (numbers == np.floor(numbers)).all():
+        raise SolverError(f"{name}: keys: found {keys!r}; expected {expected}.")
+    return np.asarray(keys).astype(np.int64)
+
+
 def cell_rows(job, kind, gpus, rows: int) -> sp.csc_array:
-    """Coefficients (rows, k) of k cells, each of which counts once in the row of its job, and as its GPUs in that of their type."""
-    at = np.empty((len(job), 2), np.int32)
-    data = np.ones((len(job), 2))
-    at[:, 0] = job
-    at[:, 1] = kind
-    data[:, 1] = gpus
-    starts = np.arange(0, at.size + 1, 2, dtype=np.int32)
-    return sp.csc_array((data.ravel(), at.ravel(), starts), shape=(rows, len(job)))
+    """Return a sparse matrix (rows, k), a `csc_array`, of the coefficients of k cells.
+
+    Each cell counts once in the row of its job, and as its GPUs in that of their type.
+    """
+    matrix_rows = np.empty((len(job), 2), np.int32)
+    coefficients = np.ones((len(job), 2))
+    matrix_rows[:, 0] = job
+    matrix_rows[:, 1] = kind
+    coefficients[:, 1] = gpus
+    starts = np.arange(0, matrix_rows.size + 1, 2, dtype=np.int32)
+    return sp.csc_array((coefficients.ravel(), matrix_rows.ravel(), starts), shape=(rows, len(job)))
 
 
 def _check(name, utility, kinds, gpus, room):
     if utility.ndim != 2 or kinds.shape != (utility.shape[1],) or gpus.shape != kinds.shape or room.ndim != 1:
         raise SolverError(
-            f"{name}: found utility {utility.shape}, types {kinds.shape}, GPUs {gpus.shape}, capacity {room.shape}; "
+            f"{name}: found utility {utility.shape}, type_of_config {kinds.shape}, gpus_of_config {gpus.shape}, capacity {room.shape}; "
             "expected (n, C), (C,), (C,), (T,)."
         )
-    if kinds.size and not 0 <= kinds.min() <= kinds.max() < room.size:
-        raise SolverError(f"{name}: found type {kinds.max()}; expected 0 to {room.size - 1}, as capacity says.")
+    is_type = (kinds >= 0) & (kinds < room.size) & (kinds == np.floor(kinds))
+    if not is_type.all():
+        raise SolverError(
+            f"{name}: type_of_config: found type {kinds[~is_type][0]:g}; expected 0 to {room.size - 1}, as capacity says."
+        )
     counts = np.concatenate([gpus - 1, room]).astype(float)
     if not (np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))).all():
-        raise SolverError(f"{name}: found GPUs that are not whole or below 1; count in a smaller unit.")
+        raise SolverError(
+            f"{name}: found GPUs that are not whole or below 1; expected whole numbers in gpus_of_config and capacity. "
+            "Count in a smaller unit."
+        )
     if np.isinf(utility).any():
         raise SolverError(f"{name}: found an infinite utility; expected numbers, or nan where impossible.")
 
 
 def _read(program: Program) -> MultipleChoice | None:
-    """The knapsack that a program's arrays spell out; None if they spell something else."""
+    """Return the `MultipleChoice` that a program's arrays spell out; None if they spell something else."""
     shape = program.shape or ()
-    rows = program.A.shape[0]
-    if len(shape) != 2 or not 0 < shape[0] < rows or not shape[1]:
+    program_rows = program.A.shape[0]
+    if len(shape) != 2 or not 0 < shape[0] < program_rows or not shape[1]:
         return None
-    n, C = shape
-    use = program.A[n:, :C].toarray()  # what the first job's configurations take
+    job_count, config_count = shape
+    use = program.A[job_count:, :config_count].toarray()  # what the first job's configurations take
     possible = program.upper > 0
     utility = np.where(possible, program.c, np.nan).reshape(shape)
     try:
-        parts = (use.argmax(axis=0), use.max(axis=0), program.row_upper[n:], 0.0, program.name)
-        found = MultipleChoice(utility, *parts, mandatory=program.row_lower[:n] == 1)
+        knapsack_parts = (use.argmax(axis=0), use.max(axis=0), program.row_upper[job_count:], 0.0, program.name)
+        knapsack = MultipleChoice(utility, *knapsack_parts, mandatory=program.row_lower[:job_count] == 1)
     except SolverError:
         return None
-    sides = (program.row_lower[:n], program.row_lower[n:], program.row_upper[:n])
+    sides = (program.row_lower[:job_count], program.row_lower[job_count:], program.row_upper[:job_count])
     same = program.maximize and program.integrality.all() and not program.lower.any()
     same &= (program.upper[possible] >= 1).all() and ((sides[0] <= 0) | (sides[0] == 1)).all()
-    same &= (sides[1] <= 0).all() and (sides[2] == 1).all() and (found.A != program.A).nnz == 0
-    return found if same else None
+    same &= (sides[1] <= 0).all() and (sides[2] == 1).all() and (knapsack.A != program.A).nnz == 0
+    return knapsack if same else None

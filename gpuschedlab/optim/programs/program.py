@@ -6,6 +6,7 @@ from html import escape
 import numpy as np
 import scipy.sparse as sp
 
+from gpuschedlab._knob import check_kind, numbers_of
 from gpuschedlab.errors import Infeasible, SolverError
 
 
@@ -59,9 +60,12 @@ class Program:
     name: str = "Program"
 
     def __post_init__(self):
-        A = sp.csc_array(self.A)
+        check_kind(self.name, str, SolverError, "Program.name", "a text")
+        check_kind(self.maximize, bool | np.bool_, SolverError, f"{self.name}.maximize", "True or False")
+        A = _matrix(self)
         A.sum_duplicates()
         m, n = A.shape
+        _check_layout(self, n)
         put = {"c": _vector(self, "c", n, float), "A": A}
         for key, size in (("row_lower", m), ("row_upper", m), ("lower", n), ("upper", n)):
             put[key] = _vector(self, key, size, float)
@@ -93,22 +97,22 @@ class Program:
         return self is other or (type(self) is type(other) and _alike(self._parts(), other._parts()))
 
     def _parts(self) -> tuple:
-        """What makes it the program that it is."""
+        """Return a tuple of all that makes it the program that it is."""
         bounds = (self.row_lower, self.row_upper, self.lower, self.upper)
         A = (self.A.indptr, self.A.indices, self.A.data)
         return (self.maximize, self.shape, self.c, *bounds, self.integrality, *A)
 
     def value(self, x) -> float:
-        """Objective at x."""
+        """Return the objective at x, a number."""
         return float((self.c * np.asarray(x, float)).sum())  # in one thread, always in the same order
 
     def violation(self, x) -> float:
         """Largest amount by which x (n,) breaks a bound, a row, or wholeness; 0 if it breaks none."""
         x = np.asarray(x, float)
-        rows = self.A @ x
-        parts = [rows - self.row_upper, self.row_lower - rows, x - self.upper, self.lower - x]
-        parts.append(np.abs(x - np.round(x))[self.integrality])
-        return float(max(max(p.max(initial=0.0) for p in parts), 0.0))
+        row_activity = self.A @ x
+        violations = [row_activity - self.row_upper, self.row_lower - row_activity, x - self.upper, self.lower - x]
+        violations.append(np.abs(x - np.round(x))[self.integrality])
+        return float(max(max(violation.max(initial=0.0) for violation in violations), 0.0))
 
     def write(self, path) -> None:
         """Write it: ``.npz`` (equal to the bit), ``.mps`` or ``.mps.gz`` (by HiGHS: 15 digits, and neither name nor shape)."""
@@ -118,21 +122,51 @@ class Program:
 
     @classmethod
     def read(cls, path) -> "Program":
-        """Read a program from such a file; what holds none is a `SolverError`."""
+        """Read a `Program` from such a file; raise SolverError if it holds none."""
         from gpuschedlab.optim.programs.archives import read_program
 
         return read_program(path, Program)
 
     def __repr__(self):
-        m, n = self.A.shape
+        row_count, variable_count = self.A.shape
         verb = "maximize" if self.maximize else "minimize"
-        rows = f"{m} row{'' if m == 1 else 's'}"
-        return f"{self.name}: {verb} {n} variables ({self.integrality.sum()} whole), {rows}, {self.A.nnz} nonzeros"
+        rows_in_words = f"{row_count} row{'' if row_count == 1 else 's'}"
+        return (
+            f"{self.name}: {verb} {variable_count} variables ({self.integrality.sum()} whole), {rows_in_words}, "
+            f"{self.A.nnz} nonzeros"
+        )
+
+
+def _matrix(program: Program) -> sp.csc_array:
+    """Coefficients by columns, as floats."""
+    try:
+        matrix = sp.csc_array(program.A).astype(float, copy=False)
+    except (TypeError, ValueError):
+        matrix = None
+    if matrix is None or matrix.ndim != 2:
+        raise SolverError(
+            f"{program.name}.A: found {program.A!r}; expected an (m, n) array of numbers, dense or sparse."
+        )
+    return matrix
+
+
+def _check_layout(program: Program, variables: int):
+    """Raise SolverError unless the layout of the variables, if there is one, holds each of them."""
+    layout = program.shape
+    if layout is None:
+        return
+    is_shape = isinstance(layout, tuple) and all(isinstance(length, int | np.integer) for length in layout)
+    if not is_shape or np.prod(layout, dtype=float) != variables:
+        raise SolverError(
+            f"{program.name}.shape: found {layout!r}; expected the lengths of {variables} variables' layout, or None."
+        )
 
 
 def _vector(program: Program, key: str, size: int, dtype) -> np.ndarray:
-    """Field as an array of its length; a scalar is repeated."""
-    value = np.asarray(getattr(program, key), dtype)
+    """Return a field as an array of its length; a scalar is repeated."""
+    value = numbers_of(getattr(program, key), SolverError, f"{program.name}.{key}", f"a number, or ({size},) numbers")
+    if dtype is bool:
+        value = value != 0
     if value.ndim == 0:
         value = np.full(size, value)
     if value.shape != (size,):
@@ -145,7 +179,7 @@ def _vector(program: Program, key: str, size: int, dtype) -> np.ndarray:
 
 def _alike(ours: tuple, theirs: tuple) -> bool:
     """Whether arrays and plain values are the same one by one; nan, too."""
-    return all(_same(a, b) for a, b in zip(ours, theirs, strict=True))
+    return all(_same(our_array, their_array) for our_array, their_array in zip(ours, theirs, strict=True))
 
 
 def _same(ours, theirs) -> bool:
@@ -174,8 +208,15 @@ class Change:
     upper: np.ndarray | None = None
 
     def of(self, program: Program) -> Program:
-        """The program with this change."""
-        return replace(program, **{key: value for key, value in vars(self).items() if value is not None})
+        """Return the `Program` with this change."""
+        return replace(
+            program,
+            **{
+                array_name: changed_array
+                for array_name, changed_array in vars(self).items()
+                if changed_array is not None
+            },
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,17 +259,20 @@ class Solution:
 
     @property
     def table(self) -> np.ndarray:
-        """`x` in the program's own layout (`Program.shape`)."""
+        """Array of `x` in the program's own layout (`Program.shape`)."""
         return self.x if self.shape is None else self.x.reshape(self.shape)
 
     def summary(self) -> dict:
-        """Status, objective, bound, gap, seconds and solver."""
+        """Return a dict of status, objective, bound, gap, seconds and solver."""
         keys = ("status", "objective", "bound", "gap", "seconds", "solver")
-        return {key: getattr(self, key) for key in keys}
+        return {solution_part: getattr(self, solution_part) for solution_part in keys}
 
     def _repr_html_(self):
-        rows = [f"<tr><th>{key}</th><td>{escape(str(value))}</td></tr>" for key, value in self.summary().items()]
-        return f"<table>{''.join(rows)}</table>"
+        html_rows = [
+            f"<tr><th>{solution_part}</th><td>{escape(str(field_value))}</td></tr>"
+            for solution_part, field_value in self.summary().items()
+        ]
+        return f"<table>{''.join(html_rows)}</table>"
 
 
 def relative_gap(objective: float, bound: float) -> float:
@@ -240,12 +284,12 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def worst_status(words) -> str:
-    """Status of a whole by those of its parts: ``time limit`` before any other, ``optimal`` if all are."""
+    """Return the word for the status of a whole by those of its parts: ``time limit`` first, ``optimal`` if all are."""
     return max(words, key=lambda status: (status != "optimal") + (status == "time limit"), default="optimal")
 
 
 def no_variables(program: Program, solver: str) -> Solution:
-    """What there is to say of a program without variables, whose rows are all 0; a row that does not allow 0 is Infeasible."""
+    """Return the `Solution` of a program without variables, whose rows are all 0; raise Infeasible if a row does not allow 0."""
     if ((program.row_lower > 0) | (program.row_upper < 0)).any():
         raise Infeasible(f"{program.name}: infeasible; it has no variables, and a row that does not allow 0.")
     duals = np.zeros(len(program.row_upper))
@@ -253,25 +297,28 @@ def no_variables(program: Program, solver: str) -> Solution:
 
 
 def unsolvable(program: Program, word: str) -> SolverError:
-    """Error of a program that has no best point: "unbounded", or else no point is known to be feasible."""
-    kind = SolverError if word == "unbounded" else Infeasible
-    return kind(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
+    """Return a `SolverError` for a program without a best point: "unbounded", or else no point is known to be feasible."""
+    error_class = SolverError if word == "unbounded" else Infeasible
+    return error_class(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
 
 
 def directions(program: Program) -> Program:
-    """Directions, from -1 to 1, in which one may go for good: where one improves, a program that has a point is unbounded."""
+    """Return a `Program` of directions, from -1 to 1, in which one may go for good.
+
+    If one improves, a program that has a point is unbounded.
+    """
 
     def sides(low, high, most):
         return np.where(np.isinf(low), -most, 0.0), np.where(np.isinf(high), most, 0.0)
 
-    rows = sides(program.row_lower, program.row_upper, np.inf)
+    row_sides = sides(program.row_lower, program.row_upper, np.inf)
     bounds = sides(program.lower, program.upper, 1.0)
-    return Program(program.c, program.A, *rows, *bounds, maximize=program.maximize, name=program.name)
+    return Program(program.c, program.A, *row_sides, *bounds, maximize=program.maximize, name=program.name)
 
 
 def cost_factor(program: Program) -> float:
     """Power of two that costs are multiplied by for solvers whose tolerances are absolute: 1 if the largest is 1e-3 to 1e6."""
-    most = float(np.abs(program.c).max(initial=0.0))
-    if most == 0 or 1e-3 <= most <= 1e6:
+    largest_cost = float(np.abs(program.c).max(initial=0.0))
+    if largest_cost == 0 or 1e-3 <= largest_cost <= 1e6:
         return 1.0
-    return float(2.0 ** -np.floor(np.log2(most)))
+    return float(2.0 ** -np.floor(np.log2(largest_cost)))

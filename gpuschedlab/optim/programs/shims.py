@@ -23,7 +23,7 @@ class Cells(NamedTuple):
 
 
 def possible_cells(problem: MultipleChoice) -> Cells:
-    """Cells that any good choice could have."""
+    """Return the `Cells` that any good choice could have."""
     worth = problem.utility > 0
     if problem.mandatory.any():
         worth |= problem.mandatory[:, None] & ~np.isnan(problem.utility)
@@ -33,59 +33,67 @@ def possible_cells(problem: MultipleChoice) -> Cells:
 
 
 def relaxed(problem: MultipleChoice, cells: Cells) -> Program:
-    """The linear relaxation over some cells: n rows of jobs, then T of types; a variable a cell."""
-    n = len(problem.utility)
-    A = cell_rows(cells.job, n + problem.kinds[cells.config], problem.gpus[cells.config], n + len(problem.capacity))
-    rows = (problem.row_lower, problem.row_upper)
+    """Return the linear relaxation over some cells, a `Program`: n rows of jobs, then T of types; a variable a cell."""
+    job_count = len(problem.utility)
+    A = cell_rows(
+        cells.job,
+        job_count + problem.kinds[cells.config],
+        problem.gpus[cells.config],
+        job_count + len(problem.capacity),
+    )
+    row_bounds = (problem.row_lower, problem.row_upper)
     worth = problem.utility[cells.job, cells.config]
-    return Program(worth, A, *rows, upper=1.0, maximize=True, name=problem.name)
+    return Program(worth, A, *row_bounds, upper=1.0, maximize=True, name=problem.name)
 
 
 def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> np.ndarray:
-    """Give each job the configuration with the largest share that still fits (Jayaram Subramanya, PhD thesis, CMU 2025, 4.4.1)."""
+    """Return an array (n,) of the configuration with the largest share that still fits each job.
+
+    Rule of Jayaram Subramanya, PhD thesis, CMU 2025, 4.4.1.
+    """
     # Jobs take turns by their largest share, mandatory ones first; the thesis gives no order.
-    n = len(problem.utility)
-    best = np.zeros(n)
-    np.maximum.at(best, cells.job, share)
-    order = np.lexsort((np.arange(n), -best, ~problem.mandatory))
+    job_count = len(problem.utility)
+    largest = np.zeros(job_count)
+    np.maximum.at(largest, cells.job, share)
+    job_order = np.lexsort((np.arange(job_count), -largest, ~problem.mandatory))
     ranked = np.lexsort((-share, cells.job))
     negligible = (share < LEAST) & ~problem.mandatory[cells.job]
-    choice = _fit(order, ranked, negligible, cells, problem.kinds, problem.gpus, problem.capacity)
-    left = np.flatnonzero(problem.mandatory & (choice < 0))
-    if left.size:
+    choice = _fit(job_order, ranked, negligible, cells, problem.kinds, problem.gpus, problem.capacity)
+    unserved_jobs = np.flatnonzero(problem.mandatory & (choice < 0))
+    if unserved_jobs.size:
         raise SolverError(
-            f"{problem.name}: found no room for mandatory job {left[0]} ({left.size} such) when shares were made whole; "
+            f"{problem.name}: found no room for mandatory job {unserved_jobs[0]} ({unserved_jobs.size} such) when shares were made whole; "
             "solve it with 'prices' or 'highs'."
         )
     return choice
 
 
 @njit
-def _fit(order, ranked, negligible, cells, kinds, gpus, capacity):
-    """Choice (n,) of `largest_share`, job by job: the first of its cells, as they are ranked, that fits and is not negligible."""
-    choice = np.full(order.shape[0], -1)
+def _fit(job_order, ranked, negligible, cells, config_types, gpus, capacity):
+    """Return an array, the choice (n,) of `largest_share`: each job's first cell, as ranked, that fits and is not negligible."""
+    choice = np.full(job_order.shape[0], -1)
     room = capacity.copy()
-    for i in order:
-        for k in range(cells.first[i], cells.first[i + 1]):
-            cell = ranked[k]
+    for job in job_order:
+        for ranked_cell in range(cells.first[job], cells.first[job + 1]):
+            cell = ranked[ranked_cell]
             if negligible[cell]:
                 break
-            c = cells.config[cell]
-            if gpus[c] <= room[kinds[c]]:
-                choice[i] = c
-                room[kinds[c]] -= gpus[c]
+            config = cells.config[cell]
+            if gpus[config] <= room[config_types[config]]:
+                choice[job] = config
+                room[config_types[config]] -= gpus[config]
                 break
     return choice
 
 
 def whole(problem, choice, bound: float, gap: float, start: float, solver: str, status: str = "optimal") -> Solution:
-    """A choice (n,) as a solution, with the gap that is left to a bound."""
-    x = variables_of(problem, choice)
+    """Return a choice (n,) as a `Solution`, with the gap that is left to a bound."""
+    variables = variables_of(problem, choice)
     objective = worth_of(problem, choice)
     bound = max(bound, objective)
     if status != "time limit":
         status = "optimal" if relative_gap(objective, bound) <= max(gap, 1e-9) else "stopped"
-    return Solution(x, status, objective, bound, time.perf_counter() - start, solver, None, problem.shape)
+    return Solution(variables, status, objective, bound, time.perf_counter() - start, solver, None, problem.shape)
 
 
 def worth_of(problem: MultipleChoice, choice: np.ndarray) -> float:
@@ -95,8 +103,8 @@ def worth_of(problem: MultipleChoice, choice: np.ndarray) -> float:
 
 
 def variables_of(problem: MultipleChoice, choice: np.ndarray) -> np.ndarray:
-    """Variables (n C,) of a choice (n,)."""
+    """Return an array (n C,) of the variables of a choice (n,)."""
     jobs = np.flatnonzero(choice >= 0)
-    x = np.zeros(problem.shape)
-    x[jobs, choice[jobs]] = 1.0
-    return x.ravel()
+    variables = np.zeros(problem.shape)
+    variables[jobs, choice[jobs]] = 1.0
+    return variables.ravel()

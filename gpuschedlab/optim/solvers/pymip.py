@@ -46,43 +46,52 @@ class Pymip(Limits):
             raise SolverError(f"mip: found isolate with engine {self.engine!r}; expected cbc, which needs it.")
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a program; a point to start from concerns integer programs only."""
+        """Return the `Solution` of a program; a point to start from concerns integer programs only."""
         if self.isolate:
             return solved_apart(replace(self, isolate=False), program, x0, "CBC")
         mip = need("mip", "solver='mip' and policies that use it")
         if not len(program.c):
             return no_variables(program, f"mip {self.engine}")
-        start = time.perf_counter()
+        wall_start = time.perf_counter()
         factor = cost_factor(program)
-        rows = _rows(program)
-        m, x = _model(mip, program, rows, self.engine, factor)
-        m.verbose = 0
-        m.threads = self.threads
-        m.max_mip_gap = self.gap
-        m.seed = 0
-        m.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
+        rows_with_entries = _rows(program)
+        mip_model, variables = _model(mip, program, rows_with_entries, self.engine, factor)
+        mip_model.verbose = 0
+        mip_model.threads = self.threads
+        mip_model.max_mip_gap = self.gap
+        mip_model.seed = 0
+        mip_model.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
         if self.work is not None:
-            m.max_nodes = int(min(steps(self.work, self.engine, program.A.nnz), MOST))
+            mip_model.max_nodes = int(min(steps(self.work, self.engine, program.A.nnz), MOST))
         if x0 is not None and program.whole:
-            m.start = [(v, float(value)) for v, value in zip(x, x0, strict=True)]
+            mip_model.start = [
+                (variable, float(start_value)) for variable, start_value in zip(variables, x0, strict=True)
+            ]
         with _quiet():
-            ended = m.optimize(max_seconds=self.time_limit if self.time_limit is not None else np.inf)
-        point = np.array([v.x if m.num_solutions else np.nan for v in x], float)
+            ended = mip_model.optimize(max_seconds=self.time_limit if self.time_limit is not None else np.inf)
+        point = np.array([variable.x if mip_model.num_solutions else np.nan for variable in variables], float)
         ended = self._checked(mip, ended, program, point)
-        late = self.time_limit is not None and (self.work is None or time.perf_counter() - start >= self.time_limit)
-        status = _status(mip, ended, program, m.num_solutions, "time limit" if late else "stopped")
+        late = self.time_limit is not None and (
+            self.work is None or time.perf_counter() - wall_start >= self.time_limit
+        )
+        status = _status(mip, ended, program, mip_model.num_solutions, "time limit" if late else "stopped")
         point[program.integrality] = np.round(point[program.integrality]) + 0.0
         objective = program.value(point)
-        bound = objective if status == "optimal" and not program.whole else float(m.objective_bound) / factor
+        bound = objective if status == "optimal" and not program.whole else float(mip_model.objective_bound) / factor
         duals = None
-        if not program.whole and status == "optimal" and len(m.constrs) == len(rows):
+        if not program.whole and status == "optimal" and len(mip_model.constrs) == len(rows_with_entries):
             duals = np.zeros(program.A.shape[0])  # a row without entries has no price
-            duals[rows] = np.array([np.nan if row.pi is None else row.pi for row in m.constrs], float) / factor
-        seconds = time.perf_counter() - start
+            duals[rows_with_entries] = (
+                np.array(
+                    [np.nan if constraint.pi is None else constraint.pi for constraint in mip_model.constrs], float
+                )
+                / factor
+            )
+        seconds = time.perf_counter() - wall_start
         return Solution(point, status, objective, bound, seconds, f"mip {self.engine}", duals, program.shape)
 
     def _checked(self, mip, ended, program: Program, point: np.ndarray):
-        """How a solve ended, where the engine may be wrong: they mistake one reason for no best point for another."""
+        """Return the status of a solve, checked: engines mistake one reason for no best point for another."""
         S = mip.OptimizationStatus
         far = (np.isinf(program.upper) & (point > FAR)) | (np.isinf(program.lower) & (point < -FAR))
         none = ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED)
@@ -93,8 +102,8 @@ class Pymip(Limits):
             none = abs(growth) > 1e-6 * np.abs(program.c).max(initial=0.0)
         if not none or not program.c.any():
             return ended
-        parts = (program.row_lower, program.row_upper, program.lower, program.upper, program.integrality)
-        free = Program(np.zeros(len(program.c)), program.A, *parts, name=program.name)
+        bounds_of_program = (program.row_lower, program.row_upper, program.lower, program.upper, program.integrality)
+        free = Program(np.zeros(len(program.c)), program.A, *bounds_of_program, name=program.name)
         try:
             replace(self, gap=Limits.gap).solve(free)
         except Infeasible:
@@ -106,57 +115,67 @@ class Pymip(Limits):
 def _quiet():
     """Keep the standard output of C libraries shut: CBC writes to it whatever its log level."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    kept_stdout = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     flush = (lambda: os.name != "nt" and ctypes.CDLL(None).fflush(None),)
     with contextlib.ExitStack() as after:  # each is done, whatever interrupts the one before
-        for undo in ((os.close, nowhere), (os.close, kept), (os.dup2, kept, 1), flush):
+        for undo in ((os.close, nowhere), (os.close, kept_stdout), (os.dup2, kept_stdout, 1), flush):
             after.callback(*undo)
         os.dup2(nowhere, 1)
         yield
 
 
 def _rows(program: Program) -> np.ndarray:
-    """Rows that have entries: CBC ends the whole process for some programs with rows that have none, or coefficients too large."""
-    if (most := np.abs(program.A.data).max(initial=0.0)) > LARGEST:
+    """Return an array of the rows that have entries.
+
+    CBC ends the whole process for some programs with rows that have none, or coefficients too large.
+    """
+    if (largest_coefficient := np.abs(program.A.data).max(initial=0.0)) > LARGEST:
         raise SolverError(
-            f"{program.name}: found a coefficient of {most:g}; expected {LARGEST:g} at most. Use another unit."
+            f"{program.name}: found a coefficient of {largest_coefficient:g}; expected {LARGEST:g} at most. Use another unit."
         )
-    some = np.zeros(program.A.shape[0], bool)
-    some[program.A.indices[program.A.data != 0]] = True
-    never = np.flatnonzero(~some & ((program.row_lower > 0) | (program.row_upper < 0)))
+    has_entries = np.zeros(program.A.shape[0], bool)
+    has_entries[program.A.indices[program.A.data != 0]] = True
+    never = np.flatnonzero(~has_entries & ((program.row_lower > 0) | (program.row_upper < 0)))
     if never.size:
         raise Infeasible(
             f"{program.name}: infeasible; row {never[0]} ({never.size} such) has no entries and does not allow 0."
         )
-    return np.flatnonzero(some)
+    return np.flatnonzero(has_entries)
 
 
-def _model(mip, program: Program, rows: np.ndarray, engine: str, factor: float):
+def _model(mip, program: Program, rows_with_entries: np.ndarray, engine: str, factor: float):
     sense = mip.MAXIMIZE if program.maximize else mip.MINIMIZE
-    m = mip.Model(sense=sense, solver_name=mip.CBC if engine == "cbc" else mip.HIGHS)
+    mip_model = mip.Model(sense=sense, solver_name=mip.CBC if engine == "cbc" else mip.HIGHS)
     if engine == "cbc":
         from mip.cbc import cbc_set_parameter
 
         # Strengthening of cliques ends the whole process for some small programs with free variables (cbcbox 2.935).
-        cbc_set_parameter(m.solver, "clqstr", "off")
-    kinds = np.where(program.integrality, mip.INTEGER, mip.CONTINUOUS)
-    x = [
-        m.add_var(lb=float(low), ub=float(high), obj=float(cost), var_type=str(kind))
-        for low, high, cost, kind in zip(program.lower, program.upper, program.c * factor, kinds, strict=True)
+        cbc_set_parameter(mip_model.solver, "clqstr", "off")
+    variable_kinds = np.where(program.integrality, mip.INTEGER, mip.CONTINUOUS)
+    variables = [
+        mip_model.add_var(lb=float(low), ub=float(high), obj=float(cost), var_type=str(variable_kind))
+        for low, high, cost, variable_kind in zip(
+            program.lower, program.upper, program.c * factor, variable_kinds, strict=True
+        )
     ]
     A = program.A.tocsr()
-    for i, low, high in zip(rows, program.row_lower[rows], program.row_upper[rows], strict=True):
-        entries = slice(A.indptr[i], A.indptr[i + 1])
-        row = mip.xsum(float(a) * x[j] for j, a in zip(A.indices[entries], A.data[entries], strict=True))
+    for row, low, high in zip(
+        rows_with_entries, program.row_lower[rows_with_entries], program.row_upper[rows_with_entries], strict=True
+    ):
+        entries = slice(A.indptr[row], A.indptr[row + 1])
+        row_sum = mip.xsum(
+            float(coefficient) * variables[column]
+            for column, coefficient in zip(A.indices[entries], A.data[entries], strict=True)
+        )
         if low == high:
-            m += row == float(low)
+            mip_model += row_sum == float(low)
             continue
         if np.isfinite(high):
-            m += row <= float(high)
+            mip_model += row_sum <= float(high)
         if np.isfinite(low):
-            m += row >= float(low)
-    return m, x
+            mip_model += row_sum >= float(low)
+    return mip_model, variables
 
 
 def _status(mip, ended, program: Program, solutions: int, limit: str) -> str:
@@ -179,13 +198,16 @@ ONE = threading.Lock()
 
 @cache
 def _child() -> subprocess.Popen:
-    """The process that solves apart; it imports nothing of the caller's script, as children of multiprocessing do."""
+    """Return the process (`Popen`) that solves apart.
+
+    It imports nothing of the caller's script, as children of multiprocessing do.
+    """
     code = f"import sys; sys.path[:] = {sys.path!r}; from gpuschedlab.optim.solvers.pymip import serve; serve()"
     return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def solved_apart(worker, program, x0, engine: str):
-    """What `worker.solve(program, x0)` says in a process that is kept from call to call."""
+    """Return the `Solution` of `worker.solve(program, x0)` in a process that is kept from call to call."""
     with ONE:
         child = _child()
         try:

@@ -29,7 +29,7 @@ class SiteChange(Knobbed):
 
     @property
     def played(self) -> Policy:
-        """The rule as it is played."""
+        """The rule as it is played, a `Policy`."""
         return self.rule
 
 
@@ -51,17 +51,28 @@ class QuotaChange(SiteChange):
 
     @property
     def played(self) -> Kueue:
-        """The rule with these quotas."""
+        """The rule with these quotas, a `Kueue`."""
         if len(self.rule.queues) < 2:
             return self.rule
-        first, *between, last = self.rule.queues
-        kind, own = first.nominal[0]
-        more = min(dict(last.nominal).get(kind, 0.0), self.moved) if self.moved > 0 else max(-own, self.moved)
-        return replace(self.rule, queues=(_with_quota(first, kind, more), *between, _with_quota(last, kind, -more)))
+        first_queue, *middle_queues, last_queue = self.rule.queues
+        gpu_type, nominal_gpus = first_queue.nominal[0]
+        moved_gpus = (
+            min(dict(last_queue.nominal).get(gpu_type, 0.0), self.moved)
+            if self.moved > 0
+            else max(-nominal_gpus, self.moved)
+        )
+        return replace(
+            self.rule,
+            queues=(
+                _with_quota(first_queue, gpu_type, moved_gpus),
+                *middle_queues,
+                _with_quota(last_queue, gpu_type, -moved_gpus),
+            ),
+        )
 
 
 def _with_quota(queue: Queue, kind: str, more: float) -> Queue:
-    """Return a queue with so many GPUs of a type more of its own."""
+    """Return a `Queue` with so many GPUs of a type more of its own."""
     nominal = dict(queue.nominal)
     if kind in nominal:
         nominal[kind] += more
@@ -81,7 +92,9 @@ RULES = {Fifo: SiteChange, Slurm: PriorityChange, Kueue: QuotaChange}
 
 
 def changes_of(site: Site, changes: Mapping[str, object]) -> dict[str, object]:
-    """Changes of a site by the names in `CHANGES`, from values, or from the words of a command line; those that are read stay as they are.
+    """Return a dict of a site's changes by the names in `CHANGES`, read from values or from the words of a command line.
+
+    Changes that are read already stay as they are.
 
     Knobs of the site's own rule and quotas become a `policy`, and limits (limit.user, ...) become `within`.
 
@@ -90,20 +103,28 @@ def changes_of(site: Site, changes: Mapping[str, object]) -> dict[str, object]:
     TraceError
         A change is not known, or its value is wrong.
     """
-    found = dict(changes)
-    if "more" in found:
-        found["more"] = with_words(site, {"more": word(found["more"])}).more
-    if isinstance(found.get("limits"), str):
-        found["limits"] = seconds(found["limits"], "limits", unit=1.0)
-    if isinstance(found.get("estimator"), str):
-        found["estimator"] = estimator_of(found["estimator"])
-    bounds = {key: word(found.pop(key)) for key in [*found] if key.startswith("limit.")}
-    if bounds:
-        found["within"] = limits_in(found.get("within", site.description.limits), bounds)
-    own = {key: word(found.pop(key)) for key in [*found] if key not in CHANGES}
-    if "policy" in found or own:
-        found["policy"] = ruled(site, _policy_of(site, found.get("policy", site.rule)), own)
-    return found
+    site_changes = dict(changes)
+    if "more" in site_changes:
+        site_changes["more"] = with_words(site, {"more": word(site_changes["more"])}).more
+    if isinstance(site_changes.get("limits"), str):
+        site_changes["limits"] = seconds(site_changes["limits"], "limits", unit=1.0)
+    if isinstance(site_changes.get("estimator"), str):
+        site_changes["estimator"] = estimator_of(site_changes["estimator"])
+    limit_words = {
+        change_name: word(site_changes.pop(change_name))
+        for change_name in [*site_changes]
+        if change_name.startswith("limit.")
+    }
+    if limit_words:
+        site_changes["within"] = limits_in(site_changes.get("within", site.description.limits), limit_words)
+    rule_words = {
+        change_name: word(site_changes.pop(change_name))
+        for change_name in [*site_changes]
+        if change_name not in CHANGES
+    }
+    if "policy" in site_changes or rule_words:
+        site_changes["policy"] = ruled(site, _policy_of(site, site_changes.get("policy", site.rule)), rule_words)
+    return site_changes
 
 
 def word(value: object) -> str:
@@ -125,26 +146,34 @@ def _policy_of(site: Site, policy: Policy | str) -> Policy:
 
 
 def limits_in(limits: tuple[Limit, ...], words: Mapping[str, str]) -> tuple[Limit, ...]:
-    """Limits with others by words: limit.user[.QOS], limit.qos.NAME, limit.account.NAME, limit.array.
+    """Return a tuple of `Limit`: these, with others by words: limit.user[.QOS], limit.qos.NAME, limit.account.NAME, limit.array.
 
     They are of GPUs; limit.user.jobs is of jobs, limit.user.gpus:a100 of GPUs of a type, limit.qos.NAME.wall and .size of what a job
     may ask for.
     """
-    for key, value in words.items():
-        _, of, *rest = key.split(".")
-        what = "gpus"
+    for limit_key, limit_word in words.items():
+        _, owner_kind, *owner_name = limit_key.split(".")
+        amount_name = "gpus"
         gpu_type = ""
-        if rest and rest[-1].partition(":")[0] in AMOUNTS:
-            what, _, gpu_type = rest.pop().partition(":")
-        name = (".".join(rest),) if rest else ()
-        field = "qos" if of == "user" else "names"
-        if any((of, each.of, each.names[:1]) == ("account", "accounts", name) for each in limits):
-            of = "accounts"  # with those below it
+        if owner_name and owner_name[-1].partition(":")[0] in AMOUNTS:
+            amount_name, _, gpu_type = owner_name.pop().partition(":")
+        name = (".".join(owner_name),) if owner_name else ()
+        field = "qos" if owner_kind == "user" else "names"
+        if any(
+            (owner_kind, site_limit.of, site_limit.names[:1]) == ("account", "accounts", name) for site_limit in limits
+        ):
+            owner_kind = "accounts"  # with those below it
         try:
-            new = Limit(of, gpu_type=gpu_type, **{field: name, what: _most(what, value, f"whatif {key}")})
+            new_limit = Limit(
+                owner_kind,
+                gpu_type=gpu_type,
+                **{field: name, amount_name: _most(amount_name, limit_word, f"whatif {limit_key}")},
+            )
         except TraceError as error:
-            raise TraceError(f"whatif {key}: {error}, such as limit.user.{name[0] if name else 'QOS'}=8.") from error
-        limits = _replaced(limits, new, what)
+            raise TraceError(
+                f"whatif {limit_key}: {error}, such as limit.user.{name[0] if name else 'QOS'}=8."
+            ) from error
+        limits = _replaced(limits, new_limit, amount_name)
     return limits
 
 
@@ -155,40 +184,45 @@ def _most(what: str, value: str, where: str) -> float:
     return seconds(value, where) if what == "wall" else number(value, where)
 
 
-def _replaced(limits: tuple[Limit, ...], new: Limit, what: str) -> tuple[Limit, ...]:
-    """Return limits with another in the place of those of its owners; if these stand among others, the old one stays for the others."""
-    old: list[Limit] = []
+def _replaced(limits: tuple[Limit, ...], new_limit: Limit, amount_name: str) -> tuple[Limit, ...]:
+    """Return a tuple of limits with another in the place of those of its owners.
+
+    If these stand among others, the old one stays for the others.
+    """
+    site_limits: list[Limit] = []
     for limit in limits:
-        together = new.of == "accounts"
-        names = new.names
-        if together and limit.names[:1] == new.names:
-            names = limit.names
-        shared = {*names} & {*limit.names}
-        apart = names != limit.names and (together or not shared)
-        if (limit.of, limit.qos, limit.gpu_type) != (new.of, new.qos, new.gpu_type) or apart:
-            old.append(limit)
+        together = new_limit.of == "accounts"
+        limit_names = new_limit.names
+        if together and limit.names[:1] == new_limit.names:
+            limit_names = limit.names
+        shared = {*limit_names} & {*limit.names}
+        apart = limit_names != limit.names and (together or not shared)
+        if (limit.of, limit.qos, limit.gpu_type) != (new_limit.of, new_limit.qos, new_limit.gpu_type) or apart:
+            site_limits.append(limit)
             continue
-        unchanged = tuple(name for name in limit.names if name not in names)
-        whose = {name: getattr(limit, name) for name in ("partitions", "exempt", "exempt_in")}
-        new = replace(new, names=names, **whose)
+        unchanged = tuple(owner_name for owner_name in limit.names if owner_name not in limit_names)
+        whose = {limit_field: getattr(limit, limit_field) for limit_field in ("partitions", "exempt", "exempt_in")}
+        new_limit = replace(new_limit, names=limit_names, **whose)
         if unchanged:
-            old.append(replace(limit, names=unchanged))
-        old.append(replace(limit, names=names, **{what: INF}))
-    if getattr(new, what) < INF:
-        old.append(new)
-    return tuple(old)
+            site_limits.append(replace(limit, names=unchanged))
+        site_limits.append(replace(limit, names=limit_names, **{amount_name: INF}))
+    if getattr(new_limit, amount_name) < INF:
+        site_limits.append(new_limit)
+    return tuple(site_limits)
 
 
 def ruled_by(site: Site, word: str) -> Policy:
-    """Policy of a word; Slurm and Kueue keep the weights, shares and quotas that the site has."""
-    name, values, _ = split_word(word)
-    kept = {"slurm": site.slurm} if site.description.scheduler.weights.counts else {}
-    kept |= {"kueue": site.own} if isinstance(site.own, Kueue) else {}
-    return with_words(kept[name], values, name) if name in kept else policy_of(word)
+    """Return the `Policy` of a word; Slurm and Kueue keep the weights, shares and quotas that the site has."""
+    rule_name, knob_words, _ = split_word(word)
+    site_rules = {"slurm": site.slurm} if site.description.scheduler.weights.counts else {}
+    site_rules |= {"kueue": site.own} if isinstance(site.own, Kueue) else {}
+    return with_words(site_rules[rule_name], knob_words, rule_name) if rule_name in site_rules else policy_of(word)
 
 
 def ruled(site: Site, rule: Policy, words: Mapping[str, str]) -> Policy:
-    """A rule with knobs and quotas of queues that words change: depth, weight_age, quota.QUEUE[.TYPE] (GPUs; also borrow, lend).
+    """Return a `Policy`: a rule with knobs and quotas of queues that words change.
+
+    The words are depth, weight_age, quota.QUEUE[.TYPE] (GPUs; also borrow, lend), and others like them.
 
     Of Slurm's rule also tier.PARTITION, factor.PARTITION, and knobs of its plan: plan.every, plan.window, plan.tested, ...
     """
@@ -215,27 +249,29 @@ def ruled(site: Site, rule: Policy, words: Mapping[str, str]) -> Policy:
 
 def _with_dotted(rule: Slurm, key: str, value: str) -> Slurm:
     """Slurm's rule with another tier or factor of a partition, or another knob of its plan."""
-    kind, _, name = key.partition(".")
+    kind, _, partition = key.partition(".")
     if kind == PLAN:
-        return replace(rule, plan=with_words(rule.plan, {name: value}))
+        return replace(rule, plan=with_words(rule.plan, {partition: value}))
     pairs = dict(getattr(rule, PARTITIONS[kind]))
-    if name not in pairs:
+    if partition not in pairs:
         raise TraceError(f"whatif: found {key}; expected a partition of the site: {', '.join(pairs) or 'it has none'}.")
-    pairs[name] = number(value, f"whatif {key}")
+    pairs[partition] = number(value, f"whatif {key}")
     return replace(rule, **{PARTITIONS[kind]: tuple(pairs.items())})
 
 
 def _with_word(rule: Policy, quota: str, name: str, kind: str, value: str) -> Policy:
-    """A rule with another quota of a queue, of all types that it has or of one."""
+    """Return the `Policy` with another quota of a queue, of all types that it has or of one."""
     queues = getattr(rule, "queues", ())
-    names = [queue.name for queue in queues]
-    if name not in names:
+    queue_names = [queue.name for queue in queues]
+    if name not in queue_names:
         raise TraceError(
-            f"whatif: found {quota}.{name}; expected a queue of the site: {', '.join(names) or 'it has none'}."
+            f"whatif: found {quota}.{name}; expected a queue of the site: {', '.join(queue_names) or 'it has none'}."
         )
-    queue = queues[names.index(name)]
+    queue = queues[queue_names.index(name)]
     field = QUOTAS[quota]
-    kinds = [kind] if kind else [known for known, _ in queue.nominal]
-    found = dict(getattr(queue, field)) | {known: number(value, f"whatif {quota}.{name}") for known in kinds}
-    changed = replace(queue, **{field: tuple(found.items())})
-    return replace(rule, queues=tuple(changed if each is queue else each for each in queues))
+    kinds = [kind] if kind else [gpu_type for gpu_type, _ in queue.nominal]
+    queue_quotas = dict(getattr(queue, field)) | {
+        gpu_type: number(value, f"whatif {quota}.{name}") for gpu_type in kinds
+    }
+    changed = replace(queue, **{field: tuple(queue_quotas.items())})
+    return replace(rule, queues=tuple(changed if queue_of_rule is queue else queue_of_rule for queue_of_rule in queues))

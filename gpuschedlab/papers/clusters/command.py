@@ -93,34 +93,34 @@ def replay(args) -> None:
     if args.json:
         print(as_json(_as_values(calibration, groups, changed, why)))
         return
-    own = calibration.errors(calibration.own)
+    own_errors = calibration.errors(calibration.own)
     waits = []
     for name, column in (("mean", "recorded"), ("median", "recorded_median"), ("p95", "recorded_p95")):
-        waits.append(f"{name} {own[column]:,.0f}")
-    print(f"{wrapped(calibration.verdict)}\n\n{own['jobs']:,} jobs; recorded waits (s): {', '.join(waits)}")
+        waits.append(f"{name} {own_errors[column]:,.0f}")
+    print(f"{wrapped(calibration.verdict)}\n\n{own_errors['jobs']:,} jobs; recorded waits (s): {', '.join(waits)}")
     print(f"{laid_out(errors(calibration.table))}\n{wrapped(WORDS)}")
     print(wrapped(f"\n{_launch_of(calibration)}"))
-    for name, table in groups.items():
+    for name, errors_table in groups.items():
         if name == "by user":
-            print(wrapped(f"\n{sentence(table)}\n{HELD}"))
-        if "mae" in table.columns:
-            table = errors(table)
-        print(f"\n{name}\n{laid_out(table)}")
+            print(wrapped(f"\n{sentence(errors_table)}\n{HELD}"))
+        if "mae" in errors_table.columns:
+            errors_table = errors(errors_table)
+        print(f"\n{name}\n{laid_out(errors_table)}")
     if changed:
         print(wrapped(f"\nwhat if {', '.join(args.change)}\n{changed}"))
         if names_conf(site) and (back := way_back(site, changes)):
             print(f"\nto change it\n{back}")
-    lines = ["", *(f"note: {note}" for note in calibration.notes), site.description.page()]
-    print(wrapped("\n".join(lines).rstrip()))
+    site_lines = ["", *(f"note: {note}" for note in calibration.notes), site.description.page()]
+    print(wrapped("\n".join(site_lines).rstrip()))
 
 
 def _as_values(calibration, groups: dict[str, pl.DataFrame], changed, why) -> dict[str, object]:
-    """Return all that is printed as plain values; `changed` is None without a what-if."""
+    """Return a dict of all that is printed, as plain values; `changed` is None without a what-if."""
     tables = {"rules": calibration.table, **groups}
     if changed:
         tables["what if"] = changed.table
-    values = {"verdict": calibration.verdict} | calibration.summary()
-    values |= {
+    printed_values = {"verdict": calibration.verdict} | calibration.summary()
+    printed_values |= {
         "why jobs waited": why.shares,
         "missing": why.missing,
         "found": [f"{found}" for found in why.found],
@@ -128,11 +128,11 @@ def _as_values(calibration, groups: dict[str, pl.DataFrame], changed, why) -> di
         "notes": calibration.notes,
         "unmodelled": calibration.site.description.unmodelled,
     }
-    return values | {name: table.to_dicts() for name, table in tables.items()}
+    return printed_values | {table_name: table.to_dicts() for table_name, table in tables.items()}
 
 
 def _launch_of(calibration) -> str:
-    """Say how long a launch takes beyond the site's delay, and how near the second half of the log is with it."""
+    """Say in a sentence how long a launch takes beyond the site's delay, and how near the second half of the log is with it."""
     launch = calibration.launch
     later = f"fitted on the first half: mae {calibration.later['mae']:.1f} s on the second"
     if launch:
@@ -142,14 +142,14 @@ def _launch_of(calibration) -> str:
 
 def wrapped(text: object) -> str:
     """Return lines of a text within `WIDE` characters; none ends within a word or after a hyphen."""
-    lines = []
+    wrapped_lines = []
     for line in f"{text}".splitlines():
-        lines.append(fill(line, WIDE, break_long_words=False, break_on_hyphens=False))
-    return "\n".join(lines)
+        wrapped_lines.append(fill(line, WIDE, break_long_words=False, break_on_hyphens=False))
+    return "\n".join(wrapped_lines)
 
 
 def errors(table: pl.DataFrame) -> pl.DataFrame:
-    """Return a table of `start_errors` within `WIDE` characters, under short names, without figures that all rules share."""
+    """Return a frame of `start_errors` within `WIDE` characters, under short names, without figures that all rules share."""
     import polars as pl
 
     from gpuschedlab.metrics.intervals import SHORT
@@ -157,9 +157,9 @@ def errors(table: pl.DataFrame) -> pl.DataFrame:
     per_cent = 100 * pl.col("within_60")
     near = per_cent.round().alias("% <60 s")
     rank = pl.col("rank").round(2)
-    shown = [pl.col("simulated").alias("wait"), "mae", "median", "p90", near, rank]
+    shown_errors = [pl.col("simulated").alias("wait"), "mae", "median", "p90", near, rank]
     if "more" not in table.columns:
-        return table.select(table.columns[0], "jobs", "recorded", "bias", *shown)
+        return table.select(table.columns[0], "jobs", "recorded", "bias", *shown_errors)
     limits = table.select("more_low", "more_high").iter_rows()
     interval = []
     for low, high in limits:
@@ -167,20 +167,20 @@ def errors(table: pl.DataFrame) -> pl.DataFrame:
             interval.append(SHORT)
         else:
             interval.append(f"{cell(low)} to {cell(high)}")
-    return table.select("rule", *shown, "more").with_columns(pl.Series("interval", interval))
+    return table.select("rule", *shown_errors, "more").with_columns(pl.Series("interval", interval))
 
 
 def laid_out(table: pl.DataFrame) -> str:
     """Return the columns of a frame as text, under their names."""
     columns = []
-    for name in table.columns:
-        values = table[name].to_list()
-        columns.append([name, *map(cell, values)])
+    for column_name in table.columns:
+        values = table[column_name].to_list()
+        columns.append([column_name, *map(cell, values)])
     return grid(columns)
 
 
 def changes_in(words: list[str], site: Site) -> dict[str, object]:
-    """Changes of `whatif` from KEY=VALUE."""
+    """Return a dict of the changes of `whatif`, from KEY=VALUE."""
     from gpuschedlab.papers.clusters.changes import changes_of
 
-    return changes_of(site, dict(word.partition("=")[::2] for word in words))
+    return changes_of(site, dict(change_word.partition("=")[::2] for change_word in words))

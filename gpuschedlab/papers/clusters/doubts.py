@@ -19,7 +19,10 @@ A100 = {"1g": (1, 1), "2g": (2, 2), "3g": (4, 3), "4g": (4, 4), "7g": (8, 7)}
 
 
 def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
-    """What does not fit before anything is simulated: the cluster, the log, or what the site has and no run keeps to."""
+    """Yield sentences on all that does not fit before anything is simulated.
+
+    They are of the cluster, the log, and what the site has and no run keeps to.
+    """
     trace = scenario.trace
     has = site.description
     if (most := site.log.report.peak) > scenario.cluster.total_gpus:
@@ -29,12 +32,15 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     if early := trace.filter(pl.col("started") < eligible).height:
         yield f"{early} jobs started before they were submitted or eligible"
     if len(unknown := site.untyped(scenario.cluster)):
-        names = ", ".join(sorted(unknown.explode().unique()))
-        yield f"{len(unknown)} jobs ask for GPU types that the cluster lacks: {names}; so all run on any type"
-    silent, left = (limitless(frame) for frame in (site.log.trace, trace))
-    if silent:
-        yield f"{silent} jobs have no time limit: {silent - left} get that of their partition, {left} a day"
-    beyond = trace.filter(pl.col("duration") > pl.col("requested_time")).height if site.limited and not silent else 0
+        unknown_types = ", ".join(sorted(unknown.explode().unique()))
+        yield f"{len(unknown)} jobs ask for GPU types that the cluster lacks: {unknown_types}; so all run on any type"
+    silent_jobs, limitless_jobs = (limitless(frame) for frame in (site.log.trace, trace))
+    if silent_jobs:
+        of_partition = silent_jobs - limitless_jobs
+        yield f"{silent_jobs} jobs have no time limit: {of_partition} get that of their partition, {limitless_jobs} a day"
+    beyond = (
+        trace.filter(pl.col("duration") > pl.col("requested_time")).height if site.limited and not silent_jobs else 0
+    )
     if beyond:
         yield f"{beyond} jobs ran for longer than they requested: no limit stops them"
     if left_out := [w for w in has.windows if w.users or (w.nodes and site.cluster)]:
@@ -50,7 +56,7 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
         yield "to limits EASY within limits keeps, and not the site's own rule"
     if over := int(refused(has.limits, trace).sum()):
         yield f"{over} jobs ask for more than a limit lets a job have, and never start"
-    if idle := [name for name, value in named.items() if value]:
+    if idle := [unkept_name for unkept_name, value in named.items() if value]:
         yield f"no rule here keeps to {', '.join(idle)}"
 
 
@@ -63,7 +69,7 @@ def limitless(trace: pl.DataFrame) -> int:
 
 
 def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
-    """Say whether the slices in use when the log uses most of them fit on so many GPUs; nothing if they may."""
+    """Yield a sentence if the slices of the log's busiest instant do not fit on so many GPUs; nothing if they may."""
     if "shape" not in trace.columns:
         return
     profile = pl.col("shape").str.extract(r"^(\dg)")
@@ -76,7 +82,7 @@ def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
     lasted = jobs["duration"].to_numpy()
     instant = start[np.argmax(demand(start, size, lasted, start))]
     runs = (start <= instant) & (start + lasted > instant)
-    profiles = np.array([A100[name] for name in jobs["profile"].filter(runs)])
+    profiles = np.array([A100[mig_profile] for mig_profile in jobs["profile"].filter(runs)])
     slices = np.maximum(1, np.round(size[runs] * COMPUTE / profiles[:, 1]))
     needed = gpus_for(profiles, slices)
     if needed > gpus:
@@ -84,6 +90,9 @@ def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
 
 
 def gpus_for(profiles: np.ndarray, count: np.ndarray) -> int:
-    """Return the GPUs that so many slices of each profile (cells, parts of computing) need at least; of those of one GPU exactly."""
+    """Return the number of GPUs that so many slices of each profile need at least; it is exact for slices of one GPU.
+
+    A profile is a row: cells, parts of computing.
+    """
     needed = count @ profiles / (CELLS, COMPUTE)
     return int(np.ceil(needed.max() - 1e-9))

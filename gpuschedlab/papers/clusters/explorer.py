@@ -43,8 +43,8 @@ class SiteExplorer(KnobExplorer):
         from gpuschedlab.papers.clusters.whatif import misses
 
         self.calibration = calibration or replay(Site.sample())
-        own = self.calibration.site.rule
-        as_it_is = RULES[type(own)](rule=own)
+        site_rule = self.calibration.site.rule
+        as_it_is = RULES[type(site_rule)](rule=site_rule)
         self.before = self._waits(as_it_is)
         self.missed = misses(self.calibration.site, self.calibration.scenario.trace, self.before)
         super().__init__(replace(as_it_is, more=2), cache)
@@ -65,7 +65,7 @@ class SiteExplorer(KnobExplorer):
         return waits
 
     def _jobs(self, waits) -> pl.DataFrame:
-        """The jobs that count, as the sentence compares them."""
+        """Return a frame of the jobs that count, as the sentence compares them."""
         gpus = self.calibration.scenario.trace.select("job_id", "gpus")
         end = pl.col("submit") + pl.col("wait") + pl.col("ran")
         named = {"duration": "ran", "queueing": "wait", "end": end}
@@ -78,19 +78,19 @@ class SiteExplorer(KnobExplorer):
         starts = launched_by(self._scenario(thing), self.calibration.site.within(thing.played), self.calibration.launch)
         trace = self.calibration.scenario.trace
         waits = self._waits(thing)
-        both = [self._jobs(each) for each in (waits, self.before)]
-        said = who_pays.compared(*both, ("this change", "the site as it is"), measure="wait")
+        both = [self._jobs(waits_of_side) for waits_of_side in (waits, self.before)]
+        payers = who_pays.compared(*both, ("this change", "the site as it is"), measure="wait")
         outcome = compared(self.before, waits, self.calibration, self.missed)
-        return outcome, starts.filter(trace["started"].is_not_null()), both, said
+        return outcome, starts.filter(trace["started"].is_not_null()), both, payers
 
-    def _changes(self, both, said):
+    def _changes(self, both, payers):
         """One dot a job that counts: how much later or sooner it ends."""
-        columns = (both[0][name].to_numpy() for name in ("gpus", "submit", "duration"))
+        columns = (both[0][column_name].to_numpy() for column_name in ("gpus", "submit", "duration"))
         took = ((jobs["end"] - jobs["submit"]).to_numpy() for jobs in both)
         moved = np.zeros(both[0].height, int)
-        moved[said.later.rows] = 1
-        moved[said.sooner.rows] = -1
-        return Compared(said.names, *columns, *took, moved, None).changes()._replace(record=None)
+        moved[payers.later.rows] = 1
+        moved[payers.sooner.rows] = -1
+        return Compared(payers.names, *columns, *took, moved, None).changes()._replace(record=None)
 
     def _page(self, answer) -> Page:
         self.outcome, changed, *compared = answer
@@ -100,10 +100,10 @@ class SiteExplorer(KnobExplorer):
         comparisons = ()
         if not self.outcome.missing:
             comparisons = answer[3:]
-        table = self.outcome.shown()
+        change_table = self.outcome.shown()
         return Page(
             {"waits": waits, "change": self._changes(*compared)},
             comparisons=comparisons,
             words=self.outcome.sentence,
-            below=table._repr_html_(),
+            below=change_table._repr_html_(),
         )

@@ -9,7 +9,7 @@ from gpuschedlab.plots.plotter import plotter
 
 
 def waits_by_day(submit: np.ndarray, starts: Mapping[str, np.ndarray]) -> Lines:
-    """Mean wait of the jobs submitted on each day of a log, a line for each set of starts.
+    """Return the `Lines` of the mean wait of the jobs submitted on each day of a log, a line for each set of starts.
 
     Parameters
     ----------
@@ -29,14 +29,18 @@ def waits_by_day(submit: np.ndarray, starts: Mapping[str, np.ndarray]) -> Lines:
     if len(submit):
         days = (submit - submit.min()) // 86_400.0
         day = days.astype(int)
-    values = {}
-    for name, start in starts.items():
+    mean_waits = {}
+    for rule_name, start in starts.items():
         wait = (np.asarray(start, float) - submit) / 3600.0
-        known = np.isfinite(wait)
-        counts = np.bincount(day[known], minlength=day.max(initial=-1) + 1)
+        has_started = np.isfinite(wait)
+        jobs_of_day = np.bincount(day[has_started], minlength=day.max(initial=-1) + 1)
         with np.errstate(invalid="ignore"):
-            values[name] = np.bincount(day[known], wait[known], minlength=len(counts)) / counts
-    return Lines("Mean wait by day of submission", "day of the log", "wait (h)", np.arange(len(counts)) + 1, values)
+            mean_waits[rule_name] = (
+                np.bincount(day[has_started], wait[has_started], minlength=len(jobs_of_day)) / jobs_of_day
+            )
+    return Lines(
+        "Mean wait by day of submission", "day of the log", "wait (h)", np.arange(len(jobs_of_day)) + 1, mean_waits
+    )
 
 
 plot_waits_by_day = plotter(waits_by_day)

@@ -31,11 +31,14 @@ class Kind(NamedTuple):
     batches: bool = False
 
     def __str__(self) -> str:
-        words = ("daily", "heavy tails", "batches")
-        return " and ".join(word for word, has in zip(words, self, strict=True) if has) or "flat"
+        kind_words = ("daily", "heavy tails", "batches")
+        return " and ".join(kind_word for kind_word, has in zip(kind_words, self, strict=True) if has) or "flat"
 
     def held(self, figure: str) -> tuple[float, float]:
-        """Lowest and highest share of intervals of a figure that held the truth on made logs of the kind (docs/howto/intervals.md)."""
+        """Return a tuple: lowest and highest share of a figure's intervals that held the truth on made logs of the kind.
+
+        See docs/howto/intervals.md.
+        """
         return HELD[self][figure]
 
     def in_percent(self, figure: str) -> str:
@@ -51,7 +54,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(submit: np.ndarray, ran: np.ndarray) -> Kind:
-    """Return the kind of a log from its submissions and run times (n,), both in seconds.
+    """Return the `Kind` of a log from its submissions and run times (n,), both in seconds.
 
     A log of fewer than three jobs is flat.
 
@@ -84,8 +87,8 @@ def local_variation(gaps: np.ndarray) -> float:
 
     Fewer gaps are one row.
     """
-    rows = max(1, len(gaps) // IN_A_ROW)
-    return float(np.mean([squared_variation(row) for row in np.array_split(gaps, rows)]))
+    gap_rows = max(1, len(gaps) // IN_A_ROW)
+    return float(np.mean([squared_variation(gap_row) for gap_row in np.array_split(gaps, gap_rows)]))
 
 
 def _by_figure(*shares: tuple[float, float]) -> dict[str, tuple[float, float]]:

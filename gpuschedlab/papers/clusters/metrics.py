@@ -9,7 +9,7 @@ from gpuschedlab.metrics.intervals import ratio_interval
 
 
 def start_errors(submit, recorded, simulated) -> dict[str, float]:
-    """Compare simulated starts with recorded ones (s), over the jobs that have both.
+    """Compare simulated starts with recorded ones (s), over the jobs that have both, and return a dict.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def start_errors(submit, recorded, simulated) -> dict[str, float]:
     >>> found["jobs"], round(found["mae"], 2), round(found["bias"], 2), found["median"], round(found["within_10"], 2)
     (3, 10.67, 9.33, 2.0, 0.67)
     """
-    submit, recorded, simulated = (np.asarray(values, float) for values in (submit, recorded, simulated))
+    submit, recorded, simulated = (np.asarray(instants, float) for instants in (submit, recorded, simulated))
     if not submit.shape == recorded.shape == simulated.shape or submit.ndim != 1:
         shapes = (submit.shape, recorded.shape, simulated.shape)
         raise RunError(
@@ -55,17 +55,28 @@ def start_errors(submit, recorded, simulated) -> dict[str, float]:
     figures["rank"] = np.nan
     if changes:
         figures["rank"] = stats.spearmanr(*waits.values()).statistic
-    for name, wait in waits.items():
-        figures |= {name: wait.mean(), f"{name}_median": np.median(wait), f"{name}_p95": np.quantile(wait, 0.95)}
-    return {"jobs": int(both.sum())} | {name: float(value) for name, value in figures.items()}
+    for wait_name, wait in waits.items():
+        figures |= {
+            wait_name: wait.mean(),
+            f"{wait_name}_median": np.median(wait),
+            f"{wait_name}_p95": np.quantile(wait, 0.95),
+        }
+    return {"jobs": int(both.sum())} | {
+        figure_name: float(figure_value) for figure_name, figure_value in figures.items()
+    }
 
 
 def start_errors_by(jobs: pl.DataFrame, column: str, simulated: str) -> pl.DataFrame:
-    """`start_errors` of each value of a column (null: "-") of a frame with `submit`, `started` and a column of simulated starts."""
-    rows = []
-    for (value,), part in jobs.with_columns(pl.col(column).fill_null("-")).group_by(column, maintain_order=True):
-        starts = part.select("submit", "started", simulated)
-        rows.append({column: value} | start_errors(*starts.get_columns()))
-    if not rows:
+    """Return a frame of the `start_errors` of each value of a column (null: "-") of a frame of jobs.
+
+    It has `submit`, `started` and a column of simulated starts.
+    """
+    error_rows = []
+    for (group_value,), group_jobs in jobs.with_columns(pl.col(column).fill_null("-")).group_by(
+        column, maintain_order=True
+    ):
+        starts = group_jobs.select("submit", "started", simulated)
+        error_rows.append({column: group_value} | start_errors(*starts.get_columns()))
+    if not error_rows:
         return pl.DataFrame({column: []})
-    return pl.DataFrame(rows).sort(column)
+    return pl.DataFrame(error_rows).sort(column)

@@ -101,7 +101,7 @@ class Site(Recipe):
 
     @classmethod
     def sample(cls) -> "Site":
-        """The synthetic site that ships (`data/README.md`): six nodes, two accounts, two weeks.
+        """Return the synthetic `Site` that ships (`data/README.md`): six nodes, two accounts, two weeks.
 
         Examples
         --------
@@ -112,14 +112,14 @@ class Site(Recipe):
 
     @cached_property
     def description(self) -> Description:
-        """Description by the site's TOML; empty for a log alone."""
+        """`Description` by the site's TOML; empty for a log alone."""
         if self.file.endswith(".toml") or self.lines:
             return read_site(self.file, self.lines)
         return Description()
 
     @cached_property
     def log(self) -> Intake:
-        """Jobs that came in from the log, and the report on them."""
+        """`Intake` of the log: the jobs that came in, and the report on them."""
         if not self.file.endswith(".toml"):
             return taken_of(self.file)[0]
         options = dict(self.description.log)
@@ -136,19 +136,19 @@ class Site(Recipe):
 
     @cached_property
     def explanation(self) -> Explanation:
-        """Why the log's jobs waited, by its recorded starts and node lists."""
-        names = ()
+        """`Explanation` of why the log's jobs waited, by its recorded starts and node lists."""
+        node_names = ()
         if not self.cluster:
-            names = tuple(name for name, *_ in self.description.nodes)
-        return explain(self.recorded(), self.rule, names, self.description.limits, (self.zero or 0.0) % DAY)
+            node_names = tuple(node_name for node_name, *_ in self.description.nodes)
+        return explain(self.recorded(), self.rule, node_names, self.description.limits, (self.zero or 0.0) % DAY)
 
     @cached_property
     def completed(self) -> "Site":
-        """The site with the limits, windows, hours and tiers that its log shows, and its files do not name, as more lines."""
+        """The `Site` with the limits, windows, hours and tiers that its log shows, and its files do not name, as more lines."""
         if not self.explanation.found:
             return self
-        lines = [self.lines, *(found.toml for found in self.explanation.found)]
-        site = replace(self, lines="\n".join(lines).strip())
+        toml_lines = [self.lines, *(found_rule.toml for found_rule in self.explanation.found)]
+        site = replace(self, lines="\n".join(toml_lines).strip())
         site.__dict__["log"] = self.log  # read once
         return site
 
@@ -160,7 +160,7 @@ class Site(Recipe):
         plays: int = 40,
         seed: int = 0,
     ) -> "When":
-        """Return when waiting jobs, or a planned one, will start: the site's own rule is played forward from an instant of its log.
+        """Return the `When` of waiting jobs, or a planned one: their starts by the site's own rule, played forward from an instant.
 
         Nothing that the log says of later than the instant is looked at. Run times are drawn from jobs that had ended, of the same user,
         limit and size, and arrivals are those of an earlier week. Ranges are calibrated on the log's own questions that were answered by
@@ -201,7 +201,7 @@ class Site(Recipe):
         return answer(self, Question(jobs, self.instant_of(at), planned, plays, seed))
 
     def instant_of(self, at: float | str | None) -> float | None:
-        """Return an instant (s of the log) that is given in seconds, or as a date by the log's clock; None stays None.
+        """Return an instant (s of the log, a float) that is given in seconds, or as a date by the log's clock; None stays None.
 
         Raises
         ------
@@ -227,19 +227,19 @@ class Site(Recipe):
 
     @property
     def trace(self) -> pl.DataFrame:
-        """Jobs of the log; a job that requested no time has the default, or else the limit, of its first partition."""
+        """Frame of the log's jobs; one that requested no time has the default, or else the limit, of its first partition."""
         return self.with_bounds(self.log.trace)
 
     def with_bounds(self, trace: pl.DataFrame) -> pl.DataFrame:
-        """Return jobs with the owners for whose limits they count, and the time that their partition gives those that asked for none."""
+        """Return a frame of jobs with the owners for whose limits they count, and their partition's time if they asked for none."""
         bounds = enumerate(self.description.limits)
         trace = trace.with_columns(limit.owners(trace).alias(f"limit{k}") for k, limit in bounds)
         limits = {p.name: p.default_time or p.max_time for p in self.description.partitions}
         if not limits or "vc" not in trace.columns:
             return trace
-        asked = pl.col("requested_time") if "requested_time" in trace.columns else pl.lit(None, pl.Float64)
+        requested_time = pl.col("requested_time") if "requested_time" in trace.columns else pl.lit(None, pl.Float64)
         of_partition = pl.col("vc").replace_strict(limits, default=None, return_dtype=pl.Float64)
-        return trace.with_columns(requested_time=pl.coalesce(asked, of_partition))
+        return trace.with_columns(requested_time=pl.coalesce(requested_time, of_partition))
 
     @property
     def limited(self) -> bool:
@@ -253,33 +253,33 @@ class Site(Recipe):
         return bool(timed_out.any())
 
     def windows(self, cluster: Cluster) -> tuple[Window, ...]:
-        """Windows of the nodes of a cluster, those for some users alone left out; of named nodes only on the site's own cluster."""
+        """Return a tuple of `Window`: the cluster's, none for some users alone, and of named nodes only on the site's own cluster."""
         numbers = self.node_numbers(cluster)
         windows = [from_zero(window, self.zero, self.file) for window in self.description.windows]
         return windows_on(cluster, windows, numbers)
 
     def node_numbers(self, cluster: Cluster) -> dict[str, int]:
-        """Place in a cluster of each node that the site's files name; empty if the command names another cluster."""
+        """Return a dict: place in a cluster of each node that the site's files name; empty if the command names another cluster."""
         if self.cluster:
             return {}
-        first = cluster.groups[0].nodes - self.more
+        nodes_of_files = cluster.groups[0].nodes - self.more
         numbers = {}
-        for i, (name, *_) in enumerate(self.description.nodes):
-            if i >= first:  # after the nodes that are added
-                numbers[name] = i + self.more
-            elif i < first + self.more:  # it is not taken away
-                numbers[name] = i
+        for i, (node_name, *_) in enumerate(self.description.nodes):
+            if i >= nodes_of_files:  # after the nodes that are added
+                numbers[node_name] = i + self.more
+            elif i < nodes_of_files + self.more:  # it is not taken away
+                numbers[node_name] = i
         return numbers
 
     def untyped(self, cluster: Cluster) -> pl.Series:
-        """GPU types (lists) of the jobs that ask for none that any node has; if there are any, no job is held to types."""
+        """Return a Series of lists: GPU types of jobs that ask for none that any node has. If any do, no job is held to types."""
         trace = with_lists(self.log.trace, cluster, "requested")
         if "gpu_types" not in trace.columns:
             return pl.Series([], dtype=pl.List(pl.String))
         types = [bare(kind).lower() for kind in cluster.gpu_types]
         requested = trace["gpu_types"].drop_nulls()
-        name = pl.element().str.to_lowercase()
-        matches = requested.list.eval(name.is_in(types)).list.any()
+        type_name = pl.element().str.to_lowercase()
+        matches = requested.list.eval(type_name.is_in(types)).list.any()
         return requested.filter(matches.not_())
 
     @property
@@ -292,7 +292,7 @@ class Site(Recipe):
 
     @property
     def nodes(self) -> Cluster:
-        """The site's own nodes: those that are named, or else those that the jobs of its log ran on."""
+        """`Cluster` of the site's own nodes: those that are named, or else those that the jobs of its log ran on."""
         if self.cluster:
             return Cluster.parse(self.cluster)
         cluster = self.description.cluster or self.log.cluster
@@ -307,7 +307,7 @@ class Site(Recipe):
 
     @property
     def quotas(self) -> tuple[Queue, ...]:
-        """Queues, if each has a quota of a GPU type that is there: another could start no job."""
+        """Tuple of queues, if each has a quota of a GPU type that is there, else (): another queue could start no job."""
         queues = self.description.queues
         types = set(self.nodes.gpu_types)
         if all(types & dict(queue.nominal).keys() for queue in queues):
@@ -315,7 +315,7 @@ class Site(Recipe):
         return ()
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs with their limits, types and partitions, cluster with its windows, delays and requested times.
+        """Return the `Scenario`: jobs with limits, types and partitions, cluster with windows, delays and requested times.
 
         A job is submitted when it is eligible, as `replay` plays it; those that wait for others in the log are not released anew.
         """
@@ -325,12 +325,12 @@ class Site(Recipe):
         return scenario.replace(trace=eligible(scenario.trace))
 
     def recorded(self, seed: int = 0) -> Scenario:
-        """Scenario in which jobs are submitted when the log says, which may be before they are eligible."""
+        """Return the `Scenario` in which jobs are submitted when the log says, which may be before they are eligible."""
         return self.played(self.trace, self.with_windows, seed)
 
     @property
     def with_windows(self) -> Cluster:
-        """The site's nodes, with those that are added and with its windows."""
+        """`Cluster` of the site's nodes, with those that are added and with its windows."""
         cluster = self.nodes
         if cluster.groups[0].nodes + self.more < 1:
             nodes = cluster.groups[0].nodes
@@ -338,12 +338,12 @@ class Site(Recipe):
                 f"site {self.file}: found more = {self.more}; expected at least {1 - nodes}, as its first group has {nodes} nodes."
             )
         if self.more:
-            first = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
-            cluster = replace(cluster, groups=(first, *cluster.groups[1:]))
+            first_group = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
+            cluster = replace(cluster, groups=(first_group, *cluster.groups[1:]))
         return replace(cluster, events=cluster.events + self.windows(cluster))
 
     def played(self, trace: pl.DataFrame, cluster: Cluster, seed: int = 0) -> Scenario:
-        """Return the scenario of some jobs on a cluster, with the site's delays, limits and types."""
+        """Return the `Scenario` of some jobs on a cluster, with the site's delays, limits and types."""
         delays = Delays(switch=self.launch, restart=self.description.delays.get("restart", 0.0))
         over = self.description.scheduler.over + delays.switch + delays.restart
         if self.limited and "limit" not in trace.columns and "requested_time" in trace.columns:
@@ -358,13 +358,13 @@ class Site(Recipe):
     def zero(self) -> float | None:
         """Seconds since 1970 of the trace's zero, by the log's clock; None if it has no dates."""
         try:
-            first = self.log.trace.head(1)
+            first_job = self.log.trace.head(1)
         except TraceError:  # a site may be read without its log
             return None
-        if "clock" not in first.columns:
+        if "clock" not in first_job.columns:
             return None
-        since_1970 = first["clock"].dt.epoch("s")
-        return since_1970[0] - first["submit"][0]
+        since_1970 = first_job["clock"].dt.epoch("s")
+        return since_1970[0] - first_job["submit"][0]
 
     @property
     def epoch(self) -> float:
@@ -373,18 +373,18 @@ class Site(Recipe):
 
     @property
     def own(self) -> Policy:
-        """Its rule, within its limits."""
+        """The site's rule within its limits, a `Policy`."""
         return self.within(self.rule)
 
     def within(self, policy: Policy) -> Policy:
-        """A policy within the site's limits, if it can keep to any."""
+        """Return a `Policy` within the site's limits, if it can keep to any."""
         if not self.description.limits:
             return policy
         return within(policy, self.description.limits, self.nodes, (self.zero or 0.0) % DAY)
 
     @property
     def rule(self) -> Policy:
-        """Quotas if it has queues; else its own backfill, in order of its priorities if it weighs them."""
+        """`Policy` of the site: quotas if it has queues; else its own backfill, in order of its priorities if it weighs them."""
         if self.quotas:
             return Kueue(self.quotas, placement="pack")
         weighed = self.description.scheduler.weights.counts or self.description.partitions
@@ -394,5 +394,5 @@ class Site(Recipe):
 
     @property
     def slurm(self) -> Slurm:
-        """Slurm's rule with the site's weights, shares, priorities and plan."""
+        """`Slurm` rule with the site's weights, shares, priorities and plan."""
         return slurm_of(self.description, self.epoch)

@@ -56,61 +56,66 @@ class Calibration:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Names of the rules."""
-        columns = self.starts.columns
-        first = columns.index("quarter") + 1
-        return tuple(columns[first:])
+        """Tuple of the names of the rules."""
+        start_columns = self.starts.columns
+        first_rule = start_columns.index("quarter") + 1
+        return tuple(start_columns[first_rule:])
 
     def errors(self, rule: str) -> dict[str, float]:
-        """`start_errors` of a rule over the whole log."""
+        """Return a dict of the `start_errors` of a rule over the whole log."""
         starts = self.starts.select("submit", "started", rule)
         return start_errors(*starts.get_columns())
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """One row per rule, nearest first: its `start_errors`, and how much larger its mean error is than that of the site's own rule.
+        """Frame of one row per rule, nearest first: its `start_errors`, and how much larger its mean error is than the own rule's.
 
         The latter is `more`, with the interval of this paired difference, `more_low` and `more_high` (nan: too short to tell).
         """
         # Whoever never starts, starts later.
-        latest = [self.starts[name].max() or 0.0 for name in ("started", *self.rules)]
+        latest = [self.starts[start_column].max() or 0.0 for start_column in ("started", *self.rules)]
         error = {}
         for rule in self.rules:
             distance = self.starts[rule].fill_null(max(latest)) - self.starts["started"]
             error[rule] = distance.abs().to_numpy()
-        rows = []
+        rule_rows = []
         for rule in self.rules:
             more = error[rule] - error[self.own]
             low, high = difference_interval(error[self.own], error[rule])
-            rows.append({"rule": rule} | self.errors(rule) | {"more": more.mean(), "more_low": low, "more_high": high})
-        return pl.DataFrame(rows).sort("mae", maintain_order=True)
+            rule_rows.append(
+                {"rule": rule} | self.errors(rule) | {"more": more.mean(), "more_low": low, "more_high": high}
+            )
+        return pl.DataFrame(rule_rows).sort("mae", maintain_order=True)
 
     @cached_property
     def later(self) -> dict[str, float]:
-        """`start_errors` of the site's own rule with the fitted launch delay, over the second half of the log, which fitted nothing."""
+        """Dict of `start_errors` of the site's own rule with the fitted launch delay, over the log's second half.
+
+        That half fitted nothing.
+        """
         half = self.starts.height // 2
         starts = self.starts.select("submit", "started", launched=self.launched)
         return start_errors(*starts[half:].get_columns())
 
     def by(self, group: str, rule: str | None = None) -> pl.DataFrame:
-        """`start_errors` of a rule (default: the site's own) by one of `GROUPS`: partition (`vc`), size, hour, ..."""
+        """Return a frame of `start_errors` of a rule (default: the site's own) by one of `GROUPS`: partition (`vc`), size, hour, ..."""
         if group not in GROUPS:
             raise TraceError(f"replay: found the group {group!r}; expected one of {', '.join(GROUPS)}.")
         return start_errors_by(self.starts, group, rule or self.own)
 
     @property
     def verdict(self) -> str:
-        """Say which rule is nearest, if that is not the site's own, how near the own is, and which rules are as near."""
-        own = self.errors(self.own)
-        table = self.table
+        """String of sentences: which rule is nearest, if it is not the site's own, how near the own is, and which are as near."""
+        own_errors = self.errors(self.own)
+        rules_table = self.table
         nearest = self.own
-        if table["mae"][0] < own["mae"]:
-            nearest = table["rule"][0]
-        near = table.filter((pl.col("more_low") <= 0) & (pl.col("more_high") >= 0))
-        short = table.filter(pl.col("more_low").is_nan())["rule"]
-        first = ""
+        if rules_table["mae"][0] < own_errors["mae"]:
+            nearest = rules_table["rule"][0]
+        near = rules_table.filter((pl.col("more_low") <= 0) & (pl.col("more_high") >= 0))
+        short = rules_table.filter(pl.col("more_low").is_nan())["rule"]
+        nearer_rule = ""
         if nearest != self.own:
-            first = f"{nearest} is nearer to the log than {self.own}. "
+            nearer_rule = f"{nearest} is nearer to the log than {self.own}. "
         alike = [rule for rule in near["rule"] if rule != self.own]
         doubts_of_rules = ""
         if alike:
@@ -118,13 +123,14 @@ class Calibration:
         if len(short):
             doubts_of_rules += f" The log is {SHORT} it from {', '.join(short)}."
         return (
-            f"{first}{self.own}: mean wait {own['simulated']:.0f} s, recorded {own['recorded']:.0f} s; half of the starts within "
-            f"{own['median']:.0f} s, 9 of 10 within {own['p90']:.0f} s. Differences below {abs(own['bias']):.0f} s of mean wait are within "
+            f"{nearer_rule}{self.own}: mean wait {own_errors['simulated']:.0f} s, recorded {own_errors['recorded']:.0f} s; "
+            f"half of the starts within {own_errors['median']:.0f} s, 9 of 10 within {own_errors['p90']:.0f} s. "
+            f"Differences below {abs(own_errors['bias']):.0f} s of mean wait are within "
             f"what the model misses.{doubts_of_rules}"
         )
 
     def summary(self) -> dict:
-        """The site's own rule and its errors, by name."""
+        """Return a dict of the site's own rule and its errors, by name."""
         return {"rule": self.own, "launch": self.launch} | self.errors(self.own)
 
     def __repr__(self) -> str:
@@ -134,41 +140,44 @@ class Calibration:
         return self.shown()._repr_html_()
 
     def shown(self) -> Table:
-        """Return the table's first figures as a person reads them: how far each rule's starts are from those of the log."""
-        names = {"mae": "mean distance", "bias": "waits longer by", "more": f"farther than {self.own}"}
-        names |= {"median": "half within", "p90": "9 of 10 within"}
+        """Return the first figures as a `Table` that a person reads: how far each rule's starts are from those of the log."""
+        shown_names = {"mae": "mean distance", "bias": "waits longer by", "more": f"farther than {self.own}"}
+        shown_names |= {"median": "half within", "p90": "9 of 10 within"}
         interval = []
         for low, high in self.table.select("more_low", "more_high").iter_rows():
             if isnan(low):
                 interval.append(SHORT)
             else:
                 interval.append(f"{cell(low, 's')} to {cell(high, 's')}")
-        frame = self.table.select("rule", "mae", "median", "p90", "bias", "more")
-        frame = frame.with_columns(pl.Series("interval", interval, pl.String))
-        units = dict.fromkeys(names, "s")
-        return Table(frame, names=names, units=units, caption=self.verdict)
+        shown_errors = self.table.select("rule", "mae", "median", "p90", "bias", "more")
+        shown_errors = shown_errors.with_columns(pl.Series("interval", interval, pl.String))
+        units = dict.fromkeys(shown_names, "s")
+        return Table(shown_errors, names=shown_names, units=units, caption=self.verdict)
 
 
 def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
-    """Return the rules that a log is replayed by, each with the run times that it knows (None: those that the site knew)."""
+    """Return a dict by name of the rules that a log is replayed by, each a policy and its run times, an `Estimator`.
+
+    The estimator is None if the rule knows the run times that the site knew.
+    """
     policies = site.policies
-    own = own_rule(site)
+    own_name = own_rule(site)
     limited = site.within(policies["EASY"])
     if not isinstance(site.own, Limited) and isinstance(limited, Limited):
         policies = policies | {"EASY within limits": limited}
-    if own not in policies:
-        policies = {own: site.own} | policies
-    known = {name: (policy, None) for name, policy in policies.items()}
-    return known | {own + TRUE: (site.own, Oracle())}
+    if own_name not in policies:
+        policies = {own_name: site.own} | policies
+    rules_of_site = {rule_name: (policy, None) for rule_name, policy in policies.items()}
+    return rules_of_site | {own_name + TRUE: (site.own, Oracle())}
 
 
 def own_rule(site: Site) -> str:
     """Return the name of the site's own rule; "as configured" if it is none of the named ones."""
-    return next((name for name, policy in site.policies.items() if policy == site.own), "as configured")
+    return next((rule_name for rule_name, policy in site.policies.items() if policy == site.own), "as configured")
 
 
 def replay(site: Site) -> Calibration:
-    """Simulate a site's log by its own rule and by others, and return the comparison with the recorded starts.
+    """Simulate a site's log by its own rule and by others, and return the `Calibration`: a comparison with the recorded starts.
 
     The simulation knows requested times, never `started`. The first half of the log fits the delay of a launch.
 
@@ -185,14 +194,14 @@ def replay(site: Site) -> Calibration:
     if "started" not in trace.columns or trace["started"].null_count() == trace.height:
         raise TraceError(f"replay {site.file}: found no recorded starts; expected a log with the column started.")
     rules_of_site = rules(site)
-    own = own_rule(site)
-    own_policy, _ = rules_of_site[own]
+    own_name = own_rule(site)
+    own_policy, _ = rules_of_site[own_name]
     starts_by = {}
-    for name, (policy, estimator) in rules_of_site.items():
+    for rule_name, (policy, estimator) in rules_of_site.items():
         informed = scenario
         if estimator is not None:
             informed = scenario.replace(estimator=estimator)
-        starts_by[name] = launched_by(informed, policy)
+        starts_by[rule_name] = launched_by(informed, policy)
     recorded = trace["started"].is_not_null()
     starts = grouped(trace).with_columns(**starts_by).filter(recorded)
     delays = LAUNCHES
@@ -206,25 +215,28 @@ def replay(site: Site) -> Calibration:
         distance = (launched[delay] - starts["started"]).head(half).abs()
         miss[delay] = distance.mean() or 0.0
     launch = min(miss, key=miss.get)
-    never = {name: starts[name].null_count() for name in starts_by}
-    idle = (f"{count} jobs never start by {name}" for name, count in never.items() if count)
-    return Calibration(site, scenario, own, starts, launch, launched[launch], (*doubts(site, scenario), *idle))
+    never = {rule_name: starts[rule_name].null_count() for rule_name in starts_by}
+    idle = (f"{idle_jobs} jobs never start by {rule_name}" for rule_name, idle_jobs in never.items() if idle_jobs)
+    return Calibration(site, scenario, own_name, starts, launch, launched[launch], (*doubts(site, scenario), *idle))
 
 
 def grouped(trace: pl.DataFrame) -> pl.DataFrame:
-    """Return jobs with the values by which they are grouped: size class, partition, account, hour, weekday, and fourth of the log."""
+    """Return a frame of jobs with the values by which they are grouped.
+
+    These are size class, partition, account, hour, weekday, and fourth of the log.
+    """
     gpus = pl.col("gpus")
-    columns = trace.columns
+    trace_columns = trace.columns
     *classes, largest = SIZES
     size = pl.lit(largest)
     of_class = dict(zip(classes, (gpus < 2, gpus < 8, gpus == 8, gpus <= 64), strict=True))
-    for name in reversed(classes):
-        size = pl.when(of_class[name]).then(pl.lit(name)).otherwise(size)
+    for size_class in reversed(classes):
+        size = pl.when(of_class[size_class]).then(pl.lit(size_class)).otherwise(size)
     clock = pl.lit(None, pl.Datetime("us"))
-    if "clock" in columns:
+    if "clock" in trace_columns:
         clock = pl.col("clock")
-    owners = {name: pl.lit(None, pl.String) for name in ("vc", "account")}
-    owners |= {name: pl.col(name) for name in owners if name in columns}
+    owners = {owner_column: pl.lit(None, pl.String) for owner_column in ("vc", "account")}
+    owners |= {owner_column: pl.col(owner_column) for owner_column in owners if owner_column in trace_columns}
     quarter = pl.int_range(pl.len()) * 4 // pl.len() + 1
     return trace.select(
         "job_id",

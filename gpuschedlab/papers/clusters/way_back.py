@@ -25,14 +25,14 @@ class WayBack:
         return bool(self.conf.lines or self.commands or self.notes)
 
     def __str__(self) -> str:
-        parts = [f"slurm.conf:\n{self.conf}"] if self.conf.lines else []
-        parts += ["\n".join(self.commands)] if self.commands else []
-        parts += [f"not in Slurm's files: {note}" for note in self.notes]
-        return "\n".join(parts)
+        way_back_parts = [f"slurm.conf:\n{self.conf}"] if self.conf.lines else []
+        way_back_parts += ["\n".join(self.commands)] if self.commands else []
+        way_back_parts += [f"not in Slurm's files: {note}" for note in self.notes]
+        return "\n".join(way_back_parts)
 
 
 def _tables(site: Site) -> dict:
-    """Tables of a site's TOML; empty for a log alone."""
+    """Return a dict of the tables of a site's TOML; empty for a log alone."""
     if not site.file.endswith(".toml"):
         return {}
     return tomllib.loads(Path(site.file).read_text(encoding="utf-8"))
@@ -44,7 +44,7 @@ def names_conf(site: Site) -> bool:
 
 
 def conf_of(site: Site) -> Path:
-    """Return the slurm.conf that a site's TOML names.
+    """Return the path of the slurm.conf that a site's TOML names.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def conf_of(site: Site) -> Path:
 
 
 def way_back(site: Site, changes: Mapping[str, object]) -> WayBack:
-    """Return the lines of slurm.conf and the commands of sacctmgr for changes of a site, as `whatif` takes them.
+    """Return a `WayBack`: lines of slurm.conf and commands of sacctmgr for changes of a site, as `whatif` takes them.
 
     Only values that differ from the site's are written, and its other words stay as they are. A key of a table [scheduler] of the
     site's TOML goes before that of slurm.conf: a note says so.
@@ -79,22 +79,24 @@ def way_back(site: Site, changes: Mapping[str, object]) -> WayBack:
     not in Slurm's files: keys of [scheduler] in site.toml, which go before those of slurm.conf: change them there as well
     """
     path = conf_of(site)
-    text = path.read_text(encoding="utf-8", errors="replace")
-    found = changes_of(site, changes)
+    slurm_conf = path.read_text(encoding="utf-8", errors="replace")
+    site_changes = changes_of(site, changes)
     was = replace(site.slurm, limits=())
-    wanted = found.get("policy", was)
-    notes = [f"{name}: it is no setting" for name in found if name not in ("policy", "within")]
-    conf = ConfChange(text)
+    wanted = site_changes.get("policy", was)
+    notes = [
+        f"{change_name}: it is no setting" for change_name in site_changes if change_name not in ("policy", "within")
+    ]
+    conf = ConfChange(slurm_conf)
     if not isinstance(wanted, Slurm):
         notes.append(f"policy={wanted.name}: slurm.conf has Slurm's own rule alone")
     elif wrong := unsayable(was, replace(wanted, limits=())):
         notes += wrong
     else:
-        conf = conf_with(text, was, replace(wanted, limits=()))
+        conf = conf_with(slurm_conf, was, replace(wanted, limits=()))
     if conf.lines and "scheduler" in _tables(site):
         notes.append("keys of [scheduler] in site.toml, which go before those of slurm.conf: change them there as well")
-    said = ()
-    if "within" in found:
-        said, unsaid = commands(site.description, found["within"])
-        notes += unsaid
-    return WayBack(conf, tuple(said), tuple(notes))
+    sacctmgr_commands = ()
+    if "within" in site_changes:
+        sacctmgr_commands, unsaid_limits = commands(site.description, site_changes["within"])
+        notes += unsaid_limits
+    return WayBack(conf, tuple(sacctmgr_commands), tuple(notes))

@@ -80,12 +80,12 @@ class WhatIf:
 
     @property
     def missing(self) -> str:
-        """Why intervals are no verdicts; "" if they are."""
+        """Phrase that says why intervals are no verdicts, a string; "" if they are."""
         return self.missed.reason
 
     @property
     def sentence(self) -> str:
-        """Return what can be said of the mean wait although the model misses something, or "" if it misses nothing.
+        """Sentence on the mean wait that holds although the model misses something; "" if it misses nothing.
 
         Examples
         --------
@@ -97,15 +97,15 @@ class WhatIf:
             return ""
         if not np.isfinite(self.missed.seconds):
             return f"No verdict: {self.missing}."
-        row = self.table.row(0, named=True)
-        difference = row["difference"]
+        mean_wait_row = self.table.row(0, named=True)
+        difference = mean_wait_row["difference"]
         write = partial(span, unit=_unit_of(self.missed.recorded))
         misses = f"it misses {write(self.missed.seconds)} of {write(self.missed.recorded)}"
         change = f"the change is {write(abs(difference))}"
         if not self.missed.tells(difference):
             return f"No verdict: the model may miss as much ({misses}; {change})."
         side = "Less" if difference < 0 else "More"
-        amount = f"About {write(row['before'])} would be {write(row['after'])}."
+        amount = f"About {write(mean_wait_row['before'])} would be {write(mean_wait_row['after'])}."
         return f"{side} waiting, whatever the model misses ({misses}; {change}). {amount}"
 
     def __str__(self) -> str:
@@ -114,46 +114,48 @@ class WhatIf:
     __repr__ = __str__
 
     def lines(self, verdict: str = "{}") -> list[str]:
-        """A line for each figure, its verdict in such a form, and what the intervals and the GPU-hours are of."""
-        lines = []
-        for f, before, after, difference, low, high, _, said in self.table.iter_rows():
+        """Return a list of lines: one for each figure, its verdict in such a form, and what the intervals and GPU-hours are of."""
+        figure_lines = []
+        for figure_name, before, after, difference, low, high, _, figure_verdict in self.table.iter_rows():
             change = f"{figure(before)} to {figure(after)}, {figure(difference, '+')}"
             if np.isfinite(low):
-                change += f" [{figure(low, '+')}, {figure(high, '+')}; held in {self.kind.in_percent(f)}]"
-            lines.append(f"{f}: {change}: {verdict.format(said)}")
+                change += f" [{figure(low, '+')}, {figure(high, '+')}; held in {self.kind.in_percent(figure_name)}]"
+            figure_lines.append(f"{figure_name}: {change}: {verdict.format(figure_verdict)}")
         if self.missing:
-            lines += [self.sentence, f"no intervals: {self.missing}"]
-        lines += [f"paired differences of {self.jobs:,} jobs; arrivals as recorded"]
+            figure_lines += [self.sentence, f"no intervals: {self.missing}"]
+        figure_lines += [f"paired differences of {self.jobs:,} jobs; arrivals as recorded"]
         if self.table["low"].is_finite().any():
-            lines.append(f"{HELD_ON} ({self.kind})")
+            figure_lines.append(f"{HELD_ON} ({self.kind})")
         if self.never:
-            lines += [f"{self.never:,} jobs never start after the change: they are in no figure"]
+            figure_lines += [f"{self.never:,} jobs never start after the change: they are in no figure"]
         if self.unknown:
-            lines += [
+            figure_lines += [
                 f"{self.unknown:,.0f} GPU-hours are of jobs stopped at their limits: taken to end there all the same"
             ]
         if self.cut:
-            lines += [f"{self.cut:+,.0f} GPU-hours of work are left undone by jobs stopped at their limits"]
-        return lines
+            figure_lines += [f"{self.cut:+,.0f} GPU-hours of work are left undone by jobs stopped at their limits"]
+        return figure_lines
 
     def summary(self) -> dict[str, float]:
-        """Differences by figure."""
+        """Return a dict of the differences by figure."""
         return dict(self.table.select("figure", "difference").iter_rows())
 
     def shown(self) -> Table:
-        """Return the table as a person reads it: each figure in its unit, and the interval as one column."""
-        rows = []
-        for row in self.table.iter_rows(named=True):
-            write = partial(cell, unit=UNITS.get(row["figure"], ""))
-            words = {name: write(row[name]) for name in ("before", "after", "difference")}
+        """Return the answers as a `Table` that a person reads: each figure in its unit, and the interval as one column."""
+        figure_rows = []
+        for figure_row in self.table.iter_rows(named=True):
+            write = partial(cell, unit=UNITS.get(figure_row["figure"], ""))
+            figure_words = {
+                figure_column: write(figure_row[figure_column]) for figure_column in ("before", "after", "difference")
+            }
             interval = NOTHING
-            if np.isfinite(row["low"]):
-                interval = f"{write(row['low'])} to {write(row['high'])}"
-            held = self.kind.in_percent(row["figure"]) if interval != NOTHING else NOTHING
-            words |= {"interval": interval, "held": held, "replay errs by": write(row["bias"])}
-            rows.append({"figure": row["figure"]} | words)
-        frame = pl.DataFrame(rows).with_columns(self.table["verdict"])
-        return Table(frame, caption=f"{self.jobs:,} jobs. {HELD_ON} ({self.kind}).")
+            if np.isfinite(figure_row["low"]):
+                interval = f"{write(figure_row['low'])} to {write(figure_row['high'])}"
+            held_truth = self.kind.in_percent(figure_row["figure"]) if interval != NOTHING else NOTHING
+            figure_words |= {"interval": interval, "held": held_truth, "replay errs by": write(figure_row["bias"])}
+            figure_rows.append({"figure": figure_row["figure"]} | figure_words)
+        figure_frame = pl.DataFrame(figure_rows).with_columns(self.table["verdict"])
+        return Table(figure_frame, caption=f"{self.jobs:,} jobs. {HELD_ON} ({self.kind}).")
 
     def _repr_html_(self) -> str:
         sentence = f"<p><b>{escape(self.sentence)}</b></p>" if self.sentence else ""
@@ -168,14 +170,14 @@ def _unit_of(seconds: float) -> str:
 
 
 def figure(value: float, sign: str = "") -> str:
-    """A number of four places, or whole from 10,000 on."""
+    """Return a number as a text, of four places, or whole from 10,000 on."""
     return format(value, f"{sign},.4g" if abs(value) < 10_000 else f"{sign},.0f")
 
 
 def whatif(
     site: Site, changes: Mapping[str, object], weeks: int | None = None, calibration: Calibration | None = None
 ) -> WhatIf:
-    """Simulate a site as it is and with something changed, over its log, and compare the same jobs.
+    """Simulate a site as it is and with something changed, over its log, and return a `WhatIf`: the same jobs compared.
 
     A site is played as its files say: `site.completed` has what its log shows as well. Jobs of the first three days do not count, on
     both sides alike, unless the log is shorter than eight days. Intervals are those of `metrics.intervals.difference_interval`: where a
@@ -208,20 +210,20 @@ def whatif(
     -30.0
     """
     changes = changes_of(site, changes)
-    other = replace(site, **{k: v for k, v in changes.items() if k in ("more", "cluster")})
+    changed_site = replace(site, **{k: v for k, v in changes.items() if k in ("more", "cluster")})
     if "within" in changes:
-        other.__dict__["description"] = replace(site.description, limits=changes["within"])
-    own = site.own
-    wanted = other.within(changes.get("policy", site.rule))
-    parts = {k: v for k, v in changes.items() if k in ("estimator", "delays", "limits")}
+        changed_site.__dict__["description"] = replace(site.description, limits=changes["within"])
+    site_rule = site.own
+    wanted = changed_site.within(changes.get("policy", site.rule))
+    scenario_changes = {k: v for k, v in changes.items() if k in ("estimator", "delays", "limits")}
     scenario = site.recorded()
-    changed = other.recorded().replace(**parts)
-    before, after = played(((scenario, own), (changed, wanted)), weeks)
-    unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in parts else 0.0
+    changed = changed_site.recorded().replace(**scenario_changes)
+    before, after = played(((scenario, site_rule), (changed, wanted)), weeks)
+    unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in scenario_changes else 0.0
     missed = misses(site, scenario.trace, before)
     never = never_started(before, after)
-    unkept = broken(wanted, other.description.limits)
-    if unkept and (own != wanted or "within" in changes):
+    unkept = broken(wanted, changed_site.description.limits)
+    if unkept and (site_rule != wanted or "within" in changes):
         missed = Missed(missed.reason or unkept)
     elif np.isfinite(missed.recorded) and max(unsettled(scenario.trace, jobs) for jobs in (before, after)) > UNSETTLED:
         reason = "runs in which jobs start after all that they wait for: more than were made"
@@ -232,14 +234,17 @@ def whatif(
 
 
 def never_started(before: pl.DataFrame, after: pl.DataFrame) -> int:
-    """Return how many jobs start in one run and never in another, of the columns of `played`."""
+    """Return the number of jobs that start in one run and never in another, of the columns of `played`."""
     both = before.select("job_id", "wait")
     both = both.join(after.select("job_id", later="wait"), on="job_id", maintain_order="left")
     return both.drop_nulls("wait")["later"].null_count()
 
 
 def misses(site: Site, trace: pl.DataFrame, replayed: pl.DataFrame) -> Missed:
-    """Return what the model of a site misses of the waiting of the jobs that count, whose waits by the site's own rule are `replayed`."""
+    """Return what the model of a site misses of the waiting of the jobs that count, as `Missed`.
+
+    `replayed` has their waits by the site's own rule.
+    """
     if "started" not in trace.columns or trace["started"].null_count() == trace.height:
         return Missed("recorded starts")
     why = site.explanation
@@ -252,7 +257,10 @@ def misses(site: Site, trace: pl.DataFrame, replayed: pl.DataFrame) -> Missed:
 
 
 def stopped(trace: pl.DataFrame, limits: np.ndarray) -> float:
-    """GPU-hours of jobs that were stopped at their limits, by state or else by requested time, and that other limits (n,) let run on."""
+    """Return the GPU-hours, a sum, of jobs stopped at their limits that other limits (n,) let run on.
+
+    They were stopped by state, or else by requested time.
+    """
     if "state" in trace.columns:
         state = pl.col("state").cast(pl.String)
         by_limit = state.str.contains(TIMEOUT)
@@ -265,18 +273,21 @@ def stopped(trace: pl.DataFrame, limits: np.ndarray) -> float:
 
 
 def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None) -> tuple[pl.DataFrame, ...]:
-    """For each side the jobs that count, in order of submission: `job_id`, `submit`, `wait`, `ran` (s), and `undone` (GPU-s)."""
+    """Return a tuple of frames, one per side: the jobs that count, in order of submission.
+
+    Columns: `job_id`, `submit`, `wait`, `ran` (s), and `undone` (GPU-s).
+    """
     submit = sides[0][0].trace["submit"]
-    first = float(submit.min())
-    last = float(submit.max())
-    warm = first + WARM_UP if last - first >= SHORTEST else first
-    counts = pl.col("submit") >= (max(warm, last - 7 * DAY * weeks) if weeks else warm)
-    runs = (play(scenario, policy).jobs.filter(counts) for scenario, policy in sides)
+    first_submit = float(submit.min())
+    last_submit = float(submit.max())
+    warm = first_submit + WARM_UP if last_submit - first_submit >= SHORTEST else first_submit
+    is_counted = pl.col("submit") >= (max(warm, last_submit - 7 * DAY * weeks) if weeks else warm)
+    runs = (play(scenario, policy).jobs.filter(is_counted) for scenario, policy in sides)
     return tuple(waits(jobs).sort("submit", maintain_order=True) for jobs in runs)
 
 
 def waits(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Columns of `played`: a job waits while it does not run: before its start, launching, suspended."""
+    """Return a frame of the columns of `played`. A job waits while it does not run: before its start, launching, suspended."""
     ran = pl.col("duration")
     if "timed_out" in jobs.columns:  # stopped at its limit
         ran = pl.when("timed_out").then("executed").otherwise(ran)
@@ -286,7 +297,7 @@ def waits(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def figures(wait: np.ndarray, ran: np.ndarray) -> dict[str, np.ndarray]:
-    """Figures of each job, of which means are compared."""
+    """Return a dict of arrays: figures of each job, of which means are compared."""
     slowdown = np.maximum(1.0, (wait + ran) / np.maximum(ran, BOUND))
     return dict(zip(FIGURES, (wait, slowdown, (wait > 3600).astype(float)), strict=True))
 
@@ -294,42 +305,58 @@ def figures(wait: np.ndarray, ran: np.ndarray) -> dict[str, np.ndarray]:
 def compared(
     before: pl.DataFrame, after: pl.DataFrame, calibration: Calibration | None = None, missed: Missed | None = None
 ) -> WhatIf:
-    """Return paired differences of the same jobs, in order of submission, with intervals.
+    """Return a `WhatIf`: paired differences of the same jobs, in order of submission, with intervals.
 
     If the model misses something, there are no intervals, and a side only of the mean wait, if what is missed cannot turn it. So has
     a log whose interval has no side, or that is too short for one: that side is of these jobs.
     """
     missed = missed or Missed()
     both = before.join(after, on="job_id", maintain_order="left", suffix="_after").drop_nulls(["wait", "wait_after"])
-    one = figures(both["wait"].to_numpy(), both["ran"].to_numpy())
-    two = figures(both["wait_after"].to_numpy(), both["ran_after"].to_numpy())
+    figures_before = figures(both["wait"].to_numpy(), both["ran"].to_numpy())
+    figures_after = figures(both["wait_after"].to_numpy(), both["ran_after"].to_numpy())
     bias_of = biases(calibration) if calibration else {}
-    rows = []
-    for name in one:
-        difference = float((two[name] - one[name]).mean())
-        bias = bias_of.get(name)
-        low, high = difference_interval(one[name], two[name])
+    figure_rows = []
+    for figure_name in figures_before:
+        difference = float((figures_after[figure_name] - figures_before[figure_name]).mean())
+        bias = bias_of.get(figure_name)
+        low, high = difference_interval(figures_before[figure_name], figures_after[figure_name])
         answer = verdict(low, high, ("lower", "higher"))
         if missed.reason:
             low = np.nan
             high = np.nan
             answer = UNTOLD
-            if name == "mean wait" and missed.tells(difference):
+            if figure_name == "mean wait" and missed.tells(difference):
                 answer = SIDES[difference > 0]
         elif bias is not None and abs(difference) < abs(bias):
             answer = BELOW
-        elif name == "mean wait" and not low * high > 0:
-            answer = in_this_log(difference, float(one[name].mean()), missed) or answer
-        rows.append((name, one[name].mean(), two[name].mean(), difference, low, high, bias, answer))
-    columns = ("figure", "before", "after", "difference", "low", "high", "bias", "verdict")
-    kinds = {name: pl.String if name in ("figure", "verdict") else pl.Float64 for name in columns}
+        elif figure_name == "mean wait" and not low * high > 0:
+            answer = in_this_log(difference, float(figures_before[figure_name].mean()), missed) or answer
+        figure_rows.append(
+            (
+                figure_name,
+                figures_before[figure_name].mean(),
+                figures_after[figure_name].mean(),
+                difference,
+                low,
+                high,
+                bias,
+                answer,
+            )
+        )
+    figure_columns = ("figure", "before", "after", "difference", "low", "high", "bias", "verdict")
+    kinds = {
+        figure_column: pl.String if figure_column in ("figure", "verdict") else pl.Float64
+        for figure_column in figure_columns
+    }
     cut = float((both["undone_after"] - both["undone"]).sum()) / 3600
     kind = kind_of(both["submit"].to_numpy(), both["ran"].to_numpy())
-    return WhatIf(pl.DataFrame(rows, schema=kinds, orient="row"), both.height, cut=cut, missed=missed, kind=kind)
+    return WhatIf(pl.DataFrame(figure_rows, schema=kinds, orient="row"), both.height, cut=cut, missed=missed, kind=kind)
 
 
 def in_this_log(difference: float, before: float, missed: Missed) -> str:
-    """Verdict on a change of the mean wait (s) of the jobs of a log, whose interval has no side, or which is too short for one.
+    """Return a verdict, a string, on a change of the mean wait (s) of a log's jobs.
+
+    Its interval has no side, or the log is too short for one.
 
     The log is a fact, and what the model misses bounds what it says of these jobs; of other weeks it says nothing. "" where the model
     may miss as much.
@@ -342,10 +369,10 @@ def in_this_log(difference: float, before: float, missed: Missed) -> str:
 
 
 def biases(calibration: Calibration) -> dict[str, float]:
-    """Return by how much the replay misses each figure: simulated - recorded."""
+    """Return a dict: by how much the replay misses each figure, simulated - recorded."""
     durations = calibration.scenario.trace.select("job_id", "duration")
     jobs = calibration.starts.join(durations, on="job_id", maintain_order="left").drop_nulls(calibration.own)
     duration = jobs["duration"].to_numpy()
     recorded = figures((jobs["started"] - jobs["submit"]).to_numpy(), duration)
     simulated = figures((jobs[calibration.own] - jobs["submit"]).to_numpy(), duration)
-    return {name: float((simulated[name] - recorded[name]).mean()) for name in recorded}
+    return {figure_name: float((simulated[figure_name] - recorded[figure_name]).mean()) for figure_name in recorded}

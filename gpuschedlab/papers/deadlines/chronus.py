@@ -57,76 +57,83 @@ class Chronus(Round):
     set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
 
     def begin(self) -> "_Leases":
-        """State from round to round."""
+        """Return the state from round to round, a `_Leases`."""
         return _Leases()
 
     def allocate(self, view: View) -> Allocation:
-        """Admit, renew leases when they end, and fill."""
+        """Return the `Allocation`: admit, renew leases when they end, and fill."""
         n = len(view)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        kept = view.memory
-        left = time_left(view)
+        lease_memory = view.memory
+        seconds_left = time_left(view)
         by_type = rounded_up(view)
         room = np.where(by_type <= view.cluster.capacity, by_type, np.inf).min(axis=1)
         capacity = float(np.floor(view.capacity).sum())
         cycle = np.floor(view.now / self.lease + 1e-9)
-        start = view.now if cycle > kept.cycle else (cycle + 1) * self.lease
-        kept.state = long_enough(kept.state, view.index, NEW)
-        kept.aim = long_enough(kept.aim, view.index, -1)
-        state = kept.state[view.index]
-        aim = kept.aim[view.index]
+        start = view.now if cycle > lease_memory.cycle else (cycle + 1) * self.lease
+        lease_memory.state = long_enough(lease_memory.state, view.index, NEW)
+        lease_memory.aim = long_enough(lease_memory.aim, view.index, -1)
+        state = lease_memory.state[view.index]
+        aim = lease_memory.aim[view.index]
         state[~((view.kind > 0) & np.isfinite(view.deadlines[:, 0]))] = DEMOTED
         restarts = 1 + view.restart / self.lease
-        leases = left * self.margin * restarts / self.lease
+        leases = seconds_left * self.margin * restarts / self.lease
         need = np.ceil(leases).astype(np.int64)
         due = np.floor(np.where(np.isfinite(view.deadlines), view.deadlines - start, 0) / self.lease + 1e-9)
         jobs = LeaseJobs.of(room, need, np.maximum(due, 0), view.rewards)
         _admit(jobs, state, aim, capacity)
         program = None
-        if cycle > kept.cycle:
-            kept.cycle = cycle
+        if cycle > lease_memory.cycle:
+            lease_memory.cycle = cycle
             program = self._renew(view, jobs, state, aim, capacity)
-        kept.state[view.index] = state
-        kept.aim[view.index] = aim
-        leased = np.isin(view.index, kept.leased)
-        spare = np.argsort(left * room, kind="stable")
+        lease_memory.state[view.index] = state
+        lease_memory.aim[view.index] = aim
+        leased = np.isin(view.index, lease_memory.leased)
+        spare = np.argsort(seconds_left * room, kind="stable")
         filling = ~leased & chosen_by_count(spare[~leased[spare]], room, capacity - room[leased].sum())
         level = np.where(leased, MUST, np.where(filling, CHOSEN, 0))
-        order = np.concatenate([np.flatnonzero(leased), spare[~leased[spare]]])
-        answer = placed(view, order, level, room=by_type)
+        lease_order = np.concatenate([np.flatnonzero(leased), spare[~leased[spare]]])
+        answer = placed(view, lease_order, level, room=by_type)
         if program is None:
             return answer
-        rows, mine, plan = program
-        return proved(answer, plan.in_force(mine, answer.gpus[rows] > 0), plan.bound, plan.status, self.gap)
+        leased_rows, mine, plan = program
+        return proved(answer, plan.in_force(mine, answer.gpus[leased_rows] > 0), plan.bound, plan.status, self.gap)
 
     def _renew(self, view, jobs, state, aim, capacity) -> tuple:
-        """Solve the program of the accepted jobs, and note which have the first lease; whose it is, its jobs and its plan."""
-        rows = np.flatnonzero(state == ACCEPTED)
-        mine = LeaseJobs(*(a[rows] for a in jobs))
+        """Solve the program of the accepted jobs, note which have the first lease, and return a tuple: rows, its jobs and its plan."""
+        accepted_rows = np.flatnonzero(state == ACCEPTED)
+        mine = LeaseJobs(*(a[accepted_rows] for a in jobs))
         # All accepted jobs must finish, and count the same but for their rewards.
-        plan = prove_leases(mine, capacity, gap=self.gap, work=self.work, time_limit=self.time_limit, aim=aim[rows])
-        aim[rows] = plan.step
+        plan = prove_leases(
+            mine, capacity, gap=self.gap, work=self.work, time_limit=self.time_limit, aim=aim[accepted_rows]
+        )
+        aim[accepted_rows] = plan.step
         late = plan.step < 0
-        state[rows[late]] = DEMOTED
-        first = plan.first.copy()
+        state[accepted_rows[late]] = DEMOTED
+        first_lease = plan.first.copy()
         if not (state == DEMOTED).any():
-            ahead = np.flatnonzero(~first & ~late)
+            ahead = np.flatnonzero(~first_lease & ~late)
             laxity = mine.due[ahead, plan.step[ahead]] - mine.need[ahead, 0]
             ahead = ahead[np.argsort(laxity, kind="stable")]
-            first |= chosen_by_count(ahead, mine.gpus, capacity - mine.gpus[first].sum())
-        view.memory.leased = view.index[rows[first]]
-        return rows, mine, plan
+            first_lease |= chosen_by_count(ahead, mine.gpus, capacity - mine.gpus[first_lease].sum())
+        view.memory.leased = view.index[accepted_rows[first_lease]]
+        return accepted_rows, mine, plan
 
 
 def rounded_up(view: View) -> np.ndarray:
-    """GPUs (n, T) that must be free on a job's nodes of each type: powers of two up to its largest node, then whole nodes."""
+    """Return an array (n, T) of GPUs that must be free on a job's nodes of each type.
+
+    They are powers of two up to the type's largest node, then whole nodes.
+    """
     gpus = view.gpus
     by_type = []
     power = 2.0 ** np.ceil(np.log2(np.maximum(gpus, 1)))
-    for t, whole in enumerate(view.cluster.largest_nodes):
-        nodes = np.minimum(view.cluster.fewest_nodes(t, gpus), len(whole))
-        room = np.where(gpus > whole[0], np.maximum(whole[nodes - 1], gpus), np.minimum(power, whole[0]))
+    for t, largest_node in enumerate(view.cluster.largest_nodes):
+        nodes = np.minimum(view.cluster.fewest_nodes(t, gpus), len(largest_node))
+        room = np.where(
+            gpus > largest_node[0], np.maximum(largest_node[nodes - 1], gpus), np.minimum(power, largest_node[0])
+        )
         by_type.append(np.where(gpus < 1, gpus, room))
     return np.stack(by_type, axis=1)
 
@@ -134,11 +141,11 @@ def rounded_up(view: View) -> np.ndarray:
 def _admit(jobs: LeaseJobs, state: np.ndarray, aim: np.ndarray, capacity: float):
     """Accept new jobs, in order, for the first deadline that can be met beside those of all accepted jobs."""
     n = np.arange(len(state))
-    new = np.flatnonzero(state == NEW)
-    if not len(new):
+    new_jobs = np.flatnonzero(state == NEW)
+    if not len(new_jobs):
         return
     able = (jobs.need <= jobs.due) & (jobs.value > 0)
-    first = np.where(able.any(axis=1), able.argmax(axis=1), -1)
+    first_met = np.where(able.any(axis=1), able.argmax(axis=1), -1)
 
     def met(aims, of):
         due = np.where(of, jobs.due[n, np.maximum(aims, 0)], 0)
@@ -146,13 +153,13 @@ def _admit(jobs: LeaseJobs, state: np.ndarray, aim: np.ndarray, capacity: float)
         _, lacking, _ = backward(jobs.gpus, need, due, capacity)
         return not lacking.any()
 
-    hopeful = new[first[new] >= 0]
-    state[new] = DEMOTED
+    hopeful = new_jobs[first_met[new_jobs] >= 0]
+    state[new_jobs] = DEMOTED
     together = aim.copy()
-    together[hopeful] = first[hopeful]
+    together[hopeful] = first_met[hopeful]
     both = (state == ACCEPTED) | np.isin(n, hopeful)
     if met(together, both):
-        aim[hopeful] = first[hopeful]
+        aim[hopeful] = first_met[hopeful]
         state[hopeful] = ACCEPTED
         return
     for i in hopeful:

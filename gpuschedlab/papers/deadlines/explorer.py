@@ -39,8 +39,8 @@ class UniSchedExplorer(RunExplorer):
 
     def _lineup(self, recipe) -> Lineup:
         def pair(runs) -> list[str]:
-            others = [name for name in runs if name != recipe.policy]
-            return [recipe.policy, min(others, key=lambda name: slo_violation(runs[name]))]
+            rival_policies = [policy_name for policy_name in runs if policy_name != recipe.policy]
+            return [recipe.policy, min(rival_policies, key=lambda policy_name: slo_violation(runs[policy_name]))]
 
         return replace(super()._lineup(recipe), pair=pair)
 
@@ -52,7 +52,7 @@ class UniSchedExplorer(RunExplorer):
         return replace(page, figures=page.figures | {"leases": leases, "trade": trade}, words=self._losses(recipe))
 
     def _losses(self, recipe) -> str:
-        """Loss by the policy's leases."""
+        """Return a sentence on the loss by the policy's leases."""
         jobs = self.run.jobs
         slo = jobs["kind"] != "best_effort"
         profiled = f"; profiling took {jobs['profiled'].mean():.0f} s per job" if recipe.unisched.profile else ""

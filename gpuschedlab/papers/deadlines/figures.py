@@ -20,29 +20,29 @@ WORDS = ("strict deadline", "soft deadlines", "best effort", "profiling", "plann
 def _board(name: str, lease: float, stretches: tuple, dates: tuple) -> Lanes:
     """Lanes of stretches (jobs, row, kind, gpus, begin, end) and a mark per date (owner, due, value, met), larger where worth more."""
     jobs, *_, ends = stretches
-    owner, due, value, in_time = dates
+    owner, due, reward, in_time = dates
     over = []
     edge = {"width": 1, "color": INK}
-    for met, words, which in ((True, "deadline met", (3, 2)), (False, "missed", (4, 1))):
+    for met, deadline_words, which in ((True, "deadline met", (3, 2)), (False, "missed", (4, 1))):
         mine = in_time == met
         points = {"y": [jobs[r] for r in owner[mine]], "x": due[mine] / HOUR}
-        points |= {"text": [f"{v:.0f}" for v in value[mine]], "marker_size": 6 + value[mine] / 12}
+        points |= {"text": [f"{v:.0f}" for v in reward[mine]], "marker_size": 6 + reward[mine] / 12}
         marker = {"symbol": SYMBOLS[which[0]], "color": COLOURS[which[1]], "line": edge}
-        hover = f"<b>%{{y}}</b>: worth %{{text}} by %{{x:.2f}} h, {words}<extra></extra>"
-        over.append((points, marks(marker, hover, name=words)))
+        hover = f"<b>%{{y}}</b>: worth %{{text}} by %{{x:.2f}} h, {deadline_words}<extra></extra>"
+        over.append((points, marks(marker, hover, name=deadline_words)))
     all_jobs = set(owner.tolist())
-    kept = set(owner[in_time].tolist())
-    title = f"Leases under {name}: {len(all_jobs - kept)} of {len(all_jobs)} jobs missed every deadline"
+    jobs_in_time = set(owner[in_time].tolist())
+    title = f"Leases under {name}: {len(all_jobs - jobs_in_time)} of {len(all_jobs)} jobs missed every deadline"
     # A lease between two lines of the grid, or several where there would be more than 7.
-    last = max(ends.max(initial=0.0), due.max(initial=0.0))
-    leases_per_line = max(1, int(np.ceil(last / lease / 7)))
+    last_instant = max(ends.max(initial=0.0), due.max(initial=0.0))
+    leases_per_line = max(1, int(np.ceil(last_instant / lease / 7)))
     side = {"tick0": 0, "tickformat": ".2~f", "dtick": lease / HOUR * leases_per_line}
     hover = "<b>%{y}</b>, NAME, on %{customdata:.3~g} GPUs from %{base:.2f} h, for %{x:.2f} h<extra></extra>"
     return Lanes(title, jobs, WORDS, *stretches[1:], hover, {"planned": IDLE}, tuple(over), side)
 
 
 def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = None) -> Lanes:
-    """Reduce a run to the stretches and deadlines of its first jobs, a colour per kind of job and a mark per deadline.
+    """Return a run as `Lanes`: the stretches and deadlines of its first jobs, a colour per kind of job and a mark per deadline.
 
     Parameters
     ----------
@@ -63,23 +63,23 @@ def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = No
     ((default, run),) = as_runs(run).items()
     if "kind" not in run.jobs.columns:
         raise RunError("lease_board: found a run of a trace without kind; expected one with deadlines: with_deadlines.")
-    table = run.jobs.head(jobs)
-    held = held_by(run, jobs, "profiling")
-    own = np.array([KINDS.index(kind) for kind in table["kind"].fill_null("strict")], int)
-    row = held["job"].to_numpy()
-    deadlines, rewards = value_table(table)
-    deadlines = np.where((own == KINDS.index("best_effort"))[:, None], np.inf, deadlines)
+    shown_jobs = run.jobs.head(jobs)
+    job_stretches = held_by(run, jobs, "profiling")
+    job_kind = np.array([KINDS.index(kind) for kind in shown_jobs["kind"].fill_null("strict")], int)
+    job_row = job_stretches["job"].to_numpy()
+    deadlines, rewards = value_table(shown_jobs)
+    deadlines = np.where((job_kind == KINDS.index("best_effort"))[:, None], np.inf, deadlines)
     owner, step = np.nonzero(np.isfinite(deadlines))
-    due = table["submit"].to_numpy()[owner] + deadlines[owner, step]
-    end = table["end"].fill_null(np.inf).to_numpy()[owner]
-    kind = np.where(held["profiling"].to_numpy(), KINDS.index("profiling"), own[row])
-    times = (held[column].to_numpy() for column in ("gpus", "start", "end"))
+    due = shown_jobs["submit"].to_numpy()[owner] + deadlines[owner, step]
+    end = shown_jobs["end"].fill_null(np.inf).to_numpy()[owner]
+    kind = np.where(job_stretches["profiling"].to_numpy(), KINDS.index("profiling"), job_kind[job_row])
+    times = (job_stretches[column].to_numpy() for column in ("gpus", "start", "end"))
     dates = (owner, due, rewards[owner, step], end <= due * (1 + 1e-9))
-    return _board(name or default, lease, (tuple(table["job_id"]), row, kind, *times), dates)
+    return _board(name or default, lease, (tuple(shown_jobs["job_id"]), job_row, kind, *times), dates)
 
 
 def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str, ...] | None = None) -> Lanes:
-    """Plan of jobs that are all there now: who has the first lease, and which leases are planned for the others.
+    """Return the plan of jobs that are all there now as `Lanes`: who has the first lease, and which are planned for the others.
 
     Parameters
     ----------
@@ -102,32 +102,36 @@ def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str
     from gpuschedlab.papers.deadlines.leases.plan import plan_leases, timetable
 
     plan = plan_leases(jobs, capacity)
-    row, at = np.nonzero(timetable(jobs, plan.step, capacity))
+    job_row, lease_number = np.nonzero(timetable(jobs, plan.step, capacity))
     owner, step = np.nonzero(jobs.due > 0)
     soft = (jobs.due > 0).sum(axis=1) > 1
-    name = f"a plan worth {plan.objective:.0f}, at most {plan.bound:.0f}"
-    kind = np.where(at == 0, soft[row].astype(int), KINDS.index("planned"))
+    plan_words = f"a plan worth {plan.objective:.0f}, at most {plan.bound:.0f}"
+    kind = np.where(lease_number == 0, soft[job_row].astype(int), KINDS.index("planned"))
     labels = tuple(names or map(str, range(len(jobs.gpus))))
-    rows = (labels, row, kind, jobs.gpus[row], at * lease, (at + 1) * lease)
-    kept = (plan.step[owner] >= 0) & (plan.step[owner] <= step)
-    return _board(name, lease, rows, (owner, jobs.due[owner, step] * lease, jobs.value[owner, step], kept))
+    lease_rows = (labels, job_row, kind, jobs.gpus[job_row], lease_number * lease, (lease_number + 1) * lease)
+    meets_deadline = (plan.step[owner] >= 0) & (plan.step[owner] <= step)
+    return _board(
+        plan_words, lease, lease_rows, (owner, jobs.due[owner, step] * lease, jobs.value[owner, step], meets_deadline)
+    )
 
 
 def trade_off(runs, chosen: str | None = None) -> Points:
-    """Weighted violations and completion times of best effort, of runs by name; the `chosen` one is marked."""
-    values = {}
-    for name, run in as_runs(runs).items():
+    """Return `Points`: weighted violations and completion times of best effort, of runs by name; the `chosen` one is marked."""
+    policy_points = {}
+    for run_name, run in as_runs(runs).items():
         wait = run.jobs.filter(kind="best_effort")["jct"].mean()
         point = {"x": np.array([wait], float) / HOUR, "y": np.array([100 * slo_violation(run)])}
-        values[name] = point | {"marker_size": 18 if name == chosen else 11}
+        policy_points[run_name] = point | {"marker_size": 18 if run_name == chosen else 11}
     titles = ("average completion time of best effort (h)", "weighted violations (%)")
     sides = (axis(title, rangemode="tozero") for title in titles)
     hover = "<b>NAME</b>: %{y:.2f} % of the value lost, best effort ends after %{x:.2f} h<extra></extra>"
-    return Points("Deadlines against best effort", *sides, None, values, hover)
+    return Points("Deadlines against best effort", *sides, None, policy_points, hover)
 
 
 def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = None) -> Lines:
-    """Extrapolate a learning curve from its beginning: by the likeliest families, by the mixture of all, and when it gets there.
+    """Extrapolate a learning curve from its beginning, and return the `Lines`: by the likeliest families, and by the mixture of all.
+
+    They also show when it gets to the target.
 
     Parameters
     ----------
@@ -155,20 +159,20 @@ def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = 
 
     metric, most = np.asarray(metric, float), most or len(metric)
     x = np.arange(1.0, len(metric) + 1)
-    known = metric[:seen]
-    ensemble = fit_curve(x[:seen], known, horizon=most)
-    expected = measurements_to(tuple(known.tolist()), float(target), float(most))
-    there = np.flatnonzero(metric >= target)
-    truth = f"in truth at {there[0] + 1}" if len(there) else f"in truth not by {len(metric)}"
-    values = {"seen": np.where(x <= seen, metric, np.nan), "truth": np.where(x >= seen, metric, np.nan)}
+    known_metric = metric[:seen]
+    ensemble = fit_curve(x[:seen], known_metric, horizon=most)
+    expected = measurements_to(tuple(known_metric.tolist()), float(target), float(most))
+    at_target = np.flatnonzero(metric >= target)
+    truth = f"in truth at {at_target[0] + 1}" if len(at_target) else f"in truth not by {len(metric)}"
+    metric_lines = {"seen": np.where(x <= seen, metric, np.nan), "truth": np.where(x >= seen, metric, np.nan)}
     if ensemble.members:
         ahead = x >= seen
-        values["all families"] = np.where(ahead, ensemble.mean(x), np.nan)
-        values["chance that it is there"] = np.where(ahead, ensemble.above(target, x), np.nan)
+        metric_lines["all families"] = np.where(ahead, ensemble.mean(x), np.nan)
+        metric_lines["chance that it is there"] = np.where(ahead, ensemble.above(target, x), np.nan)
         for i, m in enumerate(sorted(ensemble.members, key=lambda m: -m.weight)[:LIKELY]):
-            values[f"family {i + 1} by weight"] = np.where(ahead, FAMILIES[m.name][0](x, *m.parameters), np.nan)
+            metric_lines[f"family {i + 1} by weight"] = np.where(ahead, FAMILIES[m.name][0](x, *m.parameters), np.nan)
     title = f"After {seen} epochs: {target:g} expected at {expected:.0f}; {truth}"
-    return Lines(title, "epoch", "metric, probability", x, values)
+    return Lines(title, "epoch", "metric, probability", x, metric_lines)
 
 
 plot_lease_board = plotter(lease_board)

@@ -40,7 +40,7 @@ class Genie(Round):
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60
 
     def allocate(self, view: View) -> Allocation:
-        """Choose GPUs for each waiting job, and start those that fit, in order."""
+        """Return the `Allocation`: choose GPUs for each waiting job, and start those that fit, in order."""
         n = len(view)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
@@ -48,12 +48,12 @@ class Genie(Round):
         gpus = np.where(view.running, view.running_gpus, gpus)
         hopeful = (view.kind > 0) & (laxity >= 0)
         waiting = np.flatnonzero(~view.running)
-        first = waiting[hopeful[waiting]]
-        first = first[np.argsort(laxity[first], kind="stable")]
+        hopeful_jobs = waiting[hopeful[waiting]]
+        hopeful_jobs = hopeful_jobs[np.argsort(laxity[hopeful_jobs], kind="stable")]
         room = np.floor(view.capacity).sum() - gpus[view.running].sum()
-        fits = np.cumsum(gpus[first]) <= room + 1e-9
+        fits = np.cumsum(gpus[hopeful_jobs]) <= room + 1e-9
         starts = np.zeros(n, bool)
-        starts[first[fits]] = True
+        starts[hopeful_jobs[fits]] = True
         room -= gpus[starts].sum()
         starts |= chosen_by_count(waiting[~hopeful[waiting]], gpus, room)
         level = np.where(view.running, MUST, CHOSEN)
@@ -61,28 +61,32 @@ class Genie(Round):
 
     def _configurations(self, view, left):
         """GPUs that each job is to have (n,), and the time (s) that it can then wait."""
-        asked = np.ceil(view.gpus)
+        requested_gpus = np.ceil(view.gpus)
         due = np.where(np.isfinite(view.deadlines), view.deadlines, view.now).max(axis=1)
         gpus = view.gpus.copy()
         laxity = due - view.now - left
-        rows = np.flatnonzero(view.elastic & ~view.running)
-        if not len(rows):
+        elastic_jobs = np.flatnonzero(view.elastic & ~view.running)
+        if not len(elastic_jobs):
             return gpus, laxity
-        most = int(view.cluster.capacity.max())
-        powers = 2 ** np.arange(int(np.log2(most)) + 1)
-        counts = np.unique(np.concatenate([powers, asked[rows].astype(np.int64)]))
-        counts = counts[counts <= most]
-        kind = view.usable().argmax(axis=1)[rows]  # the first that has a speed
-        rates = view.rates(*on_types(view.cluster, counts))[rows]
-        by_type = rates.reshape(len(rows), -1, len(counts))
-        rate = by_type[np.arange(len(rows)), kind]
-        own = np.take_along_axis(rate, np.searchsorted(counts, asked[rows])[:, None], axis=1)
-        near = (counts >= asked[rows, None] / self.stretch) & (counts <= asked[rows, None] * self.stretch)
-        seconds = np.where(near & (rate > 0), left[rows, None] * own / rate, np.inf)
-        spare = (due[rows] - view.now)[:, None] - seconds
-        cost = np.where(spare >= 0, seconds * counts, np.inf)
-        best = cost.argmin(axis=1)
-        able = np.isfinite(cost.min(axis=1)) & (view.kind[rows] > 0)
-        gpus[rows[able]] = counts[best[able]]
-        laxity[rows[able]] = spare[np.flatnonzero(able), best[able]]
+        most_gpus = int(view.cluster.capacity.max())
+        powers = 2 ** np.arange(int(np.log2(most_gpus)) + 1)
+        gpu_counts = np.unique(np.concatenate([powers, requested_gpus[elastic_jobs].astype(np.int64)]))
+        gpu_counts = gpu_counts[gpu_counts <= most_gpus]
+        kind = view.usable().argmax(axis=1)[elastic_jobs]  # the first that has a speed
+        rates = view.rates(*on_types(view.cluster, gpu_counts))[elastic_jobs]
+        by_type = rates.reshape(len(elastic_jobs), -1, len(gpu_counts))
+        rate = by_type[np.arange(len(elastic_jobs)), kind]
+        requested_rate = np.take_along_axis(
+            rate, np.searchsorted(gpu_counts, requested_gpus[elastic_jobs])[:, None], axis=1
+        )
+        near = (gpu_counts >= requested_gpus[elastic_jobs, None] / self.stretch) & (
+            gpu_counts <= requested_gpus[elastic_jobs, None] * self.stretch
+        )
+        seconds = np.where(near & (rate > 0), left[elastic_jobs, None] * requested_rate / rate, np.inf)
+        spare = (due[elastic_jobs] - view.now)[:, None] - seconds
+        cost = np.where(spare >= 0, seconds * gpu_counts, np.inf)
+        cheapest = cost.argmin(axis=1)
+        able = np.isfinite(cost.min(axis=1)) & (view.kind[elastic_jobs] > 0)
+        gpus[elastic_jobs[able]] = gpu_counts[cheapest[able]]
+        laxity[elastic_jobs[able]] = spare[np.flatnonzero(able), cheapest[able]]
         return gpus, laxity

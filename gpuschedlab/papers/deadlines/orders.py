@@ -65,8 +65,8 @@ class TriagedEdf(Ordered):
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
         """Deadline (s) while it can be met, otherwise remaining time (s) after `AFTER`."""
-        left = max(0.0, job.estimate - job.progress)
-        return job.deadline if job.kind > 0 and now + left <= job.deadline else AFTER + left
+        seconds_left = max(0.0, job.estimate - job.progress)
+        return job.deadline if job.kind > 0 and now + seconds_left <= job.deadline else AFTER + seconds_left
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class Urgent(Ordered):
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
         """Time to spare (s) of urgent jobs less `AFTER`, remaining time (s), and that after `AFTER` for late ones."""
-        left = max(0.0, job.estimate - job.progress)
-        spare = job.deadline - now - left
+        seconds_left = max(0.0, job.estimate - job.progress)
+        spare = job.deadline - now - seconds_left
         if job.kind == 0:
-            return left
+            return seconds_left
         if spare < 0:
-            return AFTER + left
-        return spare - AFTER if spare < knobs.laxity else left
+            return AFTER + seconds_left
+        return spare - AFTER if spare < knobs.laxity else seconds_left

@@ -43,10 +43,10 @@ def pack(P, order, jobs, held):
     """
     n = len(jobs.slots)
     level = jobs.level
-    at = np.full(n, -1)
+    node_of_job = np.full(n, -1)
     done = np.zeros(n, np.bool_)
-    rows = [(0, 0, 0) for _ in range(0)]
-    placing = _Placing(at, done, rows)
+    cells_of_jobs = [(0, 0, 0) for _ in range(0)]
+    placing = _Placing(node_of_job, done, cells_of_jobs)
     _stay(P, order, jobs, held, placing, CHOSEN)
     later = [0 for _ in range(0)]
     for stage in (MUST, CHOSEN):
@@ -71,11 +71,11 @@ def pack(P, order, jobs, held):
     for i in order:
         if not done[i]:
             _put(P, jobs, i, placing)
-    rows.extend([(i, at[i], jobs.slots[i]) for i in range(n) if at[i] >= 0])
-    out = np.empty((len(rows), 3), np.int64)
-    for k, row in enumerate(rows):
-        out[k, 0], out[k, 1], out[k, 2] = row
-    return out
+    cells_of_jobs.extend([(i, node_of_job[i], jobs.slots[i]) for i in range(n) if node_of_job[i] >= 0])
+    cell_array = np.empty((len(cells_of_jobs), 3), np.int64)
+    for k, cell in enumerate(cells_of_jobs):
+        cell_array[k, 0], cell_array[k, 1], cell_array[k, 2] = cell
+    return cell_array
 
 
 @njit
@@ -105,30 +105,30 @@ def _put(P, jobs, i, placing):
     slots = jobs.slots[i]
     splits = jobs.split[i] and slots >= SLOTS
     node = np.empty(len(P.nodes) + 1, np.int32)
-    taken = np.empty(len(P.nodes) + 1, np.int32)
+    taken_nodes = np.empty(len(P.nodes) + 1, np.int32)
     for consolidated in (True, False):
         for t in jobs.kinds[i]:
             if t < 0 or not (consolidated or splits):
                 continue
             if consolidated:
-                count = take_fewest(P, t, jobs.room[i, t], CONSOLIDATE, node, taken)
+                node_count = take_fewest(P, t, jobs.room[i, t], CONSOLIDATE, node, taken_nodes)
             else:
-                count = take_widest(P, t, slots, slots, node, taken)
-            if count == 0:
+                node_count = take_widest(P, t, slots, slots, node, taken_nodes)
+            if node_count == 0:
                 continue
             placing.done[i] = True
-            if consolidated and count == 1:
+            if consolidated and node_count == 1:
                 placing.at[i] = node[0]
             missing = slots  # its room may be more than it takes
-            for k in range(count):
-                most = taken[k]
+            for k in range(node_count):
+                most_slots = taken_nodes[k]
                 if consolidated:
-                    most = P.nodes[node[k]].size
-                part = min(missing, most)
-                hold(P.nodes, P.count, P.member, node[k], part)
-                missing -= part
-                if placing.at[i] < 0 and part > 0:
-                    placing.rows.append((i, node[k], part))
+                    most_slots = P.nodes[node[k]].size
+                node_slots = min(missing, most_slots)
+                hold(P.nodes, P.count, P.member, node[k], node_slots)
+                missing -= node_slots
+                if placing.at[i] < 0 and node_slots > 0:
+                    placing.rows.append((i, node[k], node_slots))
             return True
     return False
 
@@ -139,20 +139,20 @@ def _displace(P, jobs, i, placing):
     level = jobs.level
     slots = jobs.slots
     room = jobs.room
-    at = placing.at
-    out = [0 for _ in range(0)]
+    node_of_job = placing.at
+    displaced_jobs = [0 for _ in range(0)]
     loose = np.zeros(len(P.nodes), np.int64)
     cost = np.zeros(len(P.nodes))
     for j in range(len(slots)):
-        if at[j] >= 0 and _yields(j, i, jobs):
-            loose[at[j]] += slots[j]
-            cost[at[j]] += 1.0 if level[j] < level[i] else 1e3
-    size = P.nodes["size"]
+        if node_of_job[j] >= 0 and _yields(j, i, jobs):
+            loose[node_of_job[j]] += slots[j]
+            cost[node_of_job[j]] += 1.0 if level[j] < level[i] else 1e3
+    node_size = P.nodes["size"]
     for t in jobs.kinds[i]:
         many = fewest_nodes(P.sizes, t, room[i, t]) if t >= 0 else 0
         able = [0 for _ in range(0)]
         for v in range(len(P.nodes)):
-            need = size[v] if many > 1 else room[i, t]
+            need = node_size[v] if many > 1 else room[i, t]
             if P.nodes[v].pool == t and P.nodes[v].down == 0 and P.nodes[v].free + loose[v] >= need:
                 able.append(v)
         if many == 0 or len(able) < many:
@@ -160,23 +160,23 @@ def _displace(P, jobs, i, placing):
         chosen = np.array(able)
         chosen = chosen[np.argsort(cost[chosen], kind="mergesort")]
         if many > 1:  # of several that are needed at once, the largest first
-            chosen = chosen[np.argsort(-size[chosen], kind="mergesort")][:many]
-        if size[chosen].sum() < room[i, t]:
+            chosen = chosen[np.argsort(-node_size[chosen], kind="mergesort")][:many]
+        if node_size[chosen].sum() < room[i, t]:
             continue
         for node in chosen[:many]:
-            need = min(room[i, t], size[node])
+            need = min(room[i, t], node_size[node])
             for lower in (True, False):
                 for j in range(len(slots)):
                     fits = P.nodes[node].free >= need
-                    if fits or at[j] != node or not _yields(j, i, jobs):
+                    if fits or node_of_job[j] != node or not _yields(j, i, jobs):
                         continue
                     if (level[j] < level[i]) == lower:
-                        at[j] = -1
+                        node_of_job[j] = -1
                         placing.done[j] = False
                         hold(P.nodes, P.count, P.member, node, -slots[j])
-                        out.append(j)
+                        displaced_jobs.append(j)
         break
-    return out
+    return displaced_jobs
 
 
 @njit

@@ -52,28 +52,34 @@ class SmallLeases(Recipe):
 
     @property
     def policies(self) -> dict[str, Policy]:
-        """All policies by name, with these leases; a lease of best effort is at most one of a job with deadlines."""
+        """Dict of all policies by name, with these leases; a lease of best effort is at most one of a job with deadlines."""
         lease = self.unisched.lease
         leases = {"lease": lease, "interval": min(lease, 300.0)}
-        others = (Chronus(**leases), TriagedEdf(), Urgent(), Edf(interval=300), Srtf(interval=300))
-        return dict(zip(POLICIES, (replace(self.unisched, **leases), *others), strict=True))
+        rival_policies = (Chronus(**leases), TriagedEdf(), Urgent(), Edf(interval=300), Srtf(interval=300))
+        return dict(zip(POLICIES, (replace(self.unisched, **leases), *rival_policies), strict=True))
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Nodes and jobs; leases are not part of it (`policies`). One seed is the same dice for all values of the knobs."""
+        """Return the `Scenario` of nodes and jobs; leases are not part of it. One seed is the same dice for all values of the knobs.
+
+        `policies` has the leases.
+        """
         cluster = Cluster.homogeneous(self.nodes, 8)
         knows = errors_of(self.estimator, seed)
         return Scenario(jobs_of(self, seed), cluster, estimator=knows, seed=seed)
 
 
 def jobs_of(small: SmallLeases, rng: int) -> pl.DataFrame:
-    """Make jobs of 10 minutes to 3 hours that come at random and demand `small.load` of the GPUs; three in ten are best effort."""
+    """Return a frame of jobs of 10 minutes to 3 hours that come at random and demand `small.load` of the GPUs.
+
+    Three in ten are best effort.
+    """
     draw = np.random.default_rng(rng)
-    odd, pick, gap, size = (draw.random(small.jobs) for _ in range(4))
+    odd, pick, gap, size_draw = (draw.random(small.jobs) for _ in range(4))
     powers = np.array([1.0, 2.0, 4.0, 8.0])[(pick * 4).astype(int)]
     gpus = np.where(odd < small.odd, np.where(pick < 0.5, 3.0, 6.0), powers)
-    trace = arriving(gpus, np.round(600 * 18**size, 0), gap, small.load * small.nodes * 8)
+    trace = arriving(gpus, np.round(600 * 18**size_draw, 0), gap, small.load * small.nodes * 8)
     least = min(1.1, small.slack)
     shares = {"strict": 0.7 - small.soft, "soft": small.soft}
-    values = (100.0, small.second, 0.625 * small.second, 0.25 * small.second)
-    trace = with_deadlines(trace, **shares, slack=(least, small.slack), values=values, rng=rng)
+    deadline_values = (100.0, small.second, 0.625 * small.second, 0.25 * small.second)
+    trace = with_deadlines(trace, **shares, slack=(least, small.slack), values=deadline_values, rng=rng)
     return with_start_delays(trace, 30.0 * small.delays)

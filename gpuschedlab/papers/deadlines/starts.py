@@ -9,7 +9,7 @@ from gpuschedlab.optim import Program
 def start_program(
     reward: np.ndarray, load: np.ndarray, keep_reward: np.ndarray, keep_load: np.ndarray, free: np.ndarray
 ) -> Program:
-    r"""Largest expected reward: maximise :math:`\sum_{ik} r_{ik} s_{ik} + \sum_j r_j y_j`.
+    r"""Return the `Program` of the largest expected reward: maximise :math:`\sum_{ik} r_{ik} s_{ik} + \sum_j r_j y_j`.
 
     Subject to at most one start a job, and :math:`\sum_{ik} c_{ikt} s_{ik} + \sum_j c_{jt} y_j \le` what is free in each slot
     t; all variables are 0 or 1.
@@ -31,10 +31,10 @@ def start_program(
     m = len(keep_reward)
     T = len(free)
     once = sp.csr_array((np.ones(n * K), (np.repeat(np.arange(n), K), np.arange(n * K))), shape=(n, n * K + m))
-    held = sp.csr_array(np.concatenate([load.reshape(n * K, T), keep_load.reshape(m, T)]).T)
+    slot_gpus = sp.csr_array(np.concatenate([load.reshape(n * K, T), keep_load.reshape(m, T)]).T)
     return Program(
         np.concatenate([reward.ravel(), np.asarray(keep_reward, float)]),
-        sp.vstack([once, held]).tocsc(),
+        sp.vstack([once, slot_gpus]).tocsc(),
         row_upper=np.concatenate([np.ones(n), np.asarray(free, float)]),
         upper=1.0,
         integrality=True,

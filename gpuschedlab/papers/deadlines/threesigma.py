@@ -60,7 +60,7 @@ class ThreeSigma(Round):
     set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
 
     def fit(self, history: pl.DataFrame) -> "ThreeSigma":
-        """The same policy, with the spread of the errors that `History` makes on the last third of a history."""
+        """Return the same `ThreeSigma`, with the spread of the errors that `History` makes on the last third of a history."""
         history = history.sort("submit")
         cut = 2 * history.height // 3
         later = history[cut:]
@@ -71,68 +71,85 @@ class ThreeSigma(Round):
         return replace(self, sigma=float(np.clip(error.std(), 0, 5)))
 
     def allocate(self, view: View) -> Allocation:
-        """Solve for start times; those of now start."""
+        """Solve for start times, and return the `Allocation` of those of now."""
         n = len(view)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        left = np.maximum(view.estimate - view.executed, 1.0)
+        seconds_left = np.maximum(view.estimate - view.executed, 1.0)
         capacity = float(np.floor(view.capacity).sum())
-        in_time = view.now + left <= np.where(np.isfinite(view.deadlines), view.deadlines, -1).max(axis=1)
+        in_time = view.now + seconds_left <= np.where(np.isfinite(view.deadlines), view.deadlines, -1).max(axis=1)
         slo = (view.kind > 0) & (in_time | view.running)
         fixed = view.running & slo
-        kept = np.flatnonzero(view.running & ~slo)
+        running_best_effort = np.flatnonzero(view.running & ~slo)
         waiting = np.flatnonzero(~view.running)
         chosen = np.zeros(n, bool)
-        found = None
+        start_solution = None
         worth = np.zeros(n)
-        chosen[kept] = True
+        chosen[running_best_effort] = True
         room = capacity - view.gpus[view.running].sum()
-        most = room + view.gpus[kept].sum()  # without a place for any, no plan starts one now
-        if self.work and slo[waiting].any() and view.gpus[waiting].sum() > room and view.gpus[waiting].min() <= most:
-            chosen[kept] = False
-            now, worth[now], found = self._solve(view, left, slo, fixed, kept, waiting, capacity)
-            chosen[now] = True
-        rest = np.flatnonzero(~fixed & ~chosen)
-        if found is None or found.status != "optimal":
-            rest = np.concatenate([rest[slo[rest]], rest[~slo[rest]]])
-        order = rest[np.argsort(left[rest], kind="stable")]
+        most_room = room + view.gpus[running_best_effort].sum()  # without a place for any, no plan starts one now
+        if (
+            self.work
+            and slo[waiting].any()
+            and view.gpus[waiting].sum() > room
+            and view.gpus[waiting].min() <= most_room
+        ):
+            chosen[running_best_effort] = False
+            starts_now, worth[starts_now], start_solution = self._solve(
+                view, seconds_left, slo, fixed, running_best_effort, waiting, capacity
+            )
+            chosen[starts_now] = True
+        unchosen = np.flatnonzero(~fixed & ~chosen)
+        if start_solution is None or start_solution.status != "optimal":
+            unchosen = np.concatenate([unchosen[slo[unchosen]], unchosen[~slo[unchosen]]])
+        by_seconds_left = unchosen[np.argsort(seconds_left[unchosen], kind="stable")]
         ahead = capacity - view.gpus[fixed | chosen].sum()
-        chosen |= chosen_by_count(order, view.gpus, ahead)
+        chosen |= chosen_by_count(by_seconds_left, view.gpus, ahead)
         level = np.where(fixed, MUST, np.where(chosen, CHOSEN, 0))
         served = np.flatnonzero(fixed | chosen)
-        answer = placed(view, served[np.argsort(left[served], kind="stable")], level)
-        if found is None:
+        answer = placed(view, served[np.argsort(seconds_left[served], kind="stable")], level)
+        if start_solution is None:
             return answer
         lost = worth[answer.gpus == 0].sum()  # found no place
-        return proved(answer, found.objective - lost, found.bound, found.status, self.gap)
+        return proved(answer, start_solution.objective - lost, start_solution.bound, start_solution.status, self.gap)
 
-    def _solve(self, view, left, slo, fixed, kept, waiting, capacity):
+    def _solve(self, view, seconds_left, slo, fixed, running_best_effort, waiting, capacity):
         """Jobs that start or go on now, their rewards, and the result of the solver."""
         last_deadline = np.where(np.isfinite(view.deadlines), view.deadlines, 0).max(axis=1)
-        spare = last_deadline - view.now - left
+        spare = last_deadline - view.now - seconds_left
         urgent = waiting[slo[waiting]]
-        others = waiting[~slo[waiting]]
+        best_effort = waiting[~slo[waiting]]
         urgent = urgent[np.argsort(spare[urgent], kind="stable")][: self.window]
-        others = others[np.argsort((left * view.gpus)[others], kind="stable")][: self.window]
-        jobs = np.concatenate([urgent, others])
+        best_effort = best_effort[np.argsort((seconds_left * view.gpus)[best_effort], kind="stable")][: self.window]
+        jobs = np.concatenate([urgent, best_effort])
         lengths = growing_blocks(self.horizon) * self.slot
-        at = np.cumsum(lengths) - lengths
-        reward = self._reward(view, left, slo, jobs, at)
-        after = at[None, :] - at[:, None]  # slot t, seen from a start in slot k
-        runs = np.where(after[None] >= 0, self._running(np.maximum(after[None], 0), left[jobs, None, None]), 0.0)
-        gone = self._running(at[None, :], left[view.running, None]) * view.gpus[view.running, None]
-        now = fixed[view.running]
-        free = np.maximum(capacity - gone[now].sum(axis=0), 0.0)
-        keep = self._worth(left[kept]) * 1.01  # at a tie, a job goes on
-        program = start_program(reward, runs * view.gpus[jobs, None, None], keep, gone[~now], free)
+        slot_edges = np.cumsum(lengths) - lengths
+        reward = self._reward(view, seconds_left, slo, jobs, slot_edges)
+        after = slot_edges[None, :] - slot_edges[:, None]  # slot t, seen from a start in slot k
+        runs = np.where(
+            after[None] >= 0, self._running(np.maximum(after[None], 0), seconds_left[jobs, None, None]), 0.0
+        )
+        gone = self._running(slot_edges[None, :], seconds_left[view.running, None]) * view.gpus[view.running, None]
+        starts_now = fixed[view.running]
+        free = np.maximum(capacity - gone[starts_now].sum(axis=0), 0.0)
+        keep = self._worth(seconds_left[running_best_effort]) * 1.01  # at a tie, a job goes on
+        program = start_program(reward, runs * view.gpus[jobs, None, None], keep, gone[~starts_now], free)
         try:
-            found = solve(program, work=self.work, time_limit=self.time_limit, gap=self.gap)
+            start_solution = solve(program, work=self.work, time_limit=self.time_limit, gap=self.gap)
         except OutOfTime as error:  # no point: nothing new starts by plan
-            return kept, 0.0, Solution(np.zeros(0), f"cached, {error.status}", np.nan, np.nan, np.nan, "")
-        starts = found.x[: reward.size].reshape(reward.shape)
+            return (
+                running_best_effort,
+                0.0,
+                Solution(np.zeros(0), f"cached, {error.status}", np.nan, np.nan, np.nan, ""),
+            )
+        starts = start_solution.x[: reward.size].reshape(reward.shape)
         s = starts[:, 0] > 0.5
-        y = found.x[reward.size :] > 0.5
-        return np.concatenate([jobs[s], kept[y]]), np.concatenate([reward[s, 0], keep[y]]), found
+        y = start_solution.x[reward.size :] > 0.5
+        return (
+            np.concatenate([jobs[s], running_best_effort[y]]),
+            np.concatenate([reward[s, 0], keep[y]]),
+            start_solution,
+        )
 
     def _reward(self, view, left, slo, jobs, at):
         """(n, K) expected rewards of jobs that start at `at` seconds from now."""

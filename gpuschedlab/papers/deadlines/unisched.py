@@ -74,37 +74,38 @@ class UniSched(Round):
     set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
 
     def begin(self) -> "_Plan":
-        """State from round to round."""
+        """Return the state from round to round, a `_Plan`."""
         return _Plan()
 
     def allocate(self, view: View) -> Allocation:
-        """Solve the program of this cycle, and place the jobs that it chose."""
+        """Solve the program of this cycle, and return the `Allocation` of the jobs that it chose."""
         if len(view) == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        kept = view.memory
+        plan_memory = view.memory
         capacity = float(np.floor(view.capacity).sum())
-        number = np.floor(view.now / self.lease + 1e-9)
-        renew = number > kept.cycle
-        kept.cycle = number
+        lease_number = np.floor(view.now / self.lease + 1e-9)
+        renew = lease_number > plan_memory.cycle
+        plan_memory.cycle = lease_number
         # The start is part of a profiler's lease: otherwise its delay would cost a second one.
         profiling = view.profiled < np.maximum(self.profile - view.restart, min(self.profile, 1.0)) - 1e-6
         gpus = np.where(profiling, np.minimum(view.gpus, self.profile_gpus), view.gpus)
-        left = time_left(view) * self.margin
-        need, due = self._needs(view, left)
+        seconds_left = time_left(view) * self.margin
+        need, due = self._needs(view, seconds_left)
         slo = ~profiling & (view.kind > 0) & (need[:, None] <= due).any(axis=1)
-        leased = np.isin(view.index, kept.leased) & ~profiling & (not renew)
-        stops = np.ceil(left / self.interval) / 2 if self.suspensions else 0.0  # best effort: after every other lease
-        leases_left = (left + stops * view.restart) / self.interval
-        value = np.where(profiling, self.profile_reward, 1 / (1 + leases_left))
+        leased = np.isin(view.index, plan_memory.leased) & ~profiling & (not renew)
+        # Best effort stops after every other lease.
+        stops = np.ceil(seconds_left / self.interval) / 2 if self.suspensions else 0.0
+        leases_left = (seconds_left + stops * view.restart) / self.interval
+        lease_reward = np.where(profiling, self.profile_reward, 1 / (1 + leases_left))
         joins = ~leased & (renew | ~slo)
-        cycle = _Cycle(gpus, need, due, value, slo, leased)
+        cycle = _Cycle(gpus, need, due, lease_reward, slo, leased)
         must, chosen, program = self._choose(view, np.flatnonzero(joins), cycle, capacity)
         must |= leased | (chosen & slo & renew)  # a job that runs ahead of time has a lease, too
-        kept.leased = view.index[must & slo]
+        plan_memory.leased = view.index[must & slo]
         level = np.where(must, MUST, np.where(chosen, CHOSEN, 0))
-        order = np.argsort(-self._density(value, gpus, slo), kind="stable")
+        density_order = np.argsort(-self._density(lease_reward, gpus, slo), kind="stable")
         split = self._may_spread(view, need, due, slo) if self.spread else None
-        answer = placed(view, order, level, gpus=gpus, split=split, profiling=profiling)
+        answer = placed(view, density_order, level, gpus=gpus, split=split, profiling=profiling)
         mine, jobs, plan = program
         status = {"stopped": "cached", "time limit": "cached, time limit"}.get(plan.status, plan.status)
         bound = plan.bound if (answer.gpus[leased] > 0).all() else np.inf  # the program did not count with their GPUs
@@ -114,47 +115,52 @@ class UniSched(Round):
         """Reward per GPU of a first lease that is not needed for a deadline."""
         return value * np.where(slo, self.ahead, 1.0) / gpus
 
-    def _needs(self, view, left):
+    def _needs(self, view, seconds_left):
         """Leases that jobs with deadlines need (n,), and have until each (n, F)."""
         until = np.where(np.isfinite(view.deadlines), view.deadlines - view.now, 0.0)
         if self.suspensions:
-            n = np.ceil(left / self.lease)
+            n = np.ceil(seconds_left / self.lease)
             m = np.floor(until.max(axis=1) / self.lease)
-            left = left + suspensions_slo(n, m) * view.restart + np.where(view.running, view.pause, view.restart)
-        need = np.ceil(left / self.lease - 1e-9).astype(np.int64)
+            seconds_left = (
+                seconds_left + suspensions_slo(n, m) * view.restart + np.where(view.running, view.pause, view.restart)
+            )
+        need = np.ceil(seconds_left / self.lease - 1e-9).astype(np.int64)
         due = np.floor(np.maximum(until, 0) / self.lease + 1e-9)
         if self.partial:
-            rest = left - (need - 1) * self.lease
-            due += rest[:, None] <= until - due * self.lease
+            last_lease_seconds = seconds_left - (need - 1) * self.lease
+            due += last_lease_seconds[:, None] <= until - due * self.lease
         return need, due.astype(np.int64)
 
     def _choose(self, view, joining, cycle, capacity):
         """Jobs that must run for their deadlines, other jobs that run, and the program: whose it is, its jobs and its plan."""
         gpus = cycle.gpus
-        value = cycle.value
+        lease_reward = cycle.value
         slo = cycle.slo
         leased_gpus = gpus[cycle.leased].sum()
-        others = joining[~slo[joining]]
-        others = others[np.argsort(-value[others] / gpus[others], kind="stable")]
-        others = others[np.cumsum(gpus[others]) <= CANDIDATES * capacity]
-        mine = np.sort(np.concatenate([joining[slo[joining]], others]))
+        joining_best_effort = joining[~slo[joining]]
+        joining_best_effort = joining_best_effort[
+            np.argsort(-lease_reward[joining_best_effort] / gpus[joining_best_effort], kind="stable")
+        ]
+        joining_best_effort = joining_best_effort[np.cumsum(gpus[joining_best_effort]) <= CANDIDATES * capacity]
+        mine = np.sort(np.concatenate([joining[slo[joining]], joining_best_effort]))
         best_effort = ~slo[mine]
         dues = cycle.due[mine]
-        values = np.where(np.isfinite(view.deadlines[mine]), view.rewards[mine], 0.0)
+        deadline_rewards = np.where(np.isfinite(view.deadlines[mine]), view.rewards[mine], 0.0)
         dues[best_effort] = 0
-        values[best_effort] = 0.0
+        deadline_rewards[best_effort] = 0.0
         dues[best_effort, 0] = 1
-        values[best_effort, 0] = value[mine[best_effort]]
-        jobs = LeaseJobs.of(gpus[mine], np.where(best_effort, 1, cycle.need[mine]), dues, values)
-        rows = view.index[mine].tolist()
-        aim = np.array([view.memory.aim.get(row, 0) for row in rows], np.int64)  # the first one if the job is new
+        deadline_rewards[best_effort, 0] = lease_reward[mine[best_effort]]
+        jobs = LeaseJobs.of(gpus[mine], np.where(best_effort, 1, cycle.need[mine]), dues, deadline_rewards)
+        job_rows = view.index[mine].tolist()
+        # A new job aims at its first deadline.
+        aim = np.array([view.memory.aim.get(job_row, 0) for job_row in job_rows], np.int64)
         limits = {"gap": self.gap, "work": self.work, "time_limit": self.time_limit}
         plan = prove_leases(jobs, capacity - leased_gpus, aim=aim, **limits)
-        view.memory.aim = dict(zip(rows, plan.step.tolist(), strict=True))
+        view.memory.aim = dict(zip(job_rows, plan.step.tolist(), strict=True))
         must = cycle.leased.copy()
         must[mine[plan.first & ~best_effort]] = True
         fill = np.flatnonzero(~must)
-        fill = fill[np.argsort(-self._density(value, gpus, slo)[fill], kind="stable")]
+        fill = fill[np.argsort(-self._density(lease_reward, gpus, slo)[fill], kind="stable")]
         chosen = chosen_by_count(fill, gpus, capacity - gpus[must].sum())
         return must, chosen, (mine, jobs, plan)
 
@@ -174,7 +180,7 @@ class UniSched(Round):
 
 
 def suspensions_slo(needed: np.ndarray, leases: np.ndarray) -> np.ndarray:
-    r"""Suspensions of a job that takes n of the m leases until its deadline, any n of them as likely as any other (equation 5.3).
+    r"""Return an array of the suspensions of a job that takes n of the m leases until its deadline, any n as likely (equation 5.3).
 
     .. math:: \sum_k k \binom{n-1}{k} \binom{m-n+1}{k+1} / \binom{m}{n} = (n - 1) (m - n) / m
 

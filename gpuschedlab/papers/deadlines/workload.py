@@ -27,7 +27,7 @@ def with_deadlines(
     values: tuple[float, ...] = VALUES,
     rng: int | np.random.Generator = 0,
 ) -> pl.DataFrame:
-    """Give each job a kind, and SLO jobs deadlines: a uniform multiple of their duration, soft ones with later steps.
+    """Return a frame with a kind of each job, and deadlines of SLO jobs: a uniform multiple of their duration, soft ones in steps.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ def with_deadlines(
     stretch = rng.uniform(*slack, trace.height)
     kind = np.where(level < strict, "strict", np.where(level < strict + soft, "soft", "best_effort"))
     first = trace["duration"].to_numpy() * stretch
-    taken = {"strict": 1, "soft": len(steps), "best_effort": 0}
+    deadlines_of_kind = {"strict": 1, "soft": len(steps), "best_effort": 0}
     due = []
     for d, k in zip(first, kind):
-        deadlines = d * np.array(steps[: taken[k]])
+        deadlines = d * np.array(steps[: deadlines_of_kind[k]])
         due.append(deadlines.tolist() or None)
-    worth = [list(values[: taken[k]]) or None for k in kind]
+    worth = [list(values[: deadlines_of_kind[k]]) or None for k in kind]
     floats = pl.List(pl.Float64)
     columns = [pl.Series("kind", kind), pl.Series("deadlines", due, floats), pl.Series("rewards", worth, floats)]
     trace = trace.with_columns(columns)
@@ -95,7 +95,7 @@ def with_deadlines(
 
 
 def with_start_delays(trace: pl.DataFrame, seconds: float = 30.0) -> pl.DataFrame:
-    """Have each start of a job cost `seconds` (1 + log2 GPUs), as in the Chronus artifact: the column `switch` (s).
+    """Return a frame in which each start of a job costs `seconds` (1 + log2 GPUs), as in the Chronus artifact: the column `switch` (s).
 
     Examples
     --------

@@ -30,11 +30,11 @@ class Polytope:
     able: np.ndarray
 
     def slacks(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Throughput above the floor (n,), time left of each job (n,), GPUs left of each type (T,)."""
+        """Return a tuple of arrays: throughput above the floor (n,), time left of each job (n,), GPUs left of each type (T,)."""
         above = (self.throughput * X).sum(axis=1) - self.floor
-        rest = 1.0 - X.sum(axis=1)
+        time_slack = 1.0 - X.sum(axis=1)
         free = self.capacity - self.gpus @ X
-        return above, rest, free
+        return above, time_slack, free
 
     def inside(self, X: np.ndarray) -> bool:
         """Whether no constraint holds with equality, and all hold."""
@@ -49,14 +49,17 @@ class Polytope:
         return -float(np.sum(logs) + of_shares)
 
     def newton(self, X: np.ndarray) -> tuple[np.ndarray, float]:
-        """Newton step (n, T) of the barrier, and the decrement squared: the fall of the barrier that it promises, twice."""
-        above, rest, free = self.slacks(X)
+        """Return a tuple: Newton step (n, T) of the barrier, and the decrement squared.
+
+        The latter is twice the fall of the barrier that the step promises.
+        """
+        above, time_slack, free = self.slacks(X)
         T = X.shape[1]
         safe = np.where(self.able, X, 1.0)
-        slope = self.throughput / above[:, None] - 1 / rest[:, None] - self.gpus[:, None] / free + 1 / safe
+        slope = self.throughput / above[:, None] - 1 / time_slack[:, None] - self.gpus[:, None] / free + 1 / safe
         slope = np.where(self.able, slope, 0.0)
         pulls = np.where(self.able, self.throughput, 0.0) / above[:, None]
-        ones = np.where(self.able, 1.0, 0.0) / rest[:, None]
+        ones = np.where(self.able, 1.0, 0.0) / time_slack[:, None]
         # The Hessian is a block for each job, and one row for each type that couples the jobs.
         block = pulls[:, :, None] * pulls[:, None, :] + ones[:, :, None] * ones[:, None, :]
         block = block + np.eye(T) / (safe**2)[:, :, None]
@@ -73,7 +76,7 @@ class Polytope:
 def gavel_centre(
     throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray, floor: np.ndarray, start: np.ndarray
 ) -> np.ndarray:
-    """Analytic centre of the shares that give each job its least throughput.
+    """Return an array (n, T): the analytic centre of the shares that give each job its least throughput.
 
     maximise sum_i log(sum_j T_ij X_ij - floor_i) + sum_i log(1 - sum_j X_ij) + sum_j log(capacity_j - sum_i gpus_i X_ij)
     + sum_ij log X_ij, by Newton's method. An interior-point method that is given these constraints and no objective ends there; a
@@ -110,11 +113,11 @@ def gavel_centre(
     >>> gavel_centre([[1.0], [1.0]], [1, 1], [1.9], floor=[0.2, 0.2], start=start).round(3).ravel().tolist()
     [0.612, 0.612]
     """
-    value = np.nan_to_num(np.asarray(throughput, float))
+    throughputs = np.nan_to_num(np.asarray(throughput, float))
     gpus = np.asarray(gpus, float)
     capacity = np.asarray(capacity, float)
-    able = (value > 0) & (gpus[:, None] <= capacity)
-    within = Polytope(np.where(able, value, 0.0), np.asarray(floor, float), gpus, capacity, able)
+    able = (throughputs > 0) & (gpus[:, None] <= capacity)
+    within = Polytope(np.where(able, throughputs, 0.0), np.asarray(floor, float), gpus, capacity, able)
     X = np.where(able, np.asarray(start, float), 0.0)
     if not within.inside(X):
         raise SolverError("gavel_centre: found a start on the edge or outside; expected one that meets all with room.")
@@ -129,10 +132,10 @@ def gavel_centre(
 def _length(within: Polytope, X: np.ndarray, step: np.ndarray, decrement: float) -> float:
     """Share of a Newton step that stays inside and lowers the barrier by a tenth of its promise, by halving."""
     length = 1.0
-    now = within.barrier(X)
+    barrier_now = within.barrier(X)
     while length > LEAST:
         ahead = X + length * step
-        if within.inside(ahead) and within.barrier(ahead) <= now - 0.1 * length * decrement:
+        if within.inside(ahead) and within.barrier(ahead) <= barrier_now - 0.1 * length * decrement:
             return length
         length /= 2
     return 0.0
@@ -159,24 +162,26 @@ def bisected(least: float, tolerance: float) -> float:
 def gavel_makespan_centre(
     throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray, left: np.ndarray, best: np.ndarray, excess: float
 ) -> np.ndarray:
-    """Centre of the shares (n, T) by which all jobs end within 1 + `excess` times the makespan of the best shares.
+    """Return an array (n, T): the centre of the shares by which all jobs end within 1 + `excess` times the best shares' makespan.
 
     Of work that is `left` (n,), the best shares `best` (n, T) do the least part of any job as fast as possible.
     """
-    value = np.nan_to_num(throughput)
-    able = (value > 0) & (gpus[:, None] <= capacity)
-    rows = able.any(axis=1)
+    throughputs = np.nan_to_num(throughput)
+    able = (throughputs > 0) & (gpus[:, None] <= capacity)
+    able_jobs = able.any(axis=1)
     shares = np.zeros(best.shape)
-    if not rows.any():
+    if not able_jobs.any():
         return shares
     best = np.where(able, best, 0.0)
-    paces = (value * best).sum(axis=1) / left
-    pace = paces[rows].min()
+    paces = (throughputs * best).sum(axis=1) / left
+    pace = paces[able_jobs].min()
     # A little less than the best of all, and a little of each: every constraint then holds with room to spare.
     part_of_type = np.maximum(gpus[:, None] / capacity, 1.0)
     crowd = 1 + part_of_type[able].max()
     little = 1.0 / (1 + len(best)) / crowd / best.shape[1]
     start = (1 - excess / 8) * best / (1 + excess / 2) + little * excess / 8
     floor = left * pace / (1 + excess)
-    shares[rows] = gavel_centre(value[rows], gpus[rows], capacity, floor[rows], start[rows])
+    shares[able_jobs] = gavel_centre(
+        throughputs[able_jobs], gpus[able_jobs], capacity, floor[able_jobs], start[able_jobs]
+    )
     return shares

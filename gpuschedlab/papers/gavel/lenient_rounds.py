@@ -47,14 +47,14 @@ class LenientRounds(Wrapped):
     ends_with_jobs: Annotated[bool, Knob(help="whether a round ends when the last of its jobs ends")] = True
 
     def allocate(self, view: View) -> Allocation:
-        """Ask the policy, and name the kind of each start."""
+        """Ask the policy, name the kind of each start, and return its `Allocation`."""
         answer = self.policy.allocate(view)
         if len(view) == 0:
             return answer
         rate = np.nan_to_num(requested_rates(view))
         seconds = work_left(view) / np.maximum(rate.max(axis=1), 1e-300)
-        first = not view.has_run(np.arange(view.submitted)).any()
+        first_round = not view.has_run(np.arange(view.submitted)).any()
         spared = seconds <= view.interval - self.spare
         named = np.full(len(view), "", object) if answer.delay is None else np.array(answer.delay, object)
-        named[(named == "") & (spared | first)] = SPARED
+        named[(named == "") & (spared | first_round)] = SPARED
         return replace(answer, delay=named)

@@ -66,78 +66,84 @@ class Gavel(Round):
     set_aside: ClassVar = (*Round.set_aside, "solver")
 
     def begin(self) -> "_Carried":
-        """The solver and its options."""
+        """Return the solver and its options, a `_Carried`."""
         # The middle of the optimal face, as an interior point gives it: tied jobs share, where a vertex starves some.
         options = {"method": "ipm", "crossover": False} if self.solver == "highs" else {}
         return _Carried(Session(self.solver, **options))
 
     def allocate(self, view) -> Allocation:
-        """Solve the program, unless it is that of the round before, and serve the pairs by priority."""
-        kept = view.memory
-        kept.catch_up(view, self.interval)
+        """Solve the program, unless it is that of the round before, and return the `Allocation` that serves the pairs by priority."""
+        gavel_memory = view.memory
+        gavel_memory.catch_up(view, self.interval)
         if len(view.index) == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        stale = kept.inputs is None or not kept.inputs.hold(view)
-        if stale and view.now >= kept.planned_at + self.renewal:
-            self._plan(view, kept)
+        stale = gavel_memory.inputs is None or not gavel_memory.inputs.hold(view)
+        if stale and view.now >= gavel_memory.planned_at + self.renewal:
+            self._plan(view, gavel_memory)
             stale = False
-        shares, before = kept.of_jobs(view.index)
+        shares, before = gavel_memory.of_jobs(view.index)
         received = view.seconds_on - before + self.interval / 2
-        total = kept.total.copy()
-        answer = None if stale else kept.settled
-        order = None
+        total_received = gavel_memory.total.copy()
+        answer = None if stale else gavel_memory.settled
+        pair_order = None
         if answer is None:
-            order = serving_order(shares, received / total)
-            answer = self._serve(view, kept, order)
-        kept.given = np.bincount(answer.gpu_type[answer.gpus > 0], minlength=len(view.capacity))
-        kept.total += kept.given * self.interval
-        if stale or not in_force(view, answer.gpu_type, answer.gpus) or not kept.inputs.last(view):
+            pair_order = serving_order(shares, received / total_received)
+            answer = self._serve(view, gavel_memory, pair_order)
+        gavel_memory.given = np.bincount(answer.gpu_type[answer.gpus > 0], minlength=len(view.capacity))
+        gavel_memory.total += gavel_memory.given * self.interval
+        if stale or not in_force(view, answer.gpu_type, answer.gpus) or not gavel_memory.inputs.last(view):
             return answer  # what is not yet in force, or is about to change, is looked at again in the next round
         rounds = np.inf
-        if order is not None:
+        if pair_order is not None:
             gained = np.zeros(received.shape)
             gained[answer.gpus > 0, answer.gpu_type[answer.gpus > 0]] = self.interval
-            rounds = rounds_in_order(order, shares, received, gained, total, kept.given * self.interval)
+            rounds = rounds_in_order(
+                pair_order, shares, received, gained, total_received, gavel_memory.given * self.interval
+            )
         return replace(answer, wake=view.now + rounds * self.interval) if rounds > 1 else answer
 
-    def _plan(self, view, kept):
+    def _plan(self, view, gavel_memory):
         """Solve the program; if each job has one type, and all fit, received time does not matter: it is settled."""
         throughput = requested_rates(view)
-        kept.inputs = Inputs.of(view, "index", "capacity")
+        gavel_memory.inputs = Inputs.of(view, "index", "capacity")
         # The first program sees the jobs of one instant only; the time between two counts from the second on.
-        kept.planned_at = -np.inf if kept.shares is None else view.now
-        kept.shares, kept.solution = self._shares(throughput, view, kept.session)
-        kept.before = np.zeros(throughput.shape)
+        gavel_memory.planned_at = -np.inf if gavel_memory.shares is None else view.now
+        gavel_memory.shares, gavel_memory.solution = self._shares(throughput, view, gavel_memory.session)
+        gavel_memory.before = np.zeros(throughput.shape)
         if self.recount:
-            kept.before = view.seconds_on.copy()
-            kept.total = np.full(len(view.capacity), len(view.index) * self.interval / 2)
-        planned = kept.shares > 0
-        one = planned.sum(axis=1).max() <= 1 and (view.gpus @ planned <= view.capacity + 1e-9).all()
-        order = serving_order(kept.shares, np.ones(planned.shape))
-        kept.settled = self._serve(view, kept, order) if one else None
+            gavel_memory.before = view.seconds_on.copy()
+            gavel_memory.total = np.full(len(view.capacity), len(view.index) * self.interval / 2)
+        planned = gavel_memory.shares > 0
+        fits_at_once = planned.sum(axis=1).max() <= 1 and (view.gpus @ planned <= view.capacity + 1e-9).all()
+        pair_order = serving_order(gavel_memory.shares, np.ones(planned.shape))
+        gavel_memory.settled = self._serve(view, gavel_memory, pair_order) if fits_at_once else None
 
-    def _serve(self, view, kept, order) -> Allocation:
+    def _serve(self, view, gavel_memory, order) -> Allocation:
         able = np.nan_to_num(requested_rates(view)) > 0
         if self.newcomers_wait:
-            able[~np.isin(view.index, kept.inputs.seen["index"])] = False
-        gpu_type, given = serve(order, able, view.gpus, view.capacity.astype(float))
-        found = kept.solution
-        proved = () if found is None else (found.objective, found.bound, found.status)
-        return Allocation(gpu_type, given, *proved)
+            able[~np.isin(view.index, gavel_memory.inputs.seen["index"])] = False
+        gpu_type, served_gpus = serve(order, able, view.gpus, view.capacity.astype(float))
+        round_solution = gavel_memory.solution
+        proved = (
+            () if round_solution is None else (round_solution.objective, round_solution.bound, round_solution.status)
+        )
+        return Allocation(gpu_type, served_gpus, *proved)
 
     def _shares(self, throughput, view, session):
         """X (n, T), and the solver's solution."""
-        asked = (throughput, view.gpus, view.capacity)
+        program_inputs = (throughput, view.gpus, view.capacity)
         if self.objective == "water_filling":
-            return program.gavel_water_filling(*asked), None
+            return program.gavel_water_filling(*program_inputs), None
         if self.objective == "finish_time":
-            left = work_left(view)
-            return program.gavel_finish_time(*asked, view.age, left, left + view.progress), None
-        session.update(self._program(asked, view))
+            remaining_work = work_left(view)
+            return program.gavel_finish_time(
+                *program_inputs, view.age, remaining_work, remaining_work + view.progress
+            ), None
+        session.update(self._program(program_inputs, view))
         answer = session.solve()
         X = np.clip(answer.x[: throughput.size].reshape(throughput.shape), 0.0, 1.0)
         if self.objective == "makespan" and self.centre > 0:
-            return self._centre(asked, work_left(view), X), answer
+            return self._centre(program_inputs, work_left(view), X), answer
         return np.round(X, 5), answer
 
     def _centre(self, asked, left, best):
@@ -160,8 +166,8 @@ class Gavel(Round):
         if self.objective in ("fifo", "shortest_first"):
             # The first counts most, by its throughput over that on its fastest type.
             fastest = np.nanmax(np.nan_to_num(throughput), axis=1, initial=1e-300)
-            first = view.submit if self.objective == "fifo" else work_left(view) / np.maximum(fastest, 1e-30)
-            ahead = np.argsort(np.lexsort((view.index, first)))
+            queue_value = view.submit if self.objective == "fifo" else work_left(view) / np.maximum(fastest, 1e-30)
+            ahead = np.argsort(np.lexsort((view.index, queue_value)))
             return program.gavel_max_sum(throughput * ((len(ahead) - ahead) / fastest)[:, None], *asked[1:])
         return program.gavel_max_sum(*asked)
 
@@ -183,16 +189,19 @@ class _Carried:
     at: float = 0.0
 
     def of_jobs(self, index) -> tuple[np.ndarray, np.ndarray]:
-        """Shares, and seconds on each type before the program (n, T) of these jobs, ascending; 0 if no program has seen them."""
+        """Return a tuple of arrays (n, T): shares, and seconds on each type before the program, of these jobs, ascending.
+
+        They are 0 if no program has seen them.
+        """
         planned = self.inputs.seen["index"]
         if np.array_equal(planned, index):
             return self.shares, self.before
-        known = np.isin(index, planned)
-        kept = np.isin(planned, index)
+        has_shares = np.isin(index, planned)
+        still_there = np.isin(planned, index)
         shares = np.zeros((len(index), self.shares.shape[1]))
         before = np.zeros_like(shares)
-        shares[known] = self.shares[kept]
-        before[known] = self.before[kept]
+        shares[has_shares] = self.shares[still_there]
+        before[has_shares] = self.before[still_there]
         return shares, before
 
     def catch_up(self, view, interval: float):
@@ -212,15 +221,15 @@ class _Carried:
 
 
 def serving_order(shares, received) -> np.ndarray:
-    """Pairs (job, type), as job x T + type, in the order of X / f; ties to the larger X, then by type and job.
+    """Return an array of pairs (job, type), as job x T + type, in the order of X / f; ties to the larger X, then by type and job.
 
     `shares` (n, T) are X, `received` (n, T) f, each job's share of the time received on each type.
     """
     T = shares.shape[1]
     priority = np.divide(shares, received, out=shares * 1e9, where=received > 0)
-    order = np.lexsort((-shares.T.ravel(), -priority.T.ravel()))  # by type, then job, where all else is equal
-    job = order % len(shares)
-    kind = order // len(shares)
+    pair_order = np.lexsort((-shares.T.ravel(), -priority.T.ravel()))  # by type, then job, where all else is equal
+    job = pair_order % len(shares)
+    kind = pair_order // len(shares)
     return job * T + kind
 
 

@@ -47,17 +47,17 @@ class Optimus(Round):
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
 
     def allocate(self, view: View) -> Allocation:
-        """Estimate the remaining times, and give out the GPUs."""
+        """Estimate the remaining times, give out the GPUs, and return the `Allocation`."""
         n = len(view.index)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        types, nodes, counts = configurations(view)
-        rate = view.rates(types, nodes, counts)
-        work = remaining_work(view, rate, types, nodes, counts, self.whole_epochs)
+        types, nodes, gpu_counts = configurations(view)
+        rate = view.rates(types, nodes, gpu_counts)
+        work = remaining_work(view, rate, types, nodes, gpu_counts, self.whole_epochs)
         seconds = work[:, None] / rate
         shape = (n, len(view.capacity), -1)
-        given = counts.reshape(shape[1:])[0].astype(float)
-        gpu_type, gpus = grow(seconds.reshape(shape), given, np.floor(view.capacity), view.gpu_type)
+        gpus_given = gpu_counts.reshape(shape[1:])[0].astype(float)
+        gpu_type, gpus = grow(seconds.reshape(shape), gpus_given, np.floor(view.capacity), view.gpu_type)
         gpus = np.where(view.elastic, gpus, np.minimum(gpus, view.gpus))  # a part of a GPU was counted as one
         return Allocation(gpu_type, gpus, nodes=_nodes(view, gpu_type, gpus))
 
@@ -67,14 +67,14 @@ def _nodes(view, gpu_type, gpus):
     job, node = view.nodes[:, [POSITION, NODE]].T.astype(int)
     stays = (gpus > 0) & (gpus == view.running_gpus) & (gpu_type == view.gpu_type)
     stays[job[~view.up[node]]] = False
-    rows = [view.nodes[stays[job]]]
+    cell_rows = [view.nodes[stays[job]]]
     free = FreeGpus(view.cluster, "widest", up=view.up)
-    free.hold(rows[0][:, NODE:])
+    free.hold(cell_rows[0][:, NODE:])
     for i in np.argsort(gpus, kind="stable"):
         if gpus[i] > 0 and not stays[i]:
-            own = free.take(gpus[i], np.arange(len(view.capacity)) == gpu_type[i])
-            rows.append(np.column_stack([np.full(len(own), float(i)), own]))
-    return np.concatenate(rows)
+            cells_of_job = free.take(gpus[i], np.arange(len(view.capacity)) == gpu_type[i])
+            cell_rows.append(np.column_stack([np.full(len(cells_of_job), float(i)), cells_of_job]))
+    return np.concatenate(cell_rows)
 
 
 @njit
@@ -96,7 +96,7 @@ def _gain(seconds, counts, at):
 @njit
 def _first_type(seconds, counts, room, held):
     """Type on which a job gets its fewest GPUs: the one held, otherwise the fastest with room; -1: none has."""
-    best = -1
+    best_type = -1
     least = np.inf
     for t in range(seconds.shape[0]):
         k = _next(seconds[t], -1)
@@ -105,9 +105,9 @@ def _first_type(seconds, counts, room, held):
         if t == held:
             return t
         if seconds[t, k] < least:
-            best = t
+            best_type = t
             least = seconds[t, k]
-    return best
+    return best_type
 
 
 @njit
@@ -115,29 +115,29 @@ def grow(seconds, counts, room, held):
     """Types and GPUs (n,): the fewest of each job, in order, then one step more at a time where each GPU saves most."""
     n = seconds.shape[0]
     gpu_type = np.zeros(n, np.int64)
-    at = np.full(n, -1)
+    level_of_job = np.full(n, -1)
     gpus = np.zeros(n)
-    left = room.copy()
+    free_gpus = room.copy()
     queue = [(0.0, 0) for _ in range(0)]
     for i in range(n):
-        t = _first_type(seconds[i], counts, left, held[i])
+        t = _first_type(seconds[i], counts, free_gpus, held[i])
         if t < 0:
             continue
         gpu_type[i] = t
-        at[i] = _next(seconds[i, t], -1)
-        gpus[i] = counts[at[i]]
-        left[t] -= gpus[i]
-        queue.append((-_gain(seconds[i, t], counts, at[i]), i))
+        level_of_job[i] = _next(seconds[i, t], -1)
+        gpus[i] = counts[level_of_job[i]]
+        free_gpus[t] -= gpus[i]
+        queue.append((-_gain(seconds[i, t], counts, level_of_job[i]), i))
     heapq.heapify(queue)
     while len(queue) > 0 and queue[0][0] < 0:
         _, i = heapq.heappop(queue)
         t = gpu_type[i]
-        k = _next(seconds[i, t], at[i])
+        k = _next(seconds[i, t], level_of_job[i])
         more = counts[k] - gpus[i]
-        if more > left[t]:
+        if more > free_gpus[t]:
             continue  # capacity only shrinks within a round, so what does not fit now can be skipped
-        at[i] = k
+        level_of_job[i] = k
         gpus[i] += more
-        left[t] -= more
+        free_gpus[t] -= more
         heapq.heappush(queue, (-_gain(seconds[i, t], counts, k), i))
     return gpu_type, gpus

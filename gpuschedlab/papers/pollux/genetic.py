@@ -57,7 +57,7 @@ def repair(rows, limits, state):
     `rows` (J, N) are changed in place: jobs that come first keep their GPUs.
     """
     J, N = rows.shape
-    taken = np.zeros(N, np.bool_)
+    distributed_cells = np.zeros(N, np.bool_)
     free = limits.size.copy()
     for j in range(J):
         spread = 0
@@ -74,10 +74,10 @@ def repair(rows, limits, state):
         for k in range(N):
             n = (begin + k) % N
             if rows[j, n] > 0:
-                if spread > 1 and taken[n]:
+                if spread > 1 and distributed_cells[n]:
                     rows[j, n] = 0
                     continue
-                taken[n] |= spread > 1
+                distributed_cells[n] |= spread > 1
                 rows[j, n] = min(rows[j, n], allowed, free[n])
                 allowed -= rows[j, n]
                 total += rows[j, n]
@@ -102,13 +102,13 @@ def fitness(rows, worth):
             nodes += rows[j, n] > 0
             same &= rows[j, n] == worth.base[j, n]
         factor = 1.0 if same else worth.factor[j]
-        value = worth.speedup[j, nodes, gpus] * factor + worth.small
+        job_speedup = worth.speedup[j, nodes, gpus] * factor + worth.small
         if power == 0.0:
-            total += np.log(value)
+            total += np.log(job_speedup)
         elif power == -1.0:
-            total += 1.0 / value
+            total += 1.0 / job_speedup
         else:
-            total += value**power
+            total += job_speedup**power
     if power == 0.0:
         return np.exp(total / J)
     return (total / J) ** (1.0 / power)
@@ -117,10 +117,10 @@ def fitness(rows, worth):
 @njit
 def mutate(rows, base, limits, state):
     """Change a matrix at random: rows go back to `base`, are thinned, and some cells grow if GPUs are free."""
-    size = limits.size
-    most = limits.most
+    node_size = limits.size
+    most_gpus = limits.most
     J, N = rows.shape
-    free = size.copy()
+    free = node_size.copy()
     for j in range(J):
         if draw(state) < RESET:
             rows[j] = base[j]
@@ -131,23 +131,23 @@ def mutate(rows, base, limits, state):
         for n in range(N):
             free[n] -= rows[j, n]
     for j in range(J):
-        if limits.least[j] == most[j] > 1 and draw(state) < JOIN:
-            join(rows[j], free, most[j], limits.may[j])
-    for held in (False, True):  # one cell of all that have room, and one of those that hold GPUs already
+        if limits.least[j] == most_gpus[j] > 1 and draw(state) < JOIN:
+            join(rows[j], free, most_gpus[j], limits.may[j])
+    for only_held in (False, True):  # one cell of all that have room, and one of those that hold GPUs already
         cells = 0
         chosen_j = chosen_n = -1
         for n in range(N):
             if free[n] < 1:
                 continue
             for j in range(J):
-                if rows[j, n] > 0 or not held:
+                if rows[j, n] > 0 or not only_held:
                     cells += 1
                     if draw(state) * cells < 1.0:
                         chosen_j = j
                         chosen_n = n
         if cells > 0:
-            old = rows[chosen_j, chosen_n]
-            rows[chosen_j, chosen_n] = old + below(state, size[chosen_n] + 1 - old)
+            old_gpus = rows[chosen_j, chosen_n]
+            rows[chosen_j, chosen_n] = old_gpus + below(state, node_size[chosen_n] + 1 - old_gpus)
 
 
 @njit
@@ -162,12 +162,12 @@ def join(row, free, gpus, may):
     for n in range(len(room)):
         if room[n] >= gpus and (best < 0 or room[n] < room[best]):
             best = n
-    left = gpus
-    while left > 0:
+    gpus_to_join = gpus
+    while gpus_to_join > 0:
         if best < 0:
             best = np.argmax(room)
-        row[best] = min(left, room[best])
-        left -= row[best]
+        row[best] = min(gpus_to_join, room[best])
+        gpus_to_join -= row[best]
         room[best] -= row[best]
         best = -1
     free -= row
@@ -184,48 +184,48 @@ def search(population, limits, worth, generations, patience, state):
     P, J, N = population.shape
     pool = np.empty((2 * P, J, N), population.dtype)
     pool[:P] = population
-    values = np.full(2 * P, -np.inf)
+    fitness_values = np.full(2 * P, -np.inf)
     for k in range(P):
         repair(pool[k], limits, state)
-        values[k] = fitness(pool[k], worth)
+        fitness_values[k] = fitness(pool[k], worth)
     stale = 0
     for _ in range(generations):
-        best = values[:P].max()
+        best_fitness = fitness_values[:P].max()
         for k in range(P, 2 * P):
             pair = np.empty(2, np.int64)
             for side in range(2):
                 a = below(state, P)
                 b = below(state, P)
-                pair[side] = a if values[a] >= values[b] else b
+                pair[side] = a if fitness_values[a] >= fitness_values[b] else b
             cut = below(state, J)
             pool[k, :cut] = pool[pair[0], :cut]
             pool[k, cut:] = pool[pair[1], cut:]
             mutate(pool[k], worth.base, limits, state)
             repair(pool[k], limits, state)
-            values[k] = fitness(pool[k], worth)
-        order = survivors(values, P)
-        pool[:P] = pool[order]
-        values[:P] = values[order]
-        stale = 0 if values[0] > best * (1 + 1e-9) + 1e-15 else stale + 1
+            fitness_values[k] = fitness(pool[k], worth)
+        fittest = survivors(fitness_values, P)
+        pool[:P] = pool[fittest]
+        fitness_values[:P] = fitness_values[fittest]
+        stale = 0 if fitness_values[0] > best_fitness * (1 + 1e-9) + 1e-15 else stale + 1
         if stale >= patience:
             break
-    order = survivors(values[:P].copy(), P)
-    return pool[order], values[order]
+    fittest = survivors(fitness_values[:P].copy(), P)
+    return pool[fittest], fitness_values[fittest]
 
 
 @njit
 def survivors(values, count):
     """Best `count` matrices, best first; those whose fitness was there before come after all others."""
-    order = np.argsort(-values, kind="mergesort")
-    first = np.empty(len(order), np.int64)
-    again = np.empty(len(order), np.int64)
+    fittest = np.argsort(-values, kind="mergesort")
+    first_of_equals = np.empty(len(fittest), np.int64)
+    again = np.empty(len(fittest), np.int64)
     firsts = agains = 0
-    for i in range(len(order)):
-        if i > 0 and values[order[i]] == values[order[i - 1]]:
-            again[agains] = order[i]
+    for i in range(len(fittest)):
+        if i > 0 and values[fittest[i]] == values[fittest[i - 1]]:
+            again[agains] = fittest[i]
             agains += 1
         else:
-            first[firsts] = order[i]
+            first_of_equals[firsts] = fittest[i]
             firsts += 1
-    first[firsts:] = again[:agains]
-    return first[:count]
+    first_of_equals[firsts:] = again[:agains]
+    return first_of_equals[:count]

@@ -57,44 +57,48 @@ class Pollux(Round):
     set_aside: ClassVar = (*Round.set_aside, "population", "generations", "patience", "seed")
 
     def begin(self) -> "_Carried":
-        """State from round to round."""
+        """Return the state from round to round, a `_Carried`."""
         return _Carried(np.array([2 * self.seed + 1], np.uint64))
 
     def allocate(self, view: View) -> Allocation:
-        """Search from where the round before left off."""
+        """Search from where the round before left off, and return the best `Allocation`."""
         if len(view.index) == 0 or not view.up.any():
             return Allocation(np.zeros(len(view.index), np.int64), np.zeros(len(view.index)))
         cells = _Cells.of(view)
-        kept = view.memory
-        order = np.lexsort((view.submit, view.attained))
-        whole = np.ceil(view.gpus).astype(np.int64)
+        search_memory = view.memory
+        attained_order = np.lexsort((view.submit, view.attained))
+        whole_gpus = np.ceil(view.gpus).astype(np.int64)
         elastic = view.elastic
-        kept.most = long_enough(kept.most, view.index)
-        held = kept.most[view.index]
+        search_memory.most = long_enough(search_memory.most, view.index)
+        most_held = search_memory.most[view.index]
         speedup = cells.speedups(view)
         able = (speedup > 0).any(axis=1)  # on each number of GPUs
         most_able = (able * np.arange(speedup.shape[2])).max(axis=1)
         top = np.minimum(most_able, view.declared("max_gpus", np.inf))
         fewest = np.where(able.any(axis=1), able.argmax(axis=1), 0)
-        most = np.minimum(np.maximum(self.growth * held, fewest), top).astype(np.int64)
-        most = np.where(elastic, most, whole)
-        least = np.where(elastic, 1, whole)
-        base = kept.base(view, cells)
+        most_gpus = np.minimum(np.maximum(self.growth * most_held, fewest), top).astype(np.int64)
+        most_gpus = np.where(elastic, most_gpus, whole_gpus)
+        least = np.where(elastic, 1, whole_gpus)
+        base = search_memory.base(view, cells)
         factor = restart_factor(view.age, view.restarts, view.restart)
         small = SMALL * cells.size.sum() / max((cells.size > 0).sum(), 1)
-        population = kept.matrices(view.index, base, self.population)[:, order]
-        limits = Limits(cells.size, most[order], least[order], view.allowed[:, cells.kind][order])
-        worth = Worth(base[order], speedup[order], factor[order], float(self.power), small)
-        rows, values = search(population, limits, worth, self.generations, self.patience, kept.state)
-        back = np.argsort(order)
-        kept.rows = rows[:, back]
-        kept.index = view.index
-        chosen = cells.one_type(view, kept.rows[0])
-        lost = kept.rows[0].any(axis=1) & ~chosen.any(axis=1)
-        kept.rows[:, lost] = 0  # or the search would find it as good again, for ever
-        kept.last = chosen
-        kept.most[view.index] = np.maximum(held, chosen.sum(axis=1))
-        return cells.answer(view, chosen, objective=float(values[0]))
+        population = search_memory.matrices(view.index, base, self.population)[:, attained_order]
+        limits = Limits(
+            cells.size, most_gpus[attained_order], least[attained_order], view.allowed[:, cells.kind][attained_order]
+        )
+        worth = Worth(base[attained_order], speedup[attained_order], factor[attained_order], float(self.power), small)
+        found_matrices, fitness_values = search(
+            population, limits, worth, self.generations, self.patience, search_memory.state
+        )
+        back = np.argsort(attained_order)
+        search_memory.rows = found_matrices[:, back]
+        search_memory.index = view.index
+        chosen = cells.one_type(view, search_memory.rows[0])
+        lost = search_memory.rows[0].any(axis=1) & ~chosen.any(axis=1)
+        search_memory.rows[:, lost] = 0  # or the search would find it as good again, for ever
+        search_memory.last = chosen
+        search_memory.most[view.index] = np.maximum(most_held, chosen.sum(axis=1))
+        return cells.answer(view, chosen, objective=float(fitness_values[0]))
 
 
 @dataclass(frozen=True)
@@ -108,64 +112,72 @@ class _Cells:
 
     @classmethod
     def of(cls, view) -> "_Cells":
-        """Split the nodes of a cluster into cells of their greatest common size."""
+        """Return the nodes of a cluster as `_Cells` of their greatest common size."""
         gpus = view.cluster.node_gpus.astype(np.int64)
         width = int(np.gcd.reduce(gpus))
         node = np.repeat(np.arange(len(gpus)), gpus // width)
         return cls(node, view.cluster.node_type[node], np.where(view.up[node], width, 0), width)
 
     def speedups(self, view) -> np.ndarray:
-        """(n, N + 1, G + 1) goodput of each job on numbers of cells and GPUs over that on its fair share; 0: impossible."""
-        total = int(self.size.sum())
+        """Return an array (n, N + 1, G + 1): goodput of each job on cells and GPUs over that on its fair share; 0: impossible."""
+        total_gpus = int(self.size.sum())
         cells = int((self.size > 0).sum())
         shape = (len(view.index), len(self.size) + 1, int(len(self.size) * self.width) + 1)
         # Numbers of cells that can hold each number of GPUs.
-        counts = [(m, g) for g in range(1, total + 1) for m in range(-(-g // self.width), min(g, cells) + 1)]
-        used, gpus = np.array(counts, np.int64).reshape(-1, 2).T
+        cells_and_gpus = [
+            (m, g) for g in range(1, total_gpus + 1) for m in range(-(-g // self.width), min(g, cells) + 1)
+        ]
+        used, gpus = np.array(cells_and_gpus, np.int64).reshape(-1, 2).T
         goodput = np.zeros((shape[0], len(used)))
         weight = np.zeros((shape[0], len(used)))
         for kind, capacity in enumerate(np.bincount(self.kind, self.size)):
             smallest_node = view.cluster.node_gpus[view.cluster.node_type == kind].min()
-            each = int(smallest_node) // self.width
-            rate = view.rates(np.full(len(used), kind), -(-used // each), gpus)
-            known = ~np.isnan(rate)
-            goodput += np.where(known, rate, 0.0) * capacity
-            weight += known * capacity
+            cells_per_node = int(smallest_node) // self.width
+            rate = view.rates(np.full(len(used), kind), -(-used // cells_per_node), gpus)
+            has_rate = ~np.isnan(rate)
+            goodput += np.where(has_rate, rate, 0.0) * capacity
+            weight += has_rate * capacity
         goodput = np.divide(goodput, weight, out=goodput, where=weight > 0)
-        fair = -(-total // max(shape[0], 1))
-        near = np.where(goodput > 0, np.where(gpus <= fair, fair - gpus, total + gpus) * len(self.size) + used, np.inf)
+        fair = -(-total_gpus // max(shape[0], 1))
+        near = np.where(
+            goodput > 0, np.where(gpus <= fair, fair - gpus, total_gpus + gpus) * len(self.size) + used, np.inf
+        )
         basis = goodput[np.arange(shape[0]), near.argmin(axis=1)]
-        found = np.zeros(shape)
-        found[:, used, gpus] = goodput / np.where(basis > 0, basis, 1.0)[:, None]
-        return found
+        speedup_table = np.zeros(shape)
+        speedup_table[:, used, gpus] = goodput / np.where(basis > 0, basis, 1.0)[:, None]
+        return speedup_table
 
     def one_type(self, view, rows) -> np.ndarray:
-        """Rows (n, N) in which each job keeps the type that it has most GPUs of, and has none if it cannot run."""
+        """Return an array (n, N) of rows in which each job keeps the type that it has most GPUs of, and has none if it cannot run."""
         kinds = len(view.capacity)
         sums = [rows[:, self.kind == k].sum(axis=1) for k in range(kinds)]
         by_type = np.stack(sums, axis=1)
         chosen = np.where(self.kind == by_type.argmax(axis=1)[:, None], rows, 0)
         gpus = chosen.sum(axis=1)
-        at = np.flatnonzero(gpus)
-        rigid = at[~view.elastic[at] & (gpus[at] < np.ceil(view.gpus[at]))]
+        jobs_with_gpus = np.flatnonzero(gpus)
+        rigid = jobs_with_gpus[
+            ~view.elastic[jobs_with_gpus] & (gpus[jobs_with_gpus] < np.ceil(view.gpus[jobs_with_gpus]))
+        ]
         chosen[rigid] = 0
-        at = np.setdiff1d(at, rigid)
-        nodes_of_jobs = (np.unique(self.node[chosen[j] > 0]) for j in at)
+        jobs_with_gpus = np.setdiff1d(jobs_with_gpus, rigid)
+        nodes_of_jobs = (np.unique(self.node[chosen[j] > 0]) for j in jobs_with_gpus)
         nodes = np.array([len(used) for used in nodes_of_jobs], np.int64)
-        rate = view.rates(by_type[at].argmax(axis=1), nodes, gpus[at])[at, np.arange(len(at))]
-        chosen[at[np.isnan(rate)]] = 0
+        rate = view.rates(by_type[jobs_with_gpus].argmax(axis=1), nodes, gpus[jobs_with_gpus])[
+            jobs_with_gpus, np.arange(len(jobs_with_gpus))
+        ]
+        chosen[jobs_with_gpus[np.isnan(rate)]] = 0
         return chosen
 
     def answer(self, view, rows, objective: float) -> Allocation:
-        """The answer that rows (n, N) of GPUs stand for."""
-        count = len(view.cluster.node_gpus)
-        table = np.stack([np.bincount(self.node, row, count) for row in rows])
+        """Return the `Allocation` that rows (n, N) of GPUs stand for."""
+        node_count = len(view.cluster.node_gpus)
+        gpus_on_nodes = np.stack([np.bincount(self.node, matrix_row, node_count) for matrix_row in rows])
         share = np.where(view.elastic, 1.0, view.gpus / np.ceil(view.gpus))  # a part of a GPU was counted as one
-        job, node = np.nonzero(table)
-        gpus = table.sum(axis=1) * share
+        job, node = np.nonzero(gpus_on_nodes)
+        gpus = gpus_on_nodes.sum(axis=1) * share
         kind = np.zeros(len(rows), np.int64)
         kind[job] = view.cluster.node_type[node]
-        cells = np.column_stack([job, node, table[job, node] * share[job]])
+        cells = np.column_stack([job, node, gpus_on_nodes[job, node] * share[job]])
         return Allocation(kind, gpus, objective=objective, nodes=cells)
 
 
@@ -180,37 +192,39 @@ class _Carried:
     most: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def _now(self, index) -> tuple[np.ndarray, np.ndarray]:
-        """Positions of jobs that are there still: in the last round, and now."""
-        _, then, now = np.intersect1d(self.index, index, return_indices=True)
-        return then, now
+        """Return a tuple of arrays: positions of jobs that are there still, in the last round, and now."""
+        _, rows_then, rows_now = np.intersect1d(self.index, index, return_indices=True)
+        return rows_then, rows_now
 
     def base(self, view, cells) -> np.ndarray:
-        """Matrix (n, N) of the GPUs of jobs: as the last answer laid it out, if they hold as many."""
-        count = len(view.cluster.node_gpus)
-        held = np.zeros((len(view.index), count), np.int64)
+        """Return an array (n, N) of the GPUs of jobs: as the last answer laid it out, if they hold as many."""
+        node_count = len(view.cluster.node_gpus)
+        held_gpus = np.zeros((len(view.index), node_count), np.int64)
         job, node = view.nodes[:, :2].T.astype(int)
-        held[job, node] = np.ceil(view.nodes[:, 2])
-        rows = np.zeros((len(view.index), len(cells.node)), np.int64)
+        held_gpus[job, node] = np.ceil(view.nodes[:, 2])
+        gpu_matrix = np.zeros((len(view.index), len(cells.node)), np.int64)
         free = cells.size.copy()
-        then, now = self._now(view.index)
-        for i, j in zip(then, now, strict=True):
-            if np.array_equal(np.bincount(cells.node, self.last[i], count), held[j]):
-                rows[j] = self.last[i]
-                free -= rows[j]
-        for j, n in zip(*np.nonzero(held - np.stack([np.bincount(cells.node, r, count) for r in rows])), strict=True):
-            left = held[j, n]
+        rows_then, rows_now = self._now(view.index)
+        for i, j in zip(rows_then, rows_now, strict=True):
+            if np.array_equal(np.bincount(cells.node, self.last[i], node_count), held_gpus[j]):
+                gpu_matrix[j] = self.last[i]
+                free -= gpu_matrix[j]
+        for j, n in zip(
+            *np.nonzero(held_gpus - np.stack([np.bincount(cells.node, r, node_count) for r in gpu_matrix])), strict=True
+        ):
+            gpus_left = held_gpus[j, n]
             for c in np.flatnonzero(cells.node == n):
-                rows[j, c] = max(min(left, free[c]), 0)
-                free[c] -= rows[j, c]
-                left -= rows[j, c]
-        return rows
+                gpu_matrix[j, c] = max(min(gpus_left, free[c]), 0)
+                free[c] -= gpu_matrix[j, c]
+                gpus_left -= gpu_matrix[j, c]
+        return gpu_matrix
 
     def matrices(self, index, base, population: int) -> np.ndarray:
-        """(P, n, N) matrices to begin with: the present one, and those of the round before."""
-        found = np.repeat(base[None], population, axis=0)
+        """Return an array (P, n, N) of matrices to begin with: the present one, and those of the round before."""
+        population_matrices = np.repeat(base[None], population, axis=0)
         if self.rows is not None:
-            then, now = self._now(index)
-            count = min(population - 1, len(self.rows))
-            found[1 : count + 1] = 0
-            found[1 : count + 1, now] = self.rows[:count, then]
-        return found
+            rows_then, rows_now = self._now(index)
+            kept_matrices = min(population - 1, len(self.rows))
+            population_matrices[1 : kept_matrices + 1] = 0
+            population_matrices[1 : kept_matrices + 1, rows_now] = self.rows[:kept_matrices, rows_then]
+        return population_matrices

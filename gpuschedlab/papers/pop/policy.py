@@ -43,21 +43,23 @@ class Pop(Wrapped):
     parts: Annotated[int, Knob(1, 64, help="into which jobs and GPUs are split")] = 8
 
     def begin(self) -> "_Parts":
-        """The parts, and the state of the policy for each."""
+        """Return the parts, and the state of the policy for each, as `_Parts`."""
         return _Parts()
 
     def allocate(self, view: View) -> Allocation:
-        """Decide part by part."""
-        kept = view.memory
-        if kept.deal(view, self.parts):
-            kept.carried = [self.policy.begin() for _ in range(kept.count)]
-        mine = kept.of_jobs(view)
+        """Decide part by part, and return the `Allocation` of all."""
+        pop_parts = view.memory
+        if pop_parts.deal(view, self.parts):
+            pop_parts.carried = [self.policy.begin() for _ in range(pop_parts.count)]
+        mine = pop_parts.of_jobs(view)
         answers = []
-        for k in range(kept.count):
-            rows = np.flatnonzero(mine == k)
-            part = view.take(rows, nodes=kept.node == k, memory=kept.carried[k])
-            answer = self.policy.allocate(part)
-            answers.append((rows, answer if self.placement == "buddy" else on_nodes(part, answer, self.placement)))
+        for k in range(pop_parts.count):
+            part_jobs = np.flatnonzero(mine == k)
+            part_view = view.take(part_jobs, nodes=pop_parts.node == k, memory=pop_parts.carried[k])
+            answer = self.policy.allocate(part_view)
+            answers.append(
+                (part_jobs, answer if self.placement == "buddy" else on_nodes(part_view, answer, self.placement))
+            )
         return Allocation.combined(len(view), answers)
 
 
@@ -78,55 +80,61 @@ class _Parts:
         before = self.count
         np.maximum.at(most_of, which, view.gpus)
         wants = [(np.ones(len(view.capacity), bool), 1.0), *zip(types, most_of, strict=True)]
-        for count in range(most, 0, -1):
-            if count > 1 and any((view.capacity[types] // gpus).sum() < count for types, gpus in wants):
+        for part_count in range(most, 0, -1):
+            if part_count > 1 and any((view.capacity[types] // gpus).sum() < part_count for types, gpus in wants):
                 continue
-            same = count == before and _hold(view, self.node, count, wants)
-            dealt = self.node if same else self._dealt(view, count)
-            if count == 1 or _hold(view, dealt, count, wants):
+            same = part_count == before and _hold(view, self.node, part_count, wants)
+            dealt = self.node if same else self._dealt(view, part_count)
+            if part_count == 1 or _hold(view, dealt, part_count, wants):
                 break
-        self.count = count
+        self.count = part_count
         self.node = dealt
-        if count != before:
+        if part_count != before:
             self.job = {}
-        return count != before
+        return part_count != before
 
     def _dealt(self, view, count: int) -> np.ndarray:
-        """Part of each node (N,): nodes that share a job together, where they were if there are as many parts as before."""
+        """Return an array (N,): part of each node.
+
+        Nodes that share a job are together, as they were if there are as many parts as before.
+        """
         cluster = view.cluster
-        size = np.zeros((count, len(view.capacity)))
-        part = np.full(cluster.total_nodes, -1)
+        size_of_parts = np.zeros((count, len(view.capacity)))
+        part_of_node = np.full(cluster.total_nodes, -1)
         group = _groups(view)
-        held = np.bincount(group, cluster.node_gpus, len(group))[group]
+        gpus_of_group = np.bincount(group, cluster.node_gpus, len(group))[group]
         busy = np.isin(np.arange(len(group)), view.nodes[:, NODE])
-        for n in np.lexsort((group, -held, ~view.up, ~busy)).tolist():  # what holds jobs first, and what is down last
-            if part[n] < 0:
+        # Nodes that hold jobs come first, and nodes that are down last.
+        for n in np.lexsort((group, -gpus_of_group, ~view.up, ~busy)).tolist():
+            if part_of_node[n] < 0:
                 together = np.flatnonzero(group == group[n])
                 kind = cluster.node_type[n]
                 stays = busy[n] and count == self.count
-                part[together] = self.node[n] if stays else size[:, kind].argmin()
-                size[part[n], kind] += cluster.node_gpus[together].sum()
-        return part
+                part_of_node[together] = self.node[n] if stays else size_of_parts[:, kind].argmin()
+                size_of_parts[part_of_node[n], kind] += cluster.node_gpus[together].sum()
+        return part_of_node
 
     def of_jobs(self, view) -> np.ndarray:
-        """Part of each job (n,): that of its nodes, otherwise the one it was in, otherwise the next in turn."""
-        part = np.array([self.job.get(row, row % self.count) for row in view.index.tolist()], np.int64)
-        at = view.nodes.astype(np.int64)
-        part[at[:, POSITION]] = self.node[at[:, NODE]]
-        guests = np.setdiff1d(np.flatnonzero(view.running), at[:, POSITION])
-        part[guests] = part[view.partner[guests]]
-        self.job = dict(zip(view.index.tolist(), part.tolist(), strict=True))
-        return part
+        """Return an array (n,): part of each job, that of its nodes, otherwise the one it was in, otherwise the next in turn."""
+        part_of_job = np.array(
+            [self.job.get(job_row, job_row % self.count) for job_row in view.index.tolist()], np.int64
+        )
+        node_of_cell = view.nodes.astype(np.int64)
+        part_of_job[node_of_cell[:, POSITION]] = self.node[node_of_cell[:, NODE]]
+        guests = np.setdiff1d(np.flatnonzero(view.running), node_of_cell[:, POSITION])
+        part_of_job[guests] = part_of_job[view.partner[guests]]
+        self.job = dict(zip(view.index.tolist(), part_of_job.tolist(), strict=True))
+        return part_of_job
 
 
 def _groups(view) -> np.ndarray:
-    """Group of each node (N,): nodes that running jobs share, directly or by others, have the same number."""
+    """Return an array (N,): group of each node. Nodes that running jobs share, directly or by others, have the same number."""
     from scipy import sparse  # loaded when used: every import would wait for it
     from scipy.sparse.csgraph import connected_components
 
     job, node = view.nodes[:, [POSITION, NODE]].astype(np.int64).T
-    held = sparse.csr_array((np.ones(len(job)), (job, node)), shape=(len(view), view.cluster.total_nodes))
-    return connected_components(held.T @ held, directed=False)[1]
+    jobs_on_nodes = sparse.csr_array((np.ones(len(job)), (job, node)), shape=(len(view), view.cluster.total_nodes))
+    return connected_components(jobs_on_nodes.T @ jobs_on_nodes, directed=False)[1]
 
 
 def _hold(view, part, count: int, wants) -> bool:
@@ -142,7 +150,7 @@ def _hold(view, part, count: int, wants) -> bool:
 
 
 def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
-    """The same answer with nodes for all jobs, of those that are up in the view."""
+    """Return the same `Allocation` with nodes for all jobs, of those that are up in the view."""
     # Jobs that keep their GPUs stay where they are, the others follow, largest first. Where one finds no place, all are placed
     # anew, each where it was if that is still free; who then finds none gets nothing, and the status counts them. `rule` is one of
     # `gpuschedlab.cluster.RULES`.
@@ -155,7 +163,7 @@ def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
     free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
     np.subtract.at(free, named[:, NODE].astype(np.int64), named[:, GPUS])
     types = np.arange(len(view.capacity))
-    rows, left = repacked(
+    node_cells, unplaced_jobs = repacked(
         view,
         todo,
         same,
@@ -163,7 +171,11 @@ def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
         lambda: FreeGpus(view.cluster, rule, free, view.up),
         lambda room, i: room.take(gpus[i], types == answer.gpu_type[i]),
     )
-    rows = np.concatenate([named, rows])
-    lost = np.isin(np.arange(len(view)), left) | np.isin(guest, left or [-2])
-    status = f"{answer.status}{', ' if answer.status else ''}{len(left)} without a place" if left else answer.status
-    return replace(answer, gpus=np.where(lost, 0.0, gpus), nodes=rows if len(rows) else None, status=status)
+    node_cells = np.concatenate([named, node_cells])
+    lost = np.isin(np.arange(len(view)), unplaced_jobs) | np.isin(guest, unplaced_jobs or [-2])
+    status = (
+        f"{answer.status}{', ' if answer.status else ''}{len(unplaced_jobs)} without a place"
+        if unplaced_jobs
+        else answer.status
+    )
+    return replace(answer, gpus=np.where(lost, 0.0, gpus), nodes=node_cells if len(node_cells) else None, status=status)

@@ -78,11 +78,11 @@ class ElasticFlow(Round):
         return self.slot
 
     def begin(self) -> _Admitted:
-        """Which jobs were admitted."""
+        """Return the jobs that were admitted, an `_Admitted` that is empty."""
         return _Admitted()
 
     def allocate(self, view: View) -> Allocation:
-        """Plan, admit newcomers, and give out the rest, type by type."""
+        """Plan, admit newcomers, give out the rest, type by type, and return the `Allocation`."""
         demand = demand_of(view, self.most)
         n = len(view)
         T = len(view.capacity)
@@ -94,30 +94,34 @@ class ElasticFlow(Round):
         for t in range(T):
             wake = min(wake, view.now + self._plan(view, demand, setup, room, t, level))
         gpus = np.where(level >= 0, demand.gpus[np.arange(n), np.maximum(level, 0)], 0.0) if n else np.zeros(0)
-        kept = {"idle cluster": room} if n and room.any() else {}
-        return Allocation(demand.gpu_type, gpus, delay=demand.cold, reserved=kept, wake=max(wake, view.now + 1e-3))
+        idle_cluster = {"idle cluster": room} if n and room.any() else {}
+        return Allocation(
+            demand.gpu_type, gpus, delay=demand.cold, reserved=idle_cluster, wake=max(wake, view.now + 1e-3)
+        )
 
     def _plan(self, view, demand: Demand, setup, room, t: int, level) -> float:
         """Levels of the jobs of one type, and the rest in `room`; seconds until a planned level changes."""
-        kept = view.memory
-        rows = np.flatnonzero(demand.gpu_type == t)
-        order = rows[np.lexsort((rows, demand.due[rows]))]
-        dated = order[np.isfinite(demand.due[order])]
-        seen = kept.admitted | kept.declined
-        new = [i for i in rows.tolist() if view.index[i] not in seen and np.isfinite(demand.due[i])]
-        mine = [i for i in dated.tolist() if view.index[i] in kept.admitted]
-        for i in new:
-            asked = [j for j in dated.tolist() if j in {*mine, i}]
-            share, _, _ = self._shares(view, demand, setup, asked, float(room[t]))
+        admissions = view.memory
+        jobs_of_type = np.flatnonzero(demand.gpu_type == t)
+        due_order = jobs_of_type[np.lexsort((jobs_of_type, demand.due[jobs_of_type]))]
+        dated = due_order[np.isfinite(demand.due[due_order])]
+        decided_rows = admissions.admitted | admissions.declined
+        newcomers = [
+            i for i in jobs_of_type.tolist() if view.index[i] not in decided_rows and np.isfinite(demand.due[i])
+        ]
+        mine = [i for i in dated.tolist() if view.index[i] in admissions.admitted]
+        for i in newcomers:
+            tried_jobs = [j for j in dated.tolist() if j in {*mine, i}]
+            share, _, _ = self._shares(view, demand, setup, tried_jobs, float(room[t]))
             admitted = bool((share >= 0).all())
-            (kept.admitted if admitted else kept.declined).add(int(view.index[i]))
-            mine = asked if admitted else mine
-        share, first, turn = self._shares(view, demand, setup, mine, float(room[t]))
-        level[mine] = first
+            (admissions.admitted if admitted else admissions.declined).add(int(view.index[i]))
+            mine = tried_jobs if admitted else mine
+        share, first_level, turn = self._shares(view, demand, setup, mine, float(room[t]))
+        level[mine] = first_level
         room[t] -= demand.gpus[mine, level[mine]][level[mine] >= 0].sum()
         failing = [i for i, s in zip(mine, share) if s < 0]
         self._grow(view, demand, setup, [i for i in mine if i not in failing], level, room, t)
-        unplanned = [i for i in order.tolist() if i not in mine]
+        unplanned = [i for i in due_order.tolist() if i not in mine]
         if self.late == "drop":
             unplanned = [i for i in unplanned if not np.isfinite(demand.due[i])]
         self._serve(view, demand, failing + unplanned, level, room, t)
@@ -129,9 +133,9 @@ class ElasticFlow(Round):
         due = demand.due[jobs] - view.now
         slot = max(self.slot, BEYOND * float(due.max(initial=0.0)) / SLOTS)
         free = np.full(SLOTS, room)
-        held = view.running_gpus[jobs]
+        running_gpus = view.running_gpus[jobs]
         owed = view.pause[jobs]
-        dated = DatedJobs(demand.gpus[jobs], demand.work[jobs], setup[jobs], held, owed, due)
+        dated = DatedJobs(demand.gpus[jobs], demand.work[jobs], setup[jobs], running_gpus, owed, due)
         return satisfactory_shares(dated, free, slot)
 
     @staticmethod
@@ -161,21 +165,21 @@ class ElasticFlow(Round):
                     break
 
 
-def _step(demand, ends, i: int, at: int, room: float):
+def _step(demand, ends, i: int, level: int, room: float):
     """Growth of GPU-time per GPU, job, next level and its further GPUs; None: there is no such step."""
-    held = float(demand.gpus[i, at]) if at >= 0 else 0.0
-    for up in range(at + 1, demand.gpus.shape[1]):
-        more = float(demand.gpus[i, up]) - held
+    present_gpus = float(demand.gpus[i, level]) if level >= 0 else 0.0
+    for up in range(level + 1, demand.gpus.shape[1]):
+        more = float(demand.gpus[i, up]) - present_gpus
         if not np.isfinite(demand.seconds[i, up]) or more <= EPS:
             continue
         if more > room + EPS:
             return None
-        if at < 0:
+        if level < 0:
             return (-np.inf, i, up, more)
-        now = float(ends[at])
-        then = float(ends[up])
-        if then >= now - EPS:
+        present_end = float(ends[level])
+        end_after_step = float(ends[up])
+        if end_after_step >= present_end - EPS:
             continue
-        growth = float(demand.gpus[i, up]) * then - held * now
+        growth = float(demand.gpus[i, up]) * end_after_step - present_gpus * present_end
         return (growth / more, i, up, more)
     return None

@@ -38,12 +38,20 @@ class PromptExplorer(RunExplorer):
         return replace(super()._lineup(recipe), names=list(dict.fromkeys((recipe.chosen, recipe.beside))))
 
     def _page(self, recipe) -> Page:
-        self.outcome = {name: (1 - slo_attainment(run), cost(run, recipe.price)) for name, run in self.runs.items()}
+        self.outcome = {
+            policy_name: (1 - slo_attainment(run), cost(run, recipe.price)) for policy_name, run in self.runs.items()
+        }
         last_instants = (run.timeline["time"].max() for run in self.runs.values())
-        last = float(max(last_instants))
-        titles = {name: f"{name}: {late:.1%} late, ${paid:.0f}" for name, (late, paid) in self.outcome.items()}
-        names = {"chosen": recipe.chosen, "beside": recipe.beside}
-        pools = {place: plots.pools(self.runs[name], titles[name], end=last) for place, name in names.items()}
+        last_instant = float(max(last_instants))
+        titles = {
+            policy_name: f"{policy_name}: {late:.1%} late, ${paid:.0f}"
+            for policy_name, (late, paid) in self.outcome.items()
+        }
+        policy_names = {"chosen": recipe.chosen, "beside": recipe.beside}
+        pools = {
+            pool_place: plots.pools(self.runs[policy_name], titles[policy_name], end=last_instant)
+            for pool_place, policy_name in policy_names.items()
+        }
         page = super()._page(recipe)
-        words = f"{recipe.gpus} GPUs at ${recipe.price:g} an hour, while held, warming, or idle in a pool."
-        return replace(page, figures=page.figures | pools, words=words)
+        price_words = f"{recipe.gpus} GPUs at ${recipe.price:g} an hour, while held, warming, or idle in a pool."
+        return replace(page, figures=page.figures | pools, words=price_words)

@@ -13,21 +13,28 @@ HOVER = "prompt %{customdata[0]}, cluster %{customdata[1]}<extra></extra>"
 
 
 def ready_times(title: str, until: np.ndarray, gpus: np.ndarray, latest: float, due: float, end: float) -> Drawing:
-    """GPUs of a pool from now on: a bar per entry, as high as its GPUs, busy or warming, then free; strokes at the last start and deadline.
+    """Return a `Drawing` of the GPUs of a pool from now on: a bar per entry, as high as its GPUs, busy or warming, then free.
+
+    Strokes are at the last start and the deadline.
 
     until : (n,) s, ascending, when they are ready; gpus : (n,); latest : when a job must start, s or nan; due : its deadline; end : of
     the axis, s.
     """
     top = float(gpus.sum())
     busy = np.minimum(until, end)
-    at = {"y": np.cumsum(gpus) - gpus / 2, "width": 0.9 * gpus}
+    pool_bars = {"y": np.cumsum(gpus) - gpus / 2, "width": 0.9 * gpus}
     free = bars(bar(2), "<b>ready</b> in %{base:.1f} s<extra></extra>", name="ready")
-    held = bars(bar(5), "busy, claimed or warming for %{x:.1f} s<extra></extra>", name="busy, claimed or warming")
-    traces = [(at | {"base": np.zeros(len(busy)), "x": busy}, held), (at | {"base": busy, "x": end - busy}, free)]
-    for name, x, dash in (("must start by", latest, "dash"), ("deadline", due, "solid")):
+    busy_bars = bars(bar(5), "busy, claimed or warming for %{x:.1f} s<extra></extra>", name="busy, claimed or warming")
+    traces = [
+        (pool_bars | {"base": np.zeros(len(busy)), "x": busy}, busy_bars),
+        (pool_bars | {"base": busy, "x": end - busy}, free),
+    ]
+    for stroke_name, x, dash in (("must start by", latest, "dash"), ("deadline", due, "solid")):
         ends = [x, x] if 0 <= x <= end else []
         points = {"x": ends, "y": [0.0, max(top, 1.0)][: len(ends)], "showlegend": bool(ends)}
-        traces.append((points, stroke(f"{name} %{{x:.1f}} s", name=name, color=INK, width=2.5, dash=dash)))
+        traces.append(
+            (points, stroke(f"{stroke_name} %{{x:.1f}} s", name=stroke_name, color=INK, width=2.5, dash=dash))
+        )
     live = {"title_text": title, "xaxis_range": [0, end], "yaxis_range": [max(top, 1.0), 0]}
     x = axis("time from now (s)")
     y = axis("GPUs of the pool", tickformat="d", showgrid=False)
@@ -35,7 +42,7 @@ def ready_times(title: str, until: np.ndarray, gpus: np.ndarray, latest: float, 
 
 
 def prompt_map(bank, scored: np.ndarray, chosen: int) -> Drawing:
-    """Prompts of a bank in the plane on which their features differ most, coloured by cluster.
+    """Return a `Drawing` of a bank's prompts in the plane on which their features differ most, coloured by cluster.
 
     The scored prompts are lit, the medoids among them diamonds, the chosen one a star.
 
@@ -57,56 +64,62 @@ def prompt_map(bank, scored: np.ndarray, chosen: int) -> Drawing:
     """
     unit = np.asarray(bank.features, float)
     unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
-    _, size, way = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)
+    _, singular_values, axes_of_features = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)
     # The library may return either sign.
-    directions = way[:2]
+    directions = axes_of_features[:2]
     largest = directions[np.arange(2), np.abs(directions).argmax(axis=1)]
     directions = directions * np.sign(largest)[:, None]
-    variance = size**2
+    variance = singular_values**2
     share = variance / max(variance.sum(), 1e-300)
     share = share[:2].round(9)
-    at = (unit - unit.mean(axis=0)) @ directions.T
+    prompt_points = (unit - unit.mean(axis=0)) @ directions.T
     colours = np.array(COLOURS)[bank.cluster % len(COLOURS)]
     both = np.isin(scored, bank.medoids)
     rim = {"color": INK, "width": 1.2}
     groups = (
-        (np.arange(len(at)), {"size": 6, "opacity": 0.3}, "prompt, by cluster"),
+        (np.arange(len(prompt_points)), {"size": 6, "opacity": 0.3}, "prompt, by cluster"),
         (scored[~both], {"size": 10, "line": rim}, "scored, of the cluster"),
         (scored[both], {"size": 11, "symbol": "diamond", "line": rim}, "scored, middle of a cluster"),
         (np.array([chosen]), STOP | {"symbol": "star", "size": 18}, "chosen"),
     )
     traces = []
-    for which, marker, name in groups:
-        points = {"x": at[which, 0], "y": at[which, 1], "customdata": np.stack([which, bank.cluster[which]], 1)}
+    for which, marker, group_name in groups:
+        points = {
+            "x": prompt_points[which, 0],
+            "y": prompt_points[which, 1],
+            "customdata": np.stack([which, bank.cluster[which]], 1),
+        }
         colour = {"color": colours[which].tolist()}
-        traces.append((points, marks(colour | marker, HOVER, name=name)))
-    title = f"{len(scored)} of {len(at)} prompts scored, of {len(bank.medoids)} clusters"
-    x, y = (f"component {i + 1} ({part:.0%} of the variance)" for i, part in enumerate(share))
+        traces.append((points, marks(colour | marker, HOVER, name=group_name)))
+    title = f"{len(scored)} of {len(prompt_points)} prompts scored, of {len(bank.medoids)} clusters"
+    x, y = (f"component {i + 1} ({variance_share:.0%} of the variance)" for i, variance_share in enumerate(share))
     return Drawing.of(traces, title, showlegend=True, x=x, y=y)
 
 
 def pools(run, title: str = "GPUs by model", points: int = 300, end: float | None = None) -> Drawing:
-    """Means of a run's pools over some bins until `end` (s), by default the last change: colour by model, pattern by state.
+    """Return a `Drawing` of the means of a run's pools over some bins until `end` (s), by default the last change.
+
+    Models have colours, states have patterns.
 
     Jobs that ended late are ticks below the axis.
     """
     frame = pool_levels(run)
-    last = float(frame["time"].max() or 1.0) if end is None else end
-    edges = np.linspace(0.0, max(last, 1e-9), points + 1)
+    last_instant = float(frame["time"].max() or 1.0) if end is None else end
+    edges = np.linspace(0.0, max(last_instant, 1e-9), points + 1)
     traces = []
     for m, model in enumerate(frame["llm"].unique().sort()):
-        own = frame.filter(llm=model)
+        model_levels = frame.filter(llm=model)
         colour = COLOURS[m % len(COLOURS)]
-        instants = own["time"].to_numpy()
-        time = np.concatenate([[0.0], instants, [max(last, instants.max())]])
+        instants = model_levels["time"].to_numpy()
+        time = np.concatenate([[0.0], instants, [max(last_instant, instants.max())]])
         for state, shape in STATES.items():
-            value = np.concatenate([[0.0], own[state].to_numpy(), [0.0]])
-            level = np.nan_to_num(bin_means(time, value, edges)).astype("f4")
-            look = stroke("%{y:.1f} GPUs at %{x:.1f} min", color=colour, width=0.6) | {"stackgroup": "all"}
+            pool_gpus = np.concatenate([[0.0], model_levels[state].to_numpy(), [0.0]])
+            level = np.nan_to_num(bin_means(time, pool_gpus, edges)).astype("f4")
+            pool_stroke = stroke("%{y:.1f} GPUs at %{x:.1f} min", color=colour, width=0.6) | {"stackgroup": "all"}
             pattern = {"shape": shape, "fgcolor": colour, "size": 5, "solidity": 0.35}
-            look |= {"fillpattern": pattern} if shape else {"fillcolor": colour}
-            look |= {"name": model + f", {state}" * bool(shape), "showlegend": not shape}
-            traces.append(({"x": middles(edges, 60), "y": level}, look))
+            pool_stroke |= {"fillpattern": pattern} if shape else {"fillcolor": colour}
+            pool_stroke |= {"name": model + f", {state}" * bool(shape), "showlegend": not shape}
+            traces.append(({"x": middles(edges, 60), "y": level}, pool_stroke))
     jobs = run.jobs if "deadline" in run.jobs.columns else run.jobs.clear().with_columns(deadline=0.0)
     due = pl.col("submit") + pl.col("deadline")
     late_jobs = jobs.filter(pl.col("end") > due + 1e-6)

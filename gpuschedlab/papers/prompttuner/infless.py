@@ -59,25 +59,25 @@ class Infless(Round):
     on_event = False
 
     def begin(self) -> WarmPools:
-        """The instances, which are carried from round to round."""
+        """Return the instances, which are carried from round to round, as `WarmPools`."""
         return WarmPools()
 
     def allocate(self, view: View) -> Allocation:
-        """Settle the instances, and start the jobs that can start."""
+        """Settle the instances, start the jobs that can start, and return the `Allocation`."""
         demand = demand_of(view, self.most)
         pools = view.memory
         pools.settle(view, demand, self.keep_alive)
         delay = np.full(len(view), "", object)
-        pending = [i for i, row in enumerate(view.index.tolist()) if row not in pools.running]
+        pending = [i for i, job_row in enumerate(view.index.tolist()) if job_row not in pools.running]
         if self.aware:
             pending.sort(key=lambda i: demand.due[i])
         late = []
         hopes = []
         for i in pending:
-            left = float(demand.due[i]) - view.now
+            seconds_left = float(demand.due[i]) - view.now
             seconds = self._reckoned(view, demand, i)
-            in_time = np.isfinite(seconds) & (seconds <= left + EPS)
-            if demand.seconds[i].min() > left + EPS:
+            in_time = np.isfinite(seconds) & (seconds <= seconds_left + EPS)
+            if demand.seconds[i].min() > seconds_left + EPS:
                 late.append(i)
             elif not (in_time.any() and self._start(view, demand, i, delay, int(np.argmax(in_time)))):
                 latest_start = float(demand.due[i] - demand.seconds[i].min())
@@ -89,26 +89,26 @@ class Infless(Round):
 
     def _reckoned(self, view, demand, i: int):
         """Seconds (L,) that a job would take as of now, as far as this reading reckons with them."""
-        new = demand.gpus[i] > view.memory.pool(_key(view, demand, i)).ready + EPS
-        return demand.seconds[i] + np.where(new & self.aware, demand.warm_up[i], 0.0)
+        needs_cold_start = demand.gpus[i] > view.memory.pool(_key(view, demand, i)).ready + EPS
+        return demand.seconds[i] + np.where(needs_cold_start & self.aware, demand.warm_up[i], 0.0)
 
     def _start(self, view, demand, i: int, delay, level: int) -> bool:
         """Start a job on a number of instances, idle ones first, if there are as many; whether there are."""
         pools = view.memory
-        key = _key(view, demand, i)
+        pool_key = _key(view, demand, i)
         gpus = float(demand.gpus[i, level])
-        pool = pools.pool(key)
+        pool = pools.pool(pool_key)
         idle = pool.ready
-        new = gpus > idle + EPS
-        if gpus > idle + pools.cold(view, key[1]) + EPS:
+        cold_start = gpus > idle + EPS
+        if gpus > idle + pools.cold(view, pool_key[1]) + EPS:
             return False
         pool.take(min(gpus, idle))
-        seconds = float(demand.seconds[i, level]) + (float(demand.warm_up[i]) if new else 0.0)
-        pools.running[int(view.index[i])] = Job(key, gpus, view.now + seconds)
-        delay[i] = demand.cold[i] if new else demand.warm[i]
+        seconds = float(demand.seconds[i, level]) + (float(demand.warm_up[i]) if cold_start else 0.0)
+        pools.running[int(view.index[i])] = Job(pool_key, gpus, view.now + seconds)
+        delay[i] = demand.cold[i] if cold_start else demand.warm[i]
         return True
 
 
 def _key(view, demand, i: int) -> tuple[int, int]:
-    """Model and type of GPU of a job's instances."""
+    """Return a tuple of int: model and type of GPU of a job's instances."""
     return int(view.model[i]), int(demand.gpu_type[i])

@@ -88,23 +88,26 @@ class PromptJobs(Knobbed):
     )
 
     def __call__(self, seed: int | np.random.Generator = 0) -> pl.DataFrame:
-        """Make the trace of a seed: `prompt` is "bank" or "user", `iterations` those from the user's prompt."""
+        """Return the trace of a seed, a frame: `prompt` is "bank" or "user", `iterations` those from the user's prompt."""
         tasks = {llm: task_table(llm, self.length * np.dot(SIZES, self.shares), self.luck) for llm in LLMS}
         return self.of_tasks(tasks, BANK, seed)
 
     def of_tasks(
         self, tasks: Mapping[str, pl.DataFrame], search: Mapping[str, float], seed: int | np.random.Generator = 0
     ) -> pl.DataFrame:
-        """Make the trace of a seed from tasks of each LLM, as of `task_table`, and the seconds of a search of its bank."""
+        """Return the trace of a seed, a frame, from tasks of each LLM, as of `task_table`, and the seconds of a search of its bank."""
         rng = np.random.default_rng(seed)
-        counts = zip(LLMS, LOADS[self.load], strict=True)
-        parts = [self._jobs_of(llm, count, tasks[llm], search[llm], rng) for llm, count in counts]
-        jobs = pl.concat(parts).sort("submit", maintain_order=True)
-        names = [f"lpt-{i:05}" for i in range(jobs.height)]
-        return validate(jobs.with_columns(pl.Series("job_id", names, pl.String)), source="prompt jobs")
+        requests_of_llms = zip(LLMS, LOADS[self.load], strict=True)
+        jobs_of_llms = [
+            self._jobs_of(llm, requests_of_llm, tasks[llm], search[llm], rng)
+            for llm, requests_of_llm in requests_of_llms
+        ]
+        jobs = pl.concat(jobs_of_llms).sort("submit", maintain_order=True)
+        job_names = [f"lpt-{i:05}" for i in range(jobs.height)]
+        return validate(jobs.with_columns(pl.Series("job_id", job_names, pl.String)), source="prompt jobs")
 
     def _jobs_of(self, llm: str, count: int, tasks: pl.DataFrame, search: float, rng) -> pl.DataFrame:
-        """Requests of one LLM."""
+        """Return a frame of the requests of one LLM."""
         count = max(1, round(count * self.scale * self.minutes / MINUTES))
         submit = _arrivals(count, self.minutes, self.peak, rng)
         gpus = rng.choice(SIZES, count, p=self.shares).astype(float)
@@ -118,7 +121,7 @@ class PromptJobs(Knobbed):
         luck = tasks["luck"].to_numpy()[task]
         gain = np.maximum(1.0, self.gain * np.exp(luck))
         target = np.where(asks, iterations / gain, iterations)
-        names = [f"{llm} {name}" for name in tasks["task"].gather(task)]
+        task_names = [f"{llm} {task_name}" for task_name in tasks["task"].gather(task)]
         return pl.DataFrame(
             {
                 "submit": submit,
@@ -129,7 +132,7 @@ class PromptJobs(Knobbed):
                 "deadline": deadline,
                 "kind": ["strict"] * count,
                 "target": target,
-                "task": names,
+                "task": task_names,
                 "prompt": np.where(asks, "bank", "user"),
                 "iterations": iterations,
             }
@@ -142,12 +145,12 @@ def _add_up_to_one(shares: tuple) -> bool:
 
 
 def worth_a_search(seconds: float | np.ndarray, deadline: float | np.ndarray, budget: float = BUDGET) -> np.ndarray:
-    """Whether the prompt bank is searched: iff that takes at most a share of the time to the deadline (4.5.2)."""
+    """Return an array: whether the prompt bank is searched, iff that takes at most a share of the time to the deadline (4.5.2)."""
     return np.asarray(seconds) <= budget * np.asarray(deadline, float) + 1e-9
 
 
 def task_table(llm: str, work: float = LENGTH * np.dot(SIZES, SHARES), luck: float = 0.25) -> pl.DataFrame:
-    """The 120 tasks of an LLM: `task`, `iterations` from a user's prompt, their `gpu_time` (GPU-s), and `luck`.
+    """Return a frame of the 120 tasks of an LLM: `task`, `iterations` from a user's prompt, their `gpu_time` (GPU-s), and `luck`.
 
     Their middle is `work` times the LLM's warm-up time. `luck` is the logarithm of the bank's saving on this task over that
     on the median task, of the deviation that is given.
@@ -155,38 +158,39 @@ def task_table(llm: str, work: float = LENGTH * np.dot(SIZES, SHARES), luck: flo
     rng = np.random.default_rng(LLMS.index(llm))
     middle = work * WARM_UP[llm] * np.geomspace(0.15, 6.0, DATA_SETS)
     gpu_time = (middle[:, None] * rng.lognormal(0, 0.2, (DATA_SETS, PARTS))).ravel()
-    names = [f"set {i:02} part {j}" for i in range(DATA_SETS) for j in range(PARTS)]
+    task_names = [f"set {i:02} part {j}" for i in range(DATA_SETS) for j in range(PARTS)]
     lucks = rng.normal(0, luck, DATA_SETS * PARTS)
     iterations = np.ceil(gpu_time / ITERATION[llm])
     return pl.DataFrame(
-        {"task": names, "iterations": iterations, "gpu_time": iterations * ITERATION[llm], "luck": lucks}
+        {"task": task_names, "iterations": iterations, "gpu_time": iterations * ITERATION[llm], "luck": lucks}
     )
 
 
 def _matched(wanted: np.ndarray, tasks: np.ndarray, rng, among: int = 5) -> np.ndarray:
-    """A task for each job, at random among those of the nearest GPU-time."""
+    """Return an array (jobs,): a task for each job, at random among those of the nearest GPU-time."""
     apart = np.abs(np.log(wanted)[:, None] - np.log(tasks)[None, :])
     near = np.argsort(apart, axis=1, kind="stable")[:, :among]
     return near[np.arange(len(wanted)), rng.integers(among, size=len(wanted))]
 
 
 def _arrivals(count: int, minutes: int, peak: float, rng) -> np.ndarray:
-    """Instants (s), ascending: counts of the minutes with one peak in 20, exponential gaps within each."""
+    """Return an array of instants (s), ascending: counts of the minutes with one peak in 20, exponential gaps within each."""
     weight = rng.gamma(2.0, 0.5, minutes)
     for begin in range(0, minutes, MINUTES):
-        end = min(begin + MINUTES, minutes)
-        busiest = rng.integers(begin, end)
-        others = np.delete(np.arange(begin, end), busiest - begin)
-        if len(others):
-            most = min(peak, end - begin)
-            weight[others] *= (end - begin - most) / weight[others].sum()
-            weight[busiest] = most
-    whole = np.floor(np.arange(1, count + 1) - 0.5)  # the k-th request stands where its share of the weight does
+        end_minute = min(begin + MINUTES, minutes)
+        busiest = rng.integers(begin, end_minute)
+        quiet_minutes = np.delete(np.arange(begin, end_minute), busiest - begin)
+        if len(quiet_minutes):
+            most_weight = min(peak, end_minute - begin)
+            weight[quiet_minutes] *= (end_minute - begin - most_weight) / weight[quiet_minutes].sum()
+            weight[busiest] = most_weight
+    # The k-th request stands where its share of the weight does.
+    request_number = np.floor(np.arange(1, count + 1) - 0.5)
     share = np.cumsum(weight) / weight.sum()
-    minute = np.searchsorted(share, (whole + 0.5) / count)
-    out = []
+    minute = np.searchsorted(share, (request_number + 0.5) / count)
+    arrivals = []
     for m, many in zip(*np.unique(np.minimum(minute, minutes - 1), return_counts=True), strict=True):
         gaps = rng.exponential(1.0, many + 1)
         within_minute = np.cumsum(gaps)[:-1] / gaps.sum()
-        out.append(60.0 * (m + within_minute))
-    return np.concatenate(out)
+        arrivals.append(60.0 * (m + within_minute))
+    return np.concatenate(arrivals)

@@ -66,17 +66,17 @@ class PromptTuner(Round):
     on_event = False
 
     def begin(self) -> WarmPools:
-        """The pools, which are carried from round to round."""
+        """Return the pools, which are carried from round to round, as `WarmPools`."""
         return WarmPools()
 
     def allocate(self, view: View) -> Allocation:
-        """Settle the pools, run both algorithms, and serve late jobs with the rest."""
+        """Settle the pools, run both algorithms, serve late jobs with the rest, and return the `Allocation`."""
         demand = demand_of(view, self.most)
         turn = self.decided(view, demand)
         return view.memory.answer(view, demand, turn.delay, self.window, turn.next_change())
 
     def decided(self, view: View, demand: Demand, kind: type["Turn"] | None = None) -> "Turn":
-        """The round's decisions; `kind`: a sub-class of `Turn` that looks on."""
+        """Return the round's decisions as a `Turn`; `kind`: a sub-class of `Turn` that looks on."""
         view.memory.settle(view, demand, self.window)
         turn = (kind or Turn)(view, demand, self.interval, self.delaying, self.window > 0)
         for i in list(turn.pending):  # algorithm 1 for all LLMs: their pools are apart, so one order serves all
@@ -108,15 +108,15 @@ class Turn:
         self.now = self.view.now
         self.bought = False
         self.delay = np.full(len(self.view), "", object)
-        rows = self.view.index.tolist()
-        waits = np.array([row not in self.pools.running for row in rows], bool)
+        job_rows = self.view.index.tolist()
+        waits = np.array([job_row not in self.pools.running for job_row in job_rows], bool)
         pending = np.flatnonzero(waits)
         by_due = np.argsort(self.demand.due[pending], kind="stable")
         self.pending = pending[by_due].tolist()
         self.least = self.demand.seconds.min(axis=1) if len(self.view) else np.zeros(0)
 
     def key(self, i: int) -> tuple[int, int]:
-        """Pool of a job."""
+        """Return the pool of a job as a tuple of int: its model, and its GPU type."""
         return int(self.view.model[i]), int(self.demand.gpu_type[i])
 
     def left(self, i: int) -> float:
@@ -133,7 +133,7 @@ class Turn:
         self.pending.remove(i)
 
     def start_if_in_time(self, i: int) -> int:
-        """One pending job in algorithm 1; the level at which it starts, -1: it does not."""
+        """Try one pending job in algorithm 1, and return the level at which it starts, an int; -1 if it does not."""
         pool = self.pools.pools.get(self.key(i))
         level = self.demand.least(i, self.left(i), pool.ready) if pool is not None and pool.ready else -1
         if level >= 0:
@@ -141,7 +141,7 @@ class Turn:
         return level
 
     def ready_times(self, key) -> list[tuple[float, float, bool]]:
-        """E of a pool: (instant, GPUs, whether a job has them until then), ascending.
+        """Return the list E of a pool: tuples (instant, GPUs, whether a job has them until then), ascending.
 
         Idle GPUs are ready now, warming ones when they are warm, busy ones at the expected end, if they are reused.
         """
@@ -156,33 +156,33 @@ class Turn:
 
     def _wait(self, key, gpus: float, most: float, busy: bool) -> float:
         """Instant at which a pool has GPUs that no job waits for, inf if that is after `most`; `busy`: whether busy ones count."""
-        there = 0.0
+        ready_gpus = 0.0
         since = -np.inf
-        for instant, each, held in self.ready_times(key):
+        for instant, entry_gpus, until_job_ends in self.ready_times(key):
             if instant > most + EPS:
                 break
             if not self.reused and instant > since + EPS:  # what was ready before has left the pool
-                there = 0.0
+                ready_gpus = 0.0
                 since = instant
-            there += each if busy or not held else 0.0
-            if there >= gpus - EPS:
+            ready_gpus += entry_gpus if busy or not until_job_ends else 0.0
+            if ready_gpus >= gpus - EPS:
                 return instant
         return np.inf
 
     def _claim(self, key, gpus: float, instant: float, seconds: float, busy: bool):
         """The first GPUs of a pool that are there at an instant are taken from it on for some seconds."""
-        left = gpus
-        kept = []
-        for ready, each, held in self.ready_times(key):
-            there = self.reused or ready >= instant - EPS
-            taken = min(each, left) if there and (busy or not held) else 0.0
-            left -= taken
-            if each - taken > EPS:
-                kept.append((ready, each - taken, held))
-        self.ready[key] = sorted(kept + self._returned(instant + seconds, gpus))
+        unclaimed_gpus = gpus
+        unclaimed_entries = []
+        for ready, entry_gpus, until_job_ends in self.ready_times(key):
+            is_ready = self.reused or ready >= instant - EPS
+            claimed_gpus = min(entry_gpus, unclaimed_gpus) if is_ready and (busy or not until_job_ends) else 0.0
+            unclaimed_gpus -= claimed_gpus
+            if entry_gpus - claimed_gpus > EPS:
+                unclaimed_entries.append((ready, entry_gpus - claimed_gpus, until_job_ends))
+        self.ready[key] = sorted(unclaimed_entries + self._returned(instant + seconds, gpus))
 
     def _returned(self, end: float, gpus: float) -> list[tuple[float, float, bool]]:
-        """GPUs that a job's end adds to the ready times of its pool."""
+        """Return a list of the GPUs that a job's end adds to the ready times of its pool; empty if they are not reused."""
         return [(end, gpus, True)] if self.reused else []
 
     def delay_schedulable(self, i: int) -> bool:
@@ -192,14 +192,14 @@ class Turn:
         if self.delaying == "own":
             return self.pools.bought.get(int(self.view.index[i]), -np.inf) > self.now + EPS
         busy = self.delaying == "any"
-        key = self.key(i)
+        pool_key = self.key(i)
         due = float(self.demand.due[i])
         for level in np.flatnonzero(np.isfinite(self.demand.seconds[i])):
             gpus = float(self.demand.gpus[i, level])
             seconds = float(self.demand.seconds[i, level])
-            instant = self._wait(key, gpus, due - seconds, busy)
+            instant = self._wait(pool_key, gpus, due - seconds, busy)
             if np.isfinite(instant):
-                self._claim(key, gpus, instant, seconds, busy)
+                self._claim(pool_key, gpus, instant, seconds, busy)
                 return True
         return False
 
@@ -212,11 +212,11 @@ class Turn:
         """Move GPUs from the cold pool to that of a job, and claim them for it."""
         gpus = float(self.demand.gpus[i, level])
         ready = self.ready_at(i)
-        key = self.key(i)
+        pool_key = self.key(i)
         end = ready + float(self.demand.seconds[i, level])
-        self.ready[key] = sorted(self.ready_times(key) + self._returned(end, gpus))
+        self.ready[pool_key] = sorted(self.ready_times(pool_key) + self._returned(end, gpus))
         self.bought = True
-        pool = self.pools.pool(key)
+        pool = self.pools.pool(pool_key)
         pool.warming = sorted([*pool.warming, (ready, gpus)])
         self.pools.bought[int(self.view.index[i])] = ready
         pool.settle(self.now)
@@ -224,7 +224,7 @@ class Turn:
             self._start(i, level)
 
     def wait_or_warm_up(self, i: int) -> str:
-        """One pending job in algorithm 2: it is "late", "waits", "warms" GPUs up, or gets "none"."""
+        """Take one pending job through algorithm 2, and return a word: it is "late", "waits", "warms" GPUs up, or gets "none"."""
         if self.hopeless(i):
             return "late"
         if self.delay_schedulable(i):
@@ -241,25 +241,28 @@ class Turn:
         return bool(self.least[i] > self.left(i) + EPS)
 
     def serve(self, i: int) -> str:
-        """One late job: it "starts" or "waits" on GPUs that no other waits for, "warms" new ones if none will be there, or gets "none"."""
+        """Serve one late job, and return a word: it "starts", "waits", "warms" GPUs up, or gets "none".
+
+        It starts or waits on GPUs that no other waits for, and warms new ones up if none will be there.
+        """
         level = self.demand.fewest(i)
         if level < 0:
             return "none"
-        key = self.key(i)
+        pool_key = self.key(i)
         gpus = float(self.demand.gpus[i, level])
         seconds = float(self.demand.seconds[i, level])
-        pool = self.pools.pool(key)
-        instant = self._wait(key, gpus, np.inf, busy=False)
+        pool = self.pools.pool(pool_key)
+        instant = self._wait(pool_key, gpus, np.inf, busy=False)
         if np.isfinite(instant):
-            self._claim(key, gpus, instant, seconds, busy=False)
+            self._claim(pool_key, gpus, instant, seconds, busy=False)
             if instant > self.now + EPS or pool.ready < gpus - EPS:
                 return "waits"
             self._start(i, level)
             return "starts"
         running = self.pools.running.values()
-        held = sum(job.gpus for job in running if job.key == key)
-        lacking = not self.reused or pool.ready + pool.loading + held < gpus - EPS
-        if not lacking or gpus > self.pools.cold(self.view, key[1]) + EPS:
+        busy_gpus = sum(job.gpus for job in running if job.key == pool_key)
+        lacking = not self.reused or pool.ready + pool.loading + busy_gpus < gpus - EPS
+        if not lacking or gpus > self.pools.cold(self.view, pool_key[1]) + EPS:
             return "none"
         self._buy(i, level)
         return "warms"

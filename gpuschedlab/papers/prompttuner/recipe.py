@@ -77,24 +77,26 @@ class PromptLab(Recipe):
 
     @property
     def policies(self) -> dict[str, Policy]:
-        """PromptTuner with these knobs, and the others with and without knowledge of warm-up times."""
-        others = (Infless(aware=False), Infless(aware=True), ElasticFlow(aware=True), ElasticFlow(aware=False))
-        return dict(zip(POLICIES, (self.tuner, *others), strict=True))
+        """Dict of policies by name: PromptTuner with these knobs, and the others with and without knowledge of warm-up times."""
+        rival_policies = (Infless(aware=False), Infless(aware=True), ElasticFlow(aware=True), ElasticFlow(aware=False))
+        return dict(zip(POLICIES, (self.tuner, *rival_policies), strict=True))
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs and cluster."""
+        """Return the `Scenario` of jobs and cluster."""
         jobs = self.jobs
         if self.grown:
             jobs = replace(jobs, scale=jobs.scale * self.gpus / 32)
         # Without errors, what is known is what they would be around.
         exact = None if self.estimator.estimator == Oracle() else self.estimator.estimator
-        known = errors_of(self.estimator, seed) or exact
+        job_estimator = errors_of(self.estimator, seed) or exact
         delays = prompt_delays(self.jobs.warm_up)
-        return Scenario(jobs(seed), servers(self), speeds=prompt_speeds(), delays=delays, estimator=known, seed=seed)
+        return Scenario(
+            jobs(seed), servers(self), speeds=prompt_speeds(), delays=delays, estimator=job_estimator, seed=seed
+        )
 
 
 def servers(recipe) -> Cluster:
-    """Servers of a recipe's GPUs."""
+    """Return the `Cluster` of the servers of a recipe's GPUs."""
     if recipe.gpus < NODE or recipe.gpus % NODE:
         who = type(recipe).__name__
         raise ClusterError(f"{who}.gpus: found {recipe.gpus!r}; expected a positive multiple of {NODE}.")

@@ -50,28 +50,28 @@ class _Noted(Turn):
         self.decided = {}
         self.shown = list(self.pending)
         self.at = -1
-        each = ((self.view.job_id(i), self.pool_name(i), spell(self.left(i)), self.times(i)) for i in self.shown)
-        self.cells = dict(zip(self.shown, each))
+        job_cells = ((self.view.job_id(i), self.pool_name(i), spell(self.left(i)), self.times(i)) for i in self.shown)
+        self.cells = dict(zip(self.shown, job_cells))
 
     def note(self, line: int, read: str, decided: str, latest: float = np.nan):
         """Keep a step of the job that the round looks at, with E as it is now."""
-        known = dict(self.ready)
-        key = self.key(self.at)
-        times = self.ready_times(key) if key in self.pools.pools else []
-        entries = [(float(max(instant - self.now, 0.0)), gpus) for instant, gpus, _ in times]
-        self.ready = known  # the round makes its own E, later
-        state = Ready(self.pool_name(self.at), entries, latest - self.now, self.left(self.at))
+        own_ready_times = dict(self.ready)
+        pool_key = self.key(self.at)
+        times = self.ready_times(pool_key) if pool_key in self.pools.pools else []
+        ready_entries = [(float(max(instant - self.now, 0.0)), gpus) for instant, gpus, _ in times]
+        self.ready = own_ready_times  # the round makes its own E, later
+        state = Ready(self.pool_name(self.at), ready_entries, latest - self.now, self.left(self.at))
         self.steps.append(Step(line, read, decided, self.rows(), (self.shown.index(self.at),), state))
 
     def pool_name(self, i: int) -> str:
         return self.view.model_name(i) or NO_MODEL
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The pending jobs, and the decision for each so far."""
+        """Return a list of tuples: the pending jobs, and the decision for each so far."""
         return [(*self.cells[i], self.decided.get(i, "")) for i in self.shown]
 
     def times(self, i: int, cold: float = 0.0) -> str:
-        """T(A) of the first few A."""
+        """Return T(A) of the first few A as a text."""
         seconds = self.demand.seconds[i]
         gpus = self.demand.gpus[i]
         able = np.flatnonzero(np.isfinite(seconds))[:4]
@@ -84,63 +84,72 @@ class _Noted(Turn):
         level = super().start_if_in_time(i)
         on = f"{self.demand.gpus[i, max(level, 0)]:g}"
         self.decided[i] = f"starts on {on}" if level >= 0 else ""
-        said = f"It starts on {on}." if level >= 0 else "No such A: it stays pending."
+        start_words = f"It starts on {on}." if level >= 0 else "No such A: it stays pending."
         read = f"T_slo = {spell(self.left(i))}; {idle:g} idle GPUs; T(A): {self.times(i)}."
-        self.note(3 if level >= 0 else 2, read, said)
+        self.note(3 if level >= 0 else 2, read, start_words)
         return level
 
     def _wait(self, key, gpus: float, most: float, busy: bool) -> float:
         instant = super()._wait(key, gpus, most, busy)
         if np.isfinite(most):
-            left = most - self.now
-            said = "They are not ready by then."
+            seconds_to_start = most - self.now
+            wait_words = "They are not ready by then."
             if np.isfinite(instant):
-                said = f"They are ready in {spell(instant - self.now)}: it can wait."
-            start = f"it must start within {spell(left)}" if left >= 0 else f"it had to start {spell(-left)} ago"
-            self.note(6, f"With {gpus:g} GPU{'s' if gpus > 1 else ''} {start}.", said, most)
+                wait_words = f"They are ready in {spell(instant - self.now)}: it can wait."
+            start = (
+                f"it must start within {spell(seconds_to_start)}"
+                if seconds_to_start >= 0
+                else f"it had to start {spell(-seconds_to_start)} ago"
+            )
+            self.note(6, f"With {gpus:g} GPU{'s' if gpus > 1 else ''} {start}.", wait_words, most)
         return instant
 
     def wait_or_warm_up(self, i: int) -> str:
         self.at, cold = i, self.pools.cold(self.view, self.key(i)[1])
-        word = super().wait_or_warm_up(i)
+        decision = super().wait_or_warm_up(i)
         bought = cold - self.pools.cold(self.view, self.key(i)[1])
-        self.decided[i] = WORDS.get(word, f"warms up {bought:g}")
+        self.decided[i] = WORDS.get(decision, f"warms up {bought:g}")
         wait = self.ready_at(i) - self.now
         slo = f"T_slo = {spell(self.left(i))}"
         read = {"late": f"{slo}; at best it takes {spell(self.least[i])}.", "waits": f"{slo}."}
-        asked = f"{slo}; {cold:g} cold GPUs; T(A) + T_cold: {self.times(i, wait)}."
-        said = {"waits": "The GPUs are claimed in E.", "late": "Nothing helps: it is served at the end."}
-        self.note(LINES[word], read.get(word, asked), said.get(word, f"It {self.decided[i]}."))
-        return word
+        cold_words = f"{slo}; {cold:g} cold GPUs; T(A) + T_cold: {self.times(i, wait)}."
+        decision_words = {"waits": "The GPUs are claimed in E.", "late": "Nothing helps: it is served at the end."}
+        self.note(
+            LINES[decision], read.get(decision, cold_words), decision_words.get(decision, f"It {self.decided[i]}.")
+        )
+        return decision
 
     def serve(self, i: int) -> str:
         self.at = i
-        word = super().serve(i)
-        self.decided[i] = f"late: {WORDS.get(word, 'warms GPUs up')}"
+        decision = super().serve(i)
+        self.decided[i] = f"late: {WORDS.get(decision, 'warms GPUs up')}"
         self.note(10, "Idle and warming GPUs that nobody waits for.", f"It is {self.decided[i]}.")
-        return word
+        return decision
 
 
 def busiest_round(scenario, policy: PromptTuner, most: int = 8):
     """View of the round of a run with the most pending jobs, but no more than `most`, before it is decided."""
     simulation = Simulation(scenario, policy)
-    count = 0
-    found = None
+    most_pending = 0
+    busiest = None
     while (view := simulation.ask()) is not None:
         pending = int((~view.running).sum())
-        if count < pending <= most:
-            count = pending
-            found = simulation.copy()
+        if most_pending < pending <= most:
+            most_pending = pending
+            busiest = simulation.copy()
         simulation.answer(view, simulation.policy.allocate(view))
-    if found is None:
+    if busiest is None:
         raise RunError(
             f"busiest_round: found no round with 1 to {most} pending jobs; expected one. Give more jobs, or a higher `most`."
         )
-    return found.ask()
+    return busiest.ask()
 
 
 def decided_again(view, policy: PromptTuner, due: dict[int, float]) -> _Noted:
-    """Decide a round once more, step by step, with other deadlines (instants) of some jobs; the view stays as it is."""
+    """Decide a round once more, step by step, and return it as `_Noted`; the view stays as it is.
+
+    Some jobs have other deadlines (instants), `due`.
+    """
     again = view.take(np.arange(len(view)), memory=copy.deepcopy(view.memory))
     demand = demand_of(again, policy.most)
     moved = demand.due.copy()
@@ -149,7 +158,7 @@ def decided_again(view, policy: PromptTuner, due: dict[int, float]) -> _Noted:
 
 
 def cases_of(view, policy: PromptTuner, job: str | None = None, count: int = 13) -> tuple[list[Case], int, str]:
-    """The round for several deadlines of one pending job: cases, the place of its own deadline, and its name.
+    """Return a tuple: the round for several deadlines of one pending job, a list of `Case`; the place of its own; and its name.
 
     `job`: its name; by default the first that cannot wait for GPUs of its pool, or else the first.
     """
@@ -158,18 +167,18 @@ def cases_of(view, policy: PromptTuner, job: str | None = None, count: int = 13)
     named = {view.job_id(i): i for i in turn.shown}
     if job is not None and job not in named:
         raise RunError(f"steps: found no pending job {job!r} at {view.now:g} s; expected one of {', '.join(named)}.")
-    cannot = (name for name, i in named.items() if turn.decided[i] != WORDS["waits"])
+    cannot = (pending_name for pending_name, i in named.items() if turn.decided[i] != WORDS["waits"])
     job = job or next(cannot, next(iter(named)))
     i = named[job]
     able = demand.seconds[i][np.isfinite(demand.seconds[i])]
-    own = float(demand.due[i])
+    own_due = float(demand.due[i])
     wait = float(able.max() + demand.warm_up[i])
-    farthest = 1.5 * max(own - view.now, wait)
+    farthest = 1.5 * max(own_due - view.now, wait)
     nearby = view.now + np.linspace(able.min() / 2, farthest, count - 1)
-    dues = {own, *nearby.tolist()}
+    dues = {own_due, *nearby.tolist()}
     turns = {due: decided_again(view, policy, {i: due}) for due in sorted(dues)}
     cases = []
     for due, turn_at_due in turns.items():
         title = f"due in {spell(due - view.now)}"
         cases.append(Case(title, HEAD, turn_at_due.steps))
-    return cases, list(turns).index(own), job
+    return cases, list(turns).index(own_due), job

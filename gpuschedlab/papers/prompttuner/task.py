@@ -15,7 +15,7 @@ class ColdPrompts(Recipe):
     """Prompt tuning where every start is cold, unless a policy keeps GPUs warm and says so."""
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Those of `promptlab`; each job loses the seconds of a cold start of its model."""
+        """Return the `Scenario` of `promptlab`; each job loses the seconds of a cold start of its model."""
         scenario = recipe_of("promptlab:gpus=16")(seed)
         cold = dict(dict(scenario.delays.kinds)["cold"])
         switch = pl.col("model").replace_strict(cold, return_dtype=pl.Float64)

@@ -52,68 +52,71 @@ class Demand(NamedTuple):
     cold: np.ndarray
 
     def least(self, i: int, within: float, room: float) -> int:
-        """Level with the fewest GPUs, of at most `room`, on which job i takes at most `within` s; -1: none."""
+        """Return the index of the level of fewest GPUs, at most `room`, on which job i takes at most `within` s; -1 if none does."""
         good = (self.seconds[i] <= within + EPS) & (self.gpus[i] <= room + EPS)
-        at = int(np.argmax(good))
-        return at if good[at] else -1
+        fewest_level = int(np.argmax(good))
+        return fewest_level if good[fewest_level] else -1
 
     def fewest(self, i: int) -> int:
-        """Level with the fewest GPUs on which job i can run; -1: none."""
+        """Return the index of the level with the fewest GPUs on which job i can run; -1 if there is none."""
         return self.least(i, np.finfo(float).max, np.inf)
 
 
 def demand_of(view: View, most: int) -> Demand:
-    """Needs of the jobs of a view, as far as the estimator knows it, each on the type of GPU that suits it best.
+    """Return the `Demand` of a view's jobs, as far as the estimator knows it, each on the type of GPU that suits it best.
 
     The type is the one that can hold the job on which it is fastest; of equals the one with the most GPUs.
     """
     n = len(view)
     cluster = view.cluster
     T = len(view.capacity)
-    asked = np.ceil(view.gpus).astype(np.int64)
-    counts = np.unique(np.concatenate([np.arange(1, most + 1), asked]))
-    types, nodes, levels = on_types(cluster, counts)
+    requested_gpus = np.ceil(view.gpus).astype(np.int64)
+    gpu_counts = np.unique(np.concatenate([np.arange(1, most + 1), requested_gpus]))
+    types, nodes, levels = on_types(cluster, gpu_counts)
     rate = view.rates(types, nodes, levels)
     work = remaining_work(view, rate, types, nodes, levels)
-    total = np.bincount(cluster.node_type, weights=cluster.node_gpus, minlength=T)
-    rate = np.where(levels <= total[types], rate, np.nan)
-    rate = np.where(view.elastic[:, None] & (levels > most), np.nan, rate).reshape(n, T, len(counts))
-    best = np.nan_to_num(rate).max(axis=2)
-    gpu_type = np.lexsort((np.broadcast_to(-total, (n, T)), -best), axis=1)[:, 0]
+    gpus_of_type = np.bincount(cluster.node_type, weights=cluster.node_gpus, minlength=T)
+    rate = np.where(levels <= gpus_of_type[types], rate, np.nan)
+    rate = np.where(view.elastic[:, None] & (levels > most), np.nan, rate).reshape(n, T, len(gpu_counts))
+    best_rate = np.nan_to_num(rate).max(axis=2)
+    gpu_type = np.lexsort((np.broadcast_to(-gpus_of_type, (n, T)), -best_rate), axis=1)[:, 0]
     with np.errstate(invalid="ignore"):
         seconds = work[:, None] / rate[np.arange(n), gpu_type]
     seconds = np.where(np.isnan(seconds), np.inf, seconds)
-    gpus = np.where(view.elastic[:, None], counts[None, :], view.gpus[:, None]).astype(float)
+    gpus = np.where(view.elastic[:, None], gpu_counts[None, :], view.gpus[:, None]).astype(float)
     warm, cold = start_kinds(view)
-    first = _seconds_of(view, warm)
-    warm_up = _seconds_of(view, cold) - first
+    warm_seconds = _seconds_of(view, warm)
+    warm_up = _seconds_of(view, cold) - warm_seconds
     if (warm_up < 0).any():
         i = int(np.flatnonzero(warm_up < 0)[0])
         raise SpeedError(
-            f"Delays.kinds: a {cold[i]!r} start of model {view.model_name(i)!r} takes {first[i] + warm_up[i]:g} s, a {warm[i]!r} one "
-            f"{first[i]:g} s; expected a cold start to take as long or longer: it loads what a warm one finds loaded."
+            f"Delays.kinds: a {cold[i]!r} start of model {view.model_name(i)!r} takes {warm_seconds[i] + warm_up[i]:g} s, "
+            f"a {warm[i]!r} one {warm_seconds[i]:g} s; expected a cold start to take as long or longer: "
+            "it loads what a warm one finds loaded."
         )
-    return Demand(gpu_type, gpus, seconds + first[:, None], seconds, view.deadline, first, warm_up, warm, cold)
+    return Demand(
+        gpu_type, gpus, seconds + warm_seconds[:, None], seconds, view.deadline, warm_seconds, warm_up, warm, cold
+    )
 
 
 def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
-    """Kinds (n,) of the next start of each job, on warm and on cold GPUs; "" if `Delays` has no kinds.
+    """Return a tuple of arrays (n,): kinds of the next start of each job, on warm and on cold GPUs; "" if `Delays` has no kinds.
 
     The prompt bank is searched at a job's first start only.
     """
     prompts = view.texts(ASKS)
-    known = view.start_kinds
+    known_kinds = view.start_kinds
     sources = set(prompts.tolist())
     if odd := sorted(sources - {*PROMPTS}):
         job = view.job_id(prompts.tolist().index(odd[0]))
         raise TraceError(
             f"job {job}: found {ASKS} {odd[0]!r}; expected 'bank' (the prompt bank is searched), 'user', or null."
         )
-    needed = {WARM, COLD} if sources - {""} or {WARM, COLD} & {*known} else set()
+    needed = {WARM, COLD} if sources - {""} or {WARM, COLD} & {*known_kinds} else set()
     needed |= {WARM + BANK, COLD + BANK} if "bank" in sources else set()
-    if lacking := sorted(needed - {*known}):
+    if lacking := sorted(needed - {*known_kinds}):
         raise SpeedError(
-            f"Delays.kinds: found {', '.join(map(repr, known)) or 'no kinds of start'}; expected {', '.join(map(repr, lacking))}, "
+            f"Delays.kinds: found {', '.join(map(repr, known_kinds)) or 'no kinds of start'}; expected {', '.join(map(repr, lacking))}, "
             "too: without them, warming up would take no time. Give seconds of each: Delays(kinds={'warm': 2.0, ...}), or "
             "gpuschedlab.speeds.prompt_delays()."
         )
@@ -123,12 +126,12 @@ def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _seconds_of(view, kinds) -> np.ndarray:
-    """Seconds (n,) before progress of a start of each job's own kind."""
-    out = np.zeros(len(view))
+    """Return an array (n,): seconds before progress of a start of each job's own kind."""
+    start_seconds = np.zeros(len(view))
     for kind in set(kinds.tolist()):
-        rows = np.flatnonzero(kinds == kind)
-        out[rows] = view.start_seconds(kind, rows)
-    return out
+        rows_of_kind = np.flatnonzero(kinds == kind)
+        start_seconds[rows_of_kind] = view.start_seconds(kind, rows_of_kind)
+    return start_seconds
 
 
 @dataclass
@@ -144,12 +147,12 @@ class Pool:
 
     @property
     def ready(self) -> float:
-        """GPUs that a job could have now."""
+        """Number of GPUs that a job could have now, a float."""
         return sum(g for _, g in self.idle) + sum(g for _, g in self.fresh)
 
     @property
     def loading(self) -> float:
-        """GPUs that are warming."""
+        """Number of GPUs that are warming, a float."""
         return sum(g for _, g in self.warming)
 
     def settle(self, now: float):
@@ -169,24 +172,24 @@ class Pool:
         self.fresh = []
 
     def take(self, gpus: float) -> float:
-        """Take GPUs, those that were idle for the shortest time first; how many were taken."""
+        """Take GPUs, those that were idle for the shortest time first, and return the number that was taken, a float."""
         return _removed(gpus, (self.fresh, -1), (self.idle, -1))
 
     def drop(self, gpus: float) -> float:
-        """Lose GPUs: those that were idle for the longest time first, then those that will be ready last; how many were lost."""
+        """Lose GPUs, and return the number lost, a float. Those that were idle longest go first, then those that will be ready last."""
         return _removed(gpus, (self.idle, 0), (self.fresh, 0), (self.warming, -1))
 
 
-def _removed(gpus: float, *parts: tuple[list, int]) -> float:
+def _removed(gpus: float, *pool_lists: tuple[list, int]) -> float:
     """Remove GPUs from lists of a pool, one after the other, from the first (0) or last (-1) of each; how many were there."""
-    left = gpus
-    for part, at in parts:
-        while part and left > EPS:
-            since, there = part.pop(at)
-            if there > left + EPS:
-                part.insert(0 if at == 0 else len(part), (since, there - left))
-            left -= min(there, left)
-    return gpus - left
+    gpus_to_remove = gpus
+    for pool_list, pool_end in pool_lists:
+        while pool_list and gpus_to_remove > EPS:
+            since, pool_gpus = pool_list.pop(pool_end)
+            if pool_gpus > gpus_to_remove + EPS:
+                pool_list.insert(0 if pool_end == 0 else len(pool_list), (since, pool_gpus - gpus_to_remove))
+            gpus_to_remove -= min(pool_gpus, gpus_to_remove)
+    return gpus - gpus_to_remove
 
 
 class Job(NamedTuple):
@@ -209,39 +212,39 @@ class WarmPools:
     bought: dict[int, float] = field(default_factory=dict)
 
     def pool(self, key: tuple[int, int]) -> Pool:
-        """The pool of a model on a type of GPU; a new, empty one at first use."""
+        """Return the `Pool` of a model on a type of GPU; a new, empty one at first use."""
         return self.pools.setdefault(key, Pool())
 
     def settle(self, view: View, demand: Demand, window: float):
         """Bring the pools up to an instant: jobs that ended return their GPUs, warm-ups and idle times end, nodes fail."""
-        held = {int(row): i for i, row in enumerate(view.index.tolist()) if view.running[i]}
-        for row in [row for row in self.running if row not in held]:
-            job = self.running.pop(row)
+        running_rows = {int(job_row): i for i, job_row in enumerate(view.index.tolist()) if view.running[i]}
+        for job_row in [job_row for job_row in self.running if job_row not in running_rows]:
+            job = self.running.pop(job_row)
             self.pool(job.key).idle.append((view.now, job.gpus))
-        for row, i in held.items():
+        for job_row, i in running_rows.items():
             # It ran already when this policy took over; of two that share GPUs, the first goes on alone, the other starts anew.
-            if row not in self.running and not 0 <= view.partner[i] < i:
-                key = (int(view.model[i]), int(view.gpu_type[i]))
+            if job_row not in self.running and not 0 <= view.partner[i] < i:
+                pool_key = (int(view.model[i]), int(view.gpu_type[i]))
                 gpus = float(view.running_gpus[i])
                 level = int(np.argmin(np.abs(demand.gpus[i] - gpus)))
-                self.running[row] = Job(key, gpus, view.now + float(demand.work[i, level]))
+                self.running[job_row] = Job(pool_key, gpus, view.now + float(demand.work[i, level]))
         for pool in self.pools.values():
             pool.settle(view.now)
             pool.expire(view.now, window)
         for t in range(len(view.capacity)):  # nodes may have failed: pools have no more than is up beside running jobs
-            over = -self.cold(view, t)
-            for key, pool in self.pools.items():
-                if key[1] == t and over > EPS:
-                    over -= pool.drop(over)
+            missing_gpus = -self.cold(view, t)
+            for pool_key, pool in self.pools.items():
+                if pool_key[1] == t and missing_gpus > EPS:
+                    missing_gpus -= pool.drop(missing_gpus)
 
     def cold(self, view: View, t: int) -> float:
-        """GPUs of a type that are up and in no pool."""
-        kept = sum(p.ready + p.loading for key, p in self.pools.items() if key[1] == t)
+        """Return the number of GPUs of a type that are up and in no pool, a float."""
+        pool_gpus = sum(p.ready + p.loading for pool_key, p in self.pools.items() if pool_key[1] == t)
         busy = sum(job.gpus for job in self.running.values() if job.key[1] == t)
-        return float(view.capacity[t]) - kept - busy
+        return float(view.capacity[t]) - pool_gpus - busy
 
     def answer(self, view: View, demand: Demand, delay: np.ndarray, window: float, wake: float) -> Allocation:
-        """The allocation: jobs keep their GPUs, the pools are reserved; idle times that end wake the policy, too.
+        """Return the `Allocation`: jobs keep their GPUs, the pools are reserved; idle times that end wake the policy, too.
 
         Unused GPUs that are given back now were not yet cold for this round: the next one may use them.
         """
@@ -249,18 +252,18 @@ class WarmPools:
         T = len(view.capacity)
         gpu_type = np.zeros(n, np.int64)
         gpus = np.zeros(n)
-        for i, row in enumerate(view.index.tolist()):
-            if row in self.running:
-                job = self.running[row]
+        for i, job_row in enumerate(view.index.tolist()):
+            if job_row in self.running:
+                job = self.running[job_row]
                 gpu_type[i] = job.key[1]
                 gpus[i] = job.gpus
         reserved: dict[str, np.ndarray] = {}
         for (model, t), pool in sorted(self.pools.items()):
             pool.age()
             wake = view.now if pool.expire(view.now, window) else wake
-            name = NO_MODEL if model < 0 else view.speeds.models[model]
-            for what, amount in ((f"idle {name}", pool.ready), (f"warming {name}", pool.loading)):
-                reserved.setdefault(what, np.zeros(T))[t] += amount
+            llm_name = NO_MODEL if model < 0 else view.speeds.models[model]
+            for reserved_name, amount in ((f"idle {llm_name}", pool.ready), (f"warming {llm_name}", pool.loading)):
+                reserved.setdefault(reserved_name, np.zeros(T))[t] += amount
             wake = min([wake, *(since + window for since, _ in pool.idle), *(ready for ready, _ in pool.warming)])
-        reserved = {name: amount for name, amount in reserved.items() if amount.any()}
+        reserved = {pool_name: amount for pool_name, amount in reserved.items() if amount.any()}
         return Allocation(gpu_type, gpus, delay=delay, reserved=reserved, wake=max(wake, view.now + 1e-3))

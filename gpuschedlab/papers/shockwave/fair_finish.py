@@ -25,24 +25,24 @@ class FairEnds:
     integral: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def add(self, index: np.ndarray, now: float, estimates: np.ndarray) -> None:
-        """Put new estimates (n,) in the place of the last ones."""
+        """Put new estimates (n,) in the place of the last ones; return nothing."""
         self.last = long_enough(self.last, index, np.nan)
         self.since = long_enough(self.since, index)
         self.first = long_enough(self.first, index)
         self.integral = long_enough(self.integral, index)
-        new = index[np.isnan(self.last[index])]
-        self.first[new] = now
-        self.since[new] = now
-        self.last[new] = 0.0
+        new_jobs = index[np.isnan(self.last[index])]
+        self.first[new_jobs] = now
+        self.since[new_jobs] = now
+        self.last[new_jobs] = 0.0
         self.integral[index] += self.last[index] * (now - self.since[index])
         self.since[index] = now
         self.last[index] = estimates
 
     def ends(self, index: np.ndarray, now: float) -> np.ndarray:
-        """Fair ends (n,) of jobs that have an estimate."""
-        last = self.last[index]
+        """Return an array (n,) of the fair ends of jobs that have an estimate."""
+        last_estimate = self.last[index]
         seconds = now - self.first[index]
-        total = self.integral[index] + last * (now - self.since[index])
-        held = seconds > 0
-        mean = np.where(held, total / np.where(held, seconds, 1.0), last)
-        return (1 - LAST) * mean + LAST * last
+        total_estimate = self.integral[index] + last_estimate * (now - self.since[index])
+        has_held = seconds > 0
+        mean = np.where(has_held, total_estimate / np.where(has_held, seconds, 1.0), last_estimate)
+        return (1 - LAST) * mean + LAST * last_estimate

@@ -22,20 +22,20 @@ class Needs:
 
     @classmethod
     def of(cls, view, rate: np.ndarray) -> "Needs":
-        """Needs of the jobs of a view, by their rates (n, T)."""
-        best = np.maximum(rate.max(axis=1), 1e-300)
+        """Return the `Needs` of the jobs of a view, by their rates (n, T)."""
+        best_rate = np.maximum(rate.max(axis=1), 1e-300)
         work = work_left(view)
-        total = view.progress + work
+        total_work = view.progress + work
         jobs = len(view.index)
         crowd = max(1.0, jobs / max(view.capacity.sum(), 1e-300))
-        return cls(view.submit, view.age, work / best, total / best, 1 - work / total, crowd)
+        return cls(view.submit, view.age, work / best_rate, total_work / best_rate, 1 - work / total_work, crowd)
 
     def rho(self, contention: np.ndarray) -> np.ndarray:
-        """Predicted finish-time fairness (n,) if contention stays (n,) the mean of the past."""
+        """Return an array (n,): predicted finish-time fairness if contention stays (n,) the mean of the past."""
         return (self.age + self.seconds * contention) / (self.whole * contention)
 
     def fair_ends(self) -> np.ndarray:
-        """Estimates (n,) of the instants (s) at which jobs would end with their shares of the GPUs since they came."""
+        """Return an array (n,): estimates of the instants (s) at which jobs would end with their shares of the GPUs since they came."""
         return self.submit + self.whole * self.crowd
 
 
@@ -58,7 +58,7 @@ class Plan:
         return np.array_equal(self.index, view.index) and np.array_equal(self.capacity, view.capacity)
 
     def begin(self, view, window: int) -> None:
-        """Forget the last window; no job has a round in the new one yet."""
+        """Forget the last window, and return nothing; no job has a round in the new one yet."""
         jobs = len(view.index)
         self.index = view.index
         self.capacity = view.capacity
@@ -71,15 +71,15 @@ class Plan:
 
 
 def proved(program, solution: Solution, rounds: np.ndarray, gap: float) -> tuple[float, float, str]:
-    """Objective, bound and status of whole rounds; "rounded" if these differ from the relaxed solution, to the gap.
+    """Return a tuple: objective, bound and status of whole rounds; "rounded" if these differ from the relaxed solution, to the gap.
 
     Rounded up, they may be more than there are GPUs: the part of them that is then done is not known, nor is its worth.
     """
     window = (len(program.c) - 1) // len(rounds)
     planned = (np.arange(window) < rounds[:, None]).ravel()
     used = program.A[:, :-1] @ planned
-    last = max((program.row_lower - used)[1:].max(), 0.0)
+    last_end = max((program.row_lower - used)[1:].max(), 0.0)
     fits = used[0] <= program.row_upper[0] * (1 + 1e-9)
-    objective = float(program.c @ np.append(planned, last)) if fits else np.nan
+    objective = float(program.c @ np.append(planned, last_end)) if fits else np.nan
     same = solution.status != "optimal" or relative_gap(objective, solution.bound) <= gap
     return objective, solution.bound, solution.status if same else "rounded"

@@ -74,11 +74,11 @@ class Shockwave(Round):
     set_aside: ClassVar = (*Round.set_aside, "gap")
 
     def begin(self) -> Plan:
-        """State that is carried from round to round."""
+        """Return the state that is carried from round to round, a `Plan`."""
         return Plan()
 
     def allocate(self, view) -> Allocation:
-        """Serve the plan; make it anew if jobs have changed, or when its time is over."""
+        """Return the `Allocation` that serves the plan. It is made anew if jobs have changed, or when its time is over."""
         n = len(view.index)
         T = len(view.capacity)
         if n == 0:
@@ -93,13 +93,13 @@ class Shockwave(Round):
             self._solve(view, needs, plan)
         turn = turns_of(plan.rounds - plan.served, plan.left)
         if self.keep_rounds:
-            value = plan.weight / np.maximum(plan.rounds, 1.0) / view.gpus
-            order = order_of_turns(turn, value, needs.seconds)
+            round_worth = plan.weight / np.maximum(plan.rounds, 1.0) / view.gpus
+            turn_order = order_of_turns(turn, round_worth, needs.seconds)
         else:
-            order = self._by_worth(view, plan)
-        held = np.arange(T) == view.gpu_type[:, None]
-        types = np.lexsort((np.broadcast_to(-view.capacity, (n, T)), ~held), axis=1)[order]
-        pairs = (order[:, None] * T + types).ravel()
+            turn_order = self._by_worth(view, plan)
+        on_own_type = np.arange(T) == view.gpu_type[:, None]
+        types = np.lexsort((np.broadcast_to(-view.capacity, (n, T)), ~on_own_type), axis=1)[turn_order]
+        pairs = (turn_order[:, None] * T + types).ravel()
         gpu_type, gpus = serve(pairs, rate > 0, view.gpus, view.capacity.astype(float))
         served = gpus > 0
         if self.keep_rounds:
@@ -109,12 +109,15 @@ class Shockwave(Round):
         return Allocation(gpu_type, gpus, *plan.proved)
 
     def _by_worth(self, view, plan) -> np.ndarray:
-        """Order (n,) of the jobs by the worth of their next round for each GPU; first those that have planned rounds left."""
-        at = np.minimum(plan.served, plan.gain.shape[1] - 1)
-        worth = plan.gain[np.arange(len(at)), at] / view.gpus
+        """Return an array (n,): order of jobs by the worth of their next round per GPU.
+
+        First are those that have planned rounds left.
+        """
+        next_round = np.minimum(plan.served, plan.gain.shape[1] - 1)
+        worth = plan.gain[np.arange(len(next_round)), next_round] / view.gpus
         lost = np.minimum(view.restart / self.interval, 1.0)  # a job that starts loses time
         worth = np.where(view.running, worth, worth * (1 - lost))
-        return np.lexsort((np.arange(len(at)), -worth, plan.served >= plan.rounds))
+        return np.lexsort((np.arange(len(next_round)), -worth, plan.served >= plan.rounds))
 
     def _solve(self, view, needs, plan) -> None:
         """Plan the rounds of the next window."""
@@ -123,24 +126,24 @@ class Shockwave(Round):
         else:
             rho = needs.rho(np.maximum(1.0, view.contention))
         plan.begin(view, self.window)
-        first = np.zeros(len(rho), bool)
+        first_served = np.zeros(len(rho), bool)
         if self.end_late_first:
-            first = (rho > 1) & (needs.seconds < self.interval)
-        plan.rounds[first] = 1
-        plan.weight[first] = np.inf
-        rows = np.flatnonzero(~first)
-        if len(rows) == 0:
+            first_served = (rho > 1) & (needs.seconds < self.interval)
+        plan.rounds[first_served] = 1
+        plan.weight[first_served] = np.inf
+        later_jobs = np.flatnonzero(~first_served)
+        if len(later_jobs) == 0:
             return
-        largest = rho[rows].max() ** self.fairness  # all of the objective is divided by it
-        longest = needs.seconds[rows].max()
+        largest = rho[later_jobs].max() ** self.fairness  # all of the objective is divided by it
+        longest = needs.seconds[later_jobs].max()
         unit = self.second if self.second > 0 else longest
-        promised_gpus = view.gpus[first].sum() / self.window
+        promised_gpus = view.gpus[first_served].sum() / self.window
         program = shockwave_window(
-            done=needs.done[rows],
-            step=self.interval / needs.whole[rows],
-            left=needs.seconds[rows],
-            gpus=view.gpus[rows],
-            weights=rho[rows] ** self.fairness / largest,
+            done=needs.done[later_jobs],
+            step=self.interval / needs.whole[later_jobs],
+            left=needs.seconds[later_jobs],
+            gpus=view.gpus[later_jobs],
+            weights=rho[later_jobs] ** self.fairness / largest,
             capacity=max(view.capacity.sum() - promised_gpus, 0.0),
             rounds=self.window,
             interval=self.interval,
@@ -149,9 +152,9 @@ class Shockwave(Round):
             origin=self.origin,
         )
         solution = solve(program, gap=self.gap)
-        shares = solution.x[:-1].reshape(len(rows), -1)
+        shares = solution.x[:-1].reshape(len(later_jobs), -1)
         rounds = np.round(shares.sum(axis=1))
-        plan.rounds[rows] = rounds
-        plan.weight[rows] = rho[rows] ** self.fairness / largest
-        plan.gain[rows] = program.c[:-1].reshape(len(rows), -1)
+        plan.rounds[later_jobs] = rounds
+        plan.weight[later_jobs] = rho[later_jobs] ** self.fairness / largest
+        plan.gain[later_jobs] = program.c[:-1].reshape(len(later_jobs), -1)
         plan.proved = proved(program, solution, rounds, self.gap)

@@ -27,7 +27,7 @@ def shockwave_window(
     whole: bool = True,
     origin: float = ORIGIN,
 ) -> Program:
-    """Nash social welfare over a window of rounds, less a price on the end of the last job.
+    """Return the `Program` of Nash social welfare over a window of rounds, less a price on the end of the last job.
 
     maximise sum_i w_i log u_i(y_i) / n - makespan h / h_0, where y_i of the window's rounds are given to job i, u_i(y) =
     done_i + y step_i (at most 1) is the share of its work that is done after them, h >= left_i - y_i interval for each i
@@ -78,8 +78,8 @@ def shockwave_window(
     gain = np.diff(logarithms, axis=1) * weights[:, None] / n
     longest = max(float(left.max()), 1e-300)
     ends = sp.kron(sp.eye_array(n), np.full((1, rounds), interval / longest), "coo")
-    held = np.repeat(gpus, rounds)[None, :]
-    A = sp.block_array([[sp.coo_array(held), None], [ends, sp.coo_array(np.ones((n, 1)))]], format="csc")
+    gpus_of_rounds = np.repeat(gpus, rounds)[None, :]
+    A = sp.block_array([[sp.coo_array(gpus_of_rounds), None], [ends, sp.coo_array(np.ones((n, 1)))]], format="csc")
     return Program(
         np.append(gain.ravel(), -makespan),
         A,

@@ -17,7 +17,7 @@ class Turn(IntEnum):
 
 
 def turns_of(unserved: np.ndarray, rounds_left: int) -> np.ndarray:
-    """Turn (n,) of each job by the planned rounds that it has not had (n,), and the rounds that are left of the window."""
+    """Return an array (n,): turn of each job by its planned rounds that it has not had (n,), and the window's rounds that are left."""
     turn = np.full(len(unserved), Turn.PLANNED)
     turn[unserved >= rounds_left] = Turn.NOW
     turn[unserved <= 0] = Turn.SPARE
@@ -25,7 +25,7 @@ def turns_of(unserved: np.ndarray, rounds_left: int) -> np.ndarray:
 
 
 def order_of_turns(turn: np.ndarray, value: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Order (n,) in which jobs are served in a round.
+    """Return an array (n,): the order in which jobs are served in a round.
 
     Jobs come by their turn. Those with planned rounds left come by value, the largest first; the others by the seconds that they
     still need, the longest first. Ties keep the order of the jobs.

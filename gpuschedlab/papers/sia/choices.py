@@ -30,61 +30,63 @@ class Jobs:
 
     @classmethod
     def of(cls, view, most, templates: dict) -> "Jobs":
-        """From a view, the most GPUs that each job ever held, and the templates of `_choices`."""
+        """Return `Jobs` of a view, the most GPUs that each job ever held, and the templates of `_choices`."""
         types, nodes, gpus, goodput = _choices(view, templates)
-        held = (view.gpu_type[:, None] == types) & (np.ceil(view.running_gpus)[:, None] == gpus) & ~np.isnan(goodput)
-        current = np.where(held.any(axis=1), held.argmax(axis=1), -1)
+        held_choice = (
+            (view.gpu_type[:, None] == types) & (np.ceil(view.running_gpus)[:, None] == gpus) & ~np.isnan(goodput)
+        )
+        current = np.where(held_choice.any(axis=1), held_choice.argmax(axis=1), -1)
         must = view.declared("preemptible", 1.0) == 0.0
         pinned = must & (view.gpu_type >= 0)
         fixed = pinned | ((current >= 0) & (view.pause > 0))
         return cls(types, nodes, gpus, goodput, most, current, must, pinned, fixed, must & ~pinned)
 
     def least(self, types: int) -> np.ndarray:
-        """(n, T) fewest GPUs of each type that a job can run on, inf if it cannot."""
+        """Return an array (n, T): fewest GPUs of each type that a job can run on, inf if it cannot."""
         return _fewest(self.goodput, self.types, self.gpus, types)
 
 
 def _choices(view, templates: dict) -> tuple[np.ndarray, ...]:
-    """Regular configurations, and for jobs that run on none of these the GPUs that they ask for; with goodputs.
+    """Return a tuple of arrays: regular configurations, with goodputs. Jobs that run on none of these have the GPUs that they ask for.
 
     `templates`: kept from round to round, the configurations by the models that are there.
     """
     where = (view.cluster.node_type, view.cluster.node_gpus)
-    asked = np.ceil(view.gpus).astype(np.int64)
+    requested_gpus = np.ceil(view.gpus).astype(np.int64)
     # Which are there, as flags: np.unique would take longer than the look-up.
-    models, asks = (np.bincount(a) > 0 for a in (view.model[view.elastic], asked[~view.elastic]))
-    key = (models.tobytes(), asks.tobytes())
-    if key not in templates:
+    models, asks = (np.bincount(a) > 0 for a in (view.model[view.elastic], requested_gpus[~view.elastic]))
+    template_key = (models.tobytes(), asks.tobytes())
+    if template_key not in templates:
         types, nodes, gpus = sia_configurations(*where)
         # Those that rigid jobs ask for, or in which some model has a rate: 1 % of all in a large cluster.
-        known = np.isin(gpus, np.flatnonzero(asks))
+        useful = np.isin(gpus, np.flatnonzero(asks))
         if models.any():
-            own = view.speeds.type_codes(view.cluster.gpu_types)[types]
-            places = view.speeds.places(own, nodes, gpus)[np.flatnonzero(models)]
-            known |= (places >= 0).any(axis=0)
-        templates[key] = types[known], nodes[known], gpus[known]
-    types, nodes, gpus = templates[key]
+            speed_types = view.speeds.type_codes(view.cluster.gpu_types)[types]
+            places = view.speeds.places(speed_types, nodes, gpus)[np.flatnonzero(models)]
+            useful |= (places >= 0).any(axis=0)
+        templates[template_key] = types[useful], nodes[useful], gpus[useful]
+    types, nodes, gpus = templates[template_key]
     goodput = view.rates(types, nodes, gpus)
     rigid = ~(goodput > 0).any(axis=1)
     if rigid.any():
-        extra = sia_rigid(asked[rigid], *where)
+        extra = sia_rigid(requested_gpus[rigid], *where)
         also = view.rates(*extra)
-        also[~rigid[:, None] | (asked[:, None] != extra[2])] = np.nan
+        also[~rigid[:, None] | (requested_gpus[:, None] != extra[2])] = np.nan
         types, nodes, gpus = (np.concatenate(pair) for pair in zip((types, nodes, gpus), extra, strict=True))
         goodput = np.concatenate([goodput, also], axis=1)
     least = view.declared("min_gpus", 0.0)
-    most = view.declared("max_gpus", np.inf)
-    if least.any() or np.isfinite(most).any():
-        goodput[(gpus < least[:, None]) | (gpus > most[:, None])] = np.nan
+    max_gpus = view.declared("max_gpus", np.inf)
+    if least.any() or np.isfinite(max_gpus).any():
+        goodput[(gpus < least[:, None]) | (gpus > max_gpus[:, None])] = np.nan
     return types, nodes, gpus, goodput
 
 
 @njit
 def _fewest(goodput, kinds, gpus, types):
     """Fewest GPUs (n, T), as `Jobs.least`."""
-    found = np.full((goodput.shape[0], types), np.inf)
+    fewest_gpus = np.full((goodput.shape[0], types), np.inf)
     for i in range(goodput.shape[0]):
         for c in range(goodput.shape[1]):
             if goodput[i, c] > 0:
-                found[i, kinds[c]] = min(found[i, kinds[c]], gpus[c])
-    return found
+                fewest_gpus[i, kinds[c]] = min(fewest_gpus[i, kinds[c]], gpus[c])
+    return fewest_gpus

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def sia_configurations(node_type: np.ndarray, node_gpus: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Configurations of a cluster: on one node powers of two and the node itself, beyond whole nodes (3.3.3).
+    """Return the configurations of a cluster: on one node powers of two and the node itself, beyond whole nodes (3.3.3).
 
     Parameters
     ----------
@@ -36,28 +36,32 @@ def sia_configurations(node_type: np.ndarray, node_gpus: np.ndarray) -> tuple[np
 def _configurations(node_type: tuple[int, ...], node_gpus: tuple[int, ...]):
     kinds = np.array(node_type, np.int64)
     sizes = np.array(node_gpus, np.int64)
-    found = [(t, nodes, gpus) for t in np.unique(kinds).tolist() for gpus, nodes in _of_type(sizes[kinds == t])]
-    rows = np.array(found, np.int64).reshape(-1, 3)
-    table = rows.T.copy()
-    table.setflags(write=False)
-    return tuple(table)
+    type_configurations = [
+        (t, nodes, gpus) for t in np.unique(kinds).tolist() for gpus, nodes in _of_type(sizes[kinds == t])
+    ]
+    configuration_rows = np.array(type_configurations, np.int64).reshape(-1, 3)
+    configuration_columns = configuration_rows.T.copy()
+    configuration_columns.setflags(write=False)
+    return tuple(configuration_columns)
 
 
 def _of_type(sizes: np.ndarray) -> list[tuple[int, int]]:
-    """(GPUs, nodes) of the configurations of one type, whose nodes have these sizes."""
+    """Return a list of tuples (GPUs, nodes): the configurations of one type, whose nodes have these sizes."""
     largest = int(sizes.max())
-    found = {(2**k, 1) for k in range(largest.bit_length())}
-    for size, count in zip(*np.unique(sizes, return_counts=True), strict=True):
-        found |= {(k * int(size), k) for k in range(1, int(count) + 1)}
+    type_configurations = {(2**k, 1) for k in range(largest.bit_length())}
+    for node_size, nodes_of_size in zip(*np.unique(sizes, return_counts=True), strict=True):
+        type_configurations |= {(k * int(node_size), k) for k in range(1, int(nodes_of_size) + 1)}
     descending = np.cumsum(np.sort(sizes)[::-1])
-    found |= {(int(gpus), k + 1) for k, gpus in enumerate(descending)}
-    return sorted(found)
+    type_configurations |= {(int(gpus), k + 1) for k, gpus in enumerate(descending)}
+    return sorted(type_configurations)
 
 
 def sia_rigid(
     asked: np.ndarray, node_type: np.ndarray, node_gpus: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Configurations of jobs that run on the GPUs that they ask for only: any number, on the fewest nodes of each type.
+    """Return the configurations of jobs that run on the GPUs that they ask for only: any number, on the fewest nodes of each type.
+
+    They are a tuple of arrays.
 
     Parameters
     ----------
@@ -79,12 +83,12 @@ def sia_rigid(
     """
     kinds = np.asarray(node_type)
     sizes = np.asarray(node_gpus)
-    found = []
+    rigid_configurations = []
     for t in np.unique(kinds).tolist():
         room = np.cumsum(np.sort(sizes[kinds == t])[::-1])
         for gpus in np.unique(np.asarray(asked, np.int64)).tolist():
             nodes = int(np.searchsorted(room, gpus)) + 1
             if nodes <= len(room):
-                found.append((t, nodes, gpus))
-    rows = np.array(found, np.int64).reshape(-1, 3)
-    return tuple(rows.T.copy())
+                rigid_configurations.append((t, nodes, gpus))
+    rigid_rows = np.array(rigid_configurations, np.int64).reshape(-1, 3)
+    return tuple(rigid_rows.T.copy())

@@ -20,7 +20,7 @@ def worth(
     penalty: float = 1.1,
     **moving,
 ) -> Drawing:
-    """Solve one round of Sia (equation 3.4): the worth of each configuration as a map, with a frame around the chosen ones.
+    """Solve one round of Sia (equation 3.4), and return a `Drawing`: a map of each configuration's worth, the chosen ones framed.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ def worth(
     from gpuschedlab.problems import sia_round, sia_utility
 
     utility = sia_utility(goodput, gpus, power=power, penalty=penalty, **moving)
-    table = solve(sia_round(utility, types, gpus, np.asarray(capacity)), "prices").table > 0.5
-    job, configuration = np.nonzero(table)
+    round_map = solve(sia_round(utility, types, gpus, np.asarray(capacity)), "prices").table > 0.5
+    job, configuration = np.nonzero(round_map)
     chosen = {"x": [names[c] for c in configuration], "y": [jobs[j] for j in job]}
     frame = {"symbol": "square-open", "size": 44, "color": "black", "line": {"width": 3}}
     none = len(jobs) - len(job)
@@ -56,12 +56,12 @@ def worth(
     title = f"Worth of each configuration at p = {power:g}, lambda = {penalty:g}{waits}"
     hover = "<b>%{y}</b> in %{x}: worth %{z:.3f}<extra></extra>"
     cells = {"text": texts(utility), "hover": hover, "colours": WHITE_TO_BLUE}
-    table = Landscape(title, "configuration", "", "", tuple(names), tuple(jobs), utility, **cells)
-    return table.draw((chosen, marks(frame, name="chosen")))
+    round_map = Landscape(title, "configuration", "", "", tuple(names), tuple(jobs), utility, **cells)
+    return round_map.draw((chosen, marks(frame, name="chosen")))
 
 
 def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here: int = 1, ran_there: int = 1) -> Lines:
-    """Estimate a job's throughput on a type from a profile of one GPU, and from where it has run (equation 3.1).
+    """Return the `Lines` of a job's estimated throughput on a type, by a profile of one GPU and where it has run (equation 3.1).
 
     If it has run on several GPUs of this type, that is known up to there; if only on another type, its throughput
     there is scaled by the ratio on one GPU; if on neither, scaling is held to be perfect.
@@ -85,8 +85,8 @@ def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here:
 
     def followed(curve, last):
         """Known up to `last` GPUs, in proportion beyond."""
-        at = np.searchsorted(gpus, last, side="right") - 1
-        return np.where(gpus <= last, curve, curve[at] * gpus / gpus[at])
+        last_known = np.searchsorted(gpus, last, side="right") - 1
+        return np.where(gpus <= last, curve, curve[last_known] * gpus / gpus[last_known])
 
     estimate = followed(own, 1)
     why = "one GPU was profiled"
@@ -97,9 +97,9 @@ def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here:
         estimate = own[0] / other[0] * followed(other, ran_there)
         why = f"it ran on {ran_there} GPUs of another type"
     title = f"What is believed of a type, if {why}"
-    values = {"truth": own, "estimate": estimate}
+    throughput_lines = {"truth": own, "estimate": estimate}
     hover = "<b>NAME: %{y:.3~r} a second</b> on %{x} GPUs<extra></extra>"
-    return Lines(title, "GPUs", "progress a second", gpus, values, hover, layout={"zero": True})
+    return Lines(title, "GPUs", "progress a second", gpus, throughput_lines, hover, layout={"zero": True})
 
 
 plot_worth = plotter(worth)

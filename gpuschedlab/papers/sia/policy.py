@@ -105,82 +105,89 @@ class Sia(Round):
         return not self.evictions
 
     def begin(self) -> "_Carried":
-        """State from round to round."""
+        """Return the state from round to round, a `_Carried`."""
         limit = {"work": self.work, "time_limit": self.time_limit}
         return _Carried(Session(self.solver, gap=self.gap, **limit), Service(self.timeshare))
 
     def allocate(self, view) -> Allocation:
-        """Solve the round, unless it is provably the one before."""
-        kept = view.memory
-        if view.now + self.interval < kept.until and kept.inputs.hold(view):
-            return kept.answer
+        """Solve the round, unless it is provably the one before, and return the `Allocation`."""
+        sia_memory = view.memory
+        if view.now + self.interval < sia_memory.until and sia_memory.inputs.hold(view):
+            return sia_memory.answer
         reserved = reserved_now(view, self.reservations)
         edge = next_edge(view.now, self.reservations)
         if len(view.index) == 0:
             wake = edge if reserved and np.isfinite(edge) else None
             return Allocation(np.empty(0, np.int64), np.empty(0), reserved=reserved, wake=wake)
-        kept.most = long_enough(kept.most, view.index)
-        jobs = Jobs.of(view, np.maximum(kept.most[view.index], view.running_gpus), kept.templates)
-        before = kept.solution
-        jobs.penalty = kept.service.penalty(view, self.penalty)
-        given, gpu_type, nodes, status = self._decide(view, kept, jobs, reserved)
-        grown = (given > jobs.most).any()
-        kept.most[view.index] = np.maximum(jobs.most, given)
-        same = kept.solution is before and not grown and not jobs.fixed.any() and in_force(view, gpu_type, given)
-        kept.until = self._steady_until(view, kept, jobs) if same else -np.inf
-        wake = kept.until - self.interval
-        proved = kept.proved()
-        kept.answer = Allocation(
+        sia_memory.most = long_enough(sia_memory.most, view.index)
+        jobs = Jobs.of(view, np.maximum(sia_memory.most[view.index], view.running_gpus), sia_memory.templates)
+        before = sia_memory.solution
+        jobs.penalty = sia_memory.service.penalty(view, self.penalty)
+        allotted_gpus, gpu_type, nodes, status = self._decide(view, sia_memory, jobs, reserved)
+        grown = (allotted_gpus > jobs.most).any()
+        sia_memory.most[view.index] = np.maximum(jobs.most, allotted_gpus)
+        same = (
+            sia_memory.solution is before
+            and not grown
+            and not jobs.fixed.any()
+            and in_force(view, gpu_type, allotted_gpus)
+        )
+        sia_memory.until = self._steady_until(view, sia_memory, jobs) if same else -np.inf
+        wake = sia_memory.until - self.interval
+        proved = sia_memory.proved()
+        sia_memory.answer = Allocation(
             gpu_type,
-            given,
+            allotted_gpus,
             *proved[:2],
             status=status or proved[2],
             nodes=nodes if len(nodes) else None,
             reserved=reserved,
             wake=wake if wake > view.now + self.interval else None,
         )
-        return kept.answer
+        return sia_memory.answer
 
-    def _decide(self, view, kept, jobs, reserved):
+    def _decide(self, view, sia_memory, jobs, reserved):
         """Solve and place, without those that find no place, until all do: GPUs, types, named nodes, and a status."""
         utility = self._utility(view, jobs)
         evicted = 0
-        kept.bound = np.nan
-        kept.lost = 0.0
+        sia_memory.bound = np.nan
+        sia_memory.lost = 0.0
         bound = np.nan
         for attempt in range(RETRIES + 1):
-            choice, status = self._solve(view, kept, jobs, utility, reserved)
-            held = jobs.fixed
-            given = np.where(held, view.running_gpus, np.where(choice >= 0, jobs.gpus[choice], 0.0))
+            choice, status = self._solve(view, sia_memory, jobs, utility, reserved)
+            stays = jobs.fixed
+            allotted_gpus = np.where(stays, view.running_gpus, np.where(choice >= 0, jobs.gpus[choice], 0.0))
             # A fraction of a GPU is counted as one.
-            given = np.where(held | view.elastic, given, np.minimum(given, view.gpus))
-            worth = np.where(held | (choice < 0), 0.0, utility[np.arange(len(choice)), choice])
-            gpu_type = np.where(held, view.gpu_type, np.where(choice >= 0, jobs.types[choice], 0))
-            used = np.where(held, view.running_nodes, np.where(choice >= 0, jobs.nodes[choice], 0))
-            rows, left = place_types(view, kept.sizes(view), gpu_type, given, used, jobs.pinned, jobs.forced)
-            bound = kept.proved()[1] if attempt == 0 else bound
-            if not left.any():
+            allotted_gpus = np.where(stays | view.elastic, allotted_gpus, np.minimum(allotted_gpus, view.gpus))
+            worth = np.where(stays | (choice < 0), 0.0, utility[np.arange(len(choice)), choice])
+            gpu_type = np.where(stays, view.gpu_type, np.where(choice >= 0, jobs.types[choice], 0))
+            used = np.where(stays, view.running_nodes, np.where(choice >= 0, jobs.nodes[choice], 0))
+            node_rows, without_place = place_types(
+                view, sia_memory.sizes(view), gpu_type, allotted_gpus, used, jobs.pinned, jobs.forced
+            )
+            bound = sia_memory.proved()[1] if attempt == 0 else bound
+            if not without_place.any():
                 break
-            evicted += int(left.sum())
-            for i in np.flatnonzero(left):
-                utility[i, (jobs.types == gpu_type[i]) & (jobs.gpus >= np.ceil(given[i]))] = np.nan
-            jobs.forced &= ~left
-        if left.any():
-            given = np.where(left, 0.0, given)
-            gpu_type = np.where(left, 0, gpu_type)
-        kept.bound, kept.lost = bound, float(worth[left].sum())
+            evicted += int(without_place.sum())
+            for i in np.flatnonzero(without_place):
+                utility[i, (jobs.types == gpu_type[i]) & (jobs.gpus >= np.ceil(allotted_gpus[i]))] = np.nan
+            jobs.forced &= ~without_place
+        if without_place.any():
+            allotted_gpus = np.where(without_place, 0.0, allotted_gpus)
+            gpu_type = np.where(without_place, 0, gpu_type)
+        sia_memory.bound, sia_memory.lost = bound, float(worth[without_place].sum())
         if evicted:
-            objective, highest, _ = kept.proved()
+            objective, highest, _ = sia_memory.proved()
             changed = status == "optimal" and relative_gap(objective, highest) > self.gap
             status = f"{'heuristic' if changed else status}{', ' if status else ''}{evicted} without a place"
-        return given, gpu_type, rows, status
+        return allotted_gpus, gpu_type, node_rows, status
 
-    def _steady_until(self, view, kept, jobs) -> float:
+    def _steady_until(self, view, sia_memory, jobs) -> float:
         """Instant (s) up to which the program stays as it is, unless one of its inputs changes; that is kept."""
-        kept.inputs = Inputs.of(
+        sia_memory.inputs = Inputs.of(
             view, "index", "capacity", "up", "gpu_type", "running_gpus", "pause", "restarts", "learnt"
         )
-        if not kept.inputs.last(view) or self.timeshare:
+        if not sia_memory.inputs.last(view) or self.timeshare:
             return -np.inf
         edge = next_edge(view.now, self.reservations)
         if not self.restarts:
@@ -198,50 +205,50 @@ class Sia(Round):
         utility = sia_utility(jobs.goodput, jobs.gpus, penalty=jobs.penalty, factor=factor, **self._form(jobs))
         least = jobs.least(len(view.cluster.gpu_types))[:, jobs.types]
         utility[jobs.gpus > np.maximum(self.growth * jobs.most[:, None], least)] = np.nan
-        rows = np.flatnonzero(jobs.current >= 0)
-        utility[rows, jobs.current[rows]] += TIE
+        running_jobs = np.flatnonzero(jobs.current >= 0)
+        utility[running_jobs, jobs.current[running_jobs]] += TIE
         return utility
 
-    def _solve(self, view, kept, jobs, utility, reserved) -> tuple[np.ndarray, str]:
-        """Choice (n,), -1 for none, and remarks; the program and its solution are kept."""
-        kept.solution = None
+    def _solve(self, view, sia_memory, jobs, utility, reserved) -> tuple[np.ndarray, str]:
+        """Return a tuple: choice (n,), an array, -1 for none, and remarks, a text; the program and its solution are kept."""
+        sia_memory.solution = None
         fixed = jobs.fixed
         if fixed.all():
             return jobs.current, ""  # nobody may move: no program
-        taken = np.bincount(view.gpu_type[fixed], np.ceil(view.running_gpus[fixed]), len(view.capacity))
-        taken = taken + sum(reserved.values(), np.zeros(len(view.capacity)))
-        room = np.maximum(np.floor(view.capacity - taken), 0).astype(np.int64)
+        unavailable_gpus = np.bincount(view.gpu_type[fixed], np.ceil(view.running_gpus[fixed]), len(view.capacity))
+        unavailable_gpus = unavailable_gpus + sum(reserved.values(), np.zeros(len(view.capacity)))
+        room = np.maximum(np.floor(view.capacity - unavailable_gpus), 0).astype(np.int64)
         must = jobs.forced[~fixed]
         # What all utilities are multiples of, 0 for nothing; what time-sharing adds to the penalty is whole.
         scaled = self.penalty / TIE
         quantum = TIE if 0 <= self.decimals <= 4 and abs(scaled - round(scaled)) < 1e-6 else 0.0
-        parts = (jobs.types, jobs.gpus, room, quantum, must, view.index[~fixed])
-        kept.session.update(sia_round(utility[~fixed], *parts))
+        round_inputs = (jobs.types, jobs.gpus, room, quantum, must, view.index[~fixed])
+        sia_memory.session.update(sia_round(utility[~fixed], *round_inputs))
         try:
-            kept.solution = kept.session.solve()
+            sia_memory.solution = sia_memory.session.solve()
         except Infeasible:
-            return self._without(view, kept, jobs, utility, reserved)
+            return self._without(view, sia_memory, jobs, utility, reserved)
         except OutOfTime as error:
             return jobs.current, f"{error.status}: nothing found, all stay"
-        job, config = np.nonzero(kept.solution.table > 0.5)
+        job, config = np.nonzero(sia_memory.solution.table > 0.5)
         choice = np.where(fixed, jobs.current, -1)
         choice[np.flatnonzero(~fixed)[job]] = config
-        return choice, kept.solution.status
+        return choice, sia_memory.solution.status
 
-    def _without(self, view, kept, jobs, utility, reserved):
+    def _without(self, view, sia_memory, jobs, utility, reserved):
         """Jobs that must run do not fit: an error, unless nodes are down: then they may wait."""
         if view.up.all():
-            names = ", ".join(view.job_id(i) for i in np.flatnonzero(jobs.must)[:10])
-            asked = np.ceil(view.gpus[jobs.must]).sum()
+            job_names = ", ".join(view.job_id(i) for i in np.flatnonzero(jobs.must)[:10])
+            requested_gpus = np.ceil(view.gpus[jobs.must]).sum()
             held_back = sum(gpus.sum() for gpus in reserved.values())
             raise PolicyError(
-                f"{self.name} at t={view.now:g} s: found jobs that are not preemptible and ask for {asked:g} GPUs, beside "
-                f"{held_back:g} reserved: {names}; expected no more than the cluster's "
+                f"{self.name} at t={view.now:g} s: found jobs that are not preemptible and ask for {requested_gpus:g} GPUs, beside "
+                f"{held_back:g} reserved: {job_names}; expected no more than the cluster's "
                 f"{view.capacity.sum():g}, each on one type. Make some preemptible, or submit them later."
             )
         waiting = jobs.forced
         jobs.forced = np.zeros(len(jobs.forced), bool)
-        choice, status = self._solve(view, kept, jobs, utility, reserved)
+        choice, status = self._solve(view, sia_memory, jobs, utility, reserved)
         return choice, f"{status}, {int(waiting.sum())} not preemptible may wait: nodes are down"
 
 
@@ -262,15 +269,18 @@ class _Carried:
     nodes: dict = field(default_factory=dict)
 
     def sizes(self, view) -> np.ndarray:
-        """(T,) GPUs of the nodes of each type, as in `node_sizes`, while the same nodes are up."""
-        key = view.up.tobytes()
-        if key not in self.nodes:
-            self.nodes = {key: node_sizes(view.cluster, view.up)}
-        return self.nodes[key]
+        """Return an array (T,): GPUs of the nodes of each type, as in `node_sizes`, while the same nodes are up."""
+        nodes_up = view.up.tobytes()
+        if nodes_up not in self.nodes:
+            self.nodes = {nodes_up: node_sizes(view.cluster, view.up)}
+        return self.nodes[nodes_up]
 
     def proved(self) -> tuple[float, float, str]:
-        """Objective without jobs that found no place, bound and status of the round; nothing to solve is solved."""
-        found = self.solution
-        if found is None:
+        """Return a tuple: objective without jobs that found no place, bound and status of the round.
+
+        A round with nothing to solve is solved.
+        """
+        round_solution = self.solution
+        if round_solution is None:
             return 0.0, 0.0, "optimal"
-        return found.objective - self.lost, max(found.bound, self.bound), found.status
+        return round_solution.objective - self.lost, max(round_solution.bound, self.bound), round_solution.status

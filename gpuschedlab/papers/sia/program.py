@@ -23,7 +23,7 @@ def sia_utility(
     factor: np.ndarray | None = None,
     current: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Worth of each configuration to each job, against nothing at 0 (equation 3.4).
+    """Return an array: worth of each configuration to each job, against nothing at 0 (equation 3.4).
 
     With G the goodput over the row's least, times the GPUs of that least configuration, and r the restart factor
     where the configuration is not the current one: penalty - (r G)^p for p < 0, (r G)^p + penalty for p > 0.
@@ -96,7 +96,7 @@ def _utilities(goodput, gpus, penalty, moves, scale):
     current = moves.current
     power = scale.power
     decimals = scale.decimals
-    out = np.full(goodput.shape, np.nan)
+    utilities = np.full(goodput.shape, np.nan)
     digits = 10.0 ** max(decimals, 0)
     for i in range(goodput.shape[0]):
         least = -1
@@ -115,10 +115,10 @@ def _utilities(goodput, gpus, penalty, moves, scale):
             if decimals >= 0:
                 powered = np.rint(powered * digits) / digits
             if power < 0:
-                out[i, c] = penalty[i] - powered
+                utilities[i, c] = penalty[i] - powered
             else:
-                out[i, c] = powered + penalty[i]
-    return out
+                utilities[i, c] = powered + penalty[i]
+    return utilities
 
 
 def sia_steady_for(
@@ -159,12 +159,12 @@ def sia_steady_for(
     [0.34, 0.34, 0.35]
     """
     moving = np.asarray(current) >= 0
-    count = np.count_nonzero(moving)
+    moving_count = np.count_nonzero(moving)
     goodput = np.asarray(goodput, float)[moving]
     gpus = np.asarray(gpus, float)
-    stays = _Moves(np.full(count, -1), np.ones(count))
+    stays = _Moves(np.full(moving_count, -1), np.ones(moving_count))
     as_it_is = _Scale(1.0, -1, np.inf)
-    G = _utilities(goodput, gpus, np.zeros(count), stays, as_it_is)  # goodputs over the least
+    G = _utilities(goodput, gpus, np.zeros(moving_count), stays, as_it_is)  # goodputs over the least
     G[np.arange(len(G)), np.asarray(current)[moving]] = np.nan
     if np.isnan(G).all():
         return np.inf
@@ -191,7 +191,7 @@ def sia_round(
     mandatory: np.ndarray | None = None,
     keys: np.ndarray | None = None,
 ) -> MultipleChoice:
-    """Sia's integer program (equation 3.4) on utilities against no allocation.
+    """Return the `MultipleChoice` of Sia's integer program (equation 3.4) on utilities against no allocation.
 
     maximise sum u_ij x_ij subject to sum_j x_ij <= 1 for each job i (= 1 for those that must run), and
     sum gpus_j x_ij <= capacity_t for each type t, x binary.

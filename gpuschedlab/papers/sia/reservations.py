@@ -6,19 +6,22 @@ from gpuschedlab.errors import PolicyError
 
 
 def reserved_now(view, reservations: tuple) -> dict[str, np.ndarray]:
-    """GPUs (T,) of each reservation (`Sia.reservations`) that is in force, by name; of nodes that are down none are kept."""
-    names = list(view.cluster.gpu_types)
-    found = {}
+    """Return a dict of the GPUs (T,) of each reservation (`Sia.reservations`) in force, by name; none of nodes that are down."""
+    type_names = list(view.cluster.gpu_types)
+    reservations_now = {}
     for k, (gpu_type, gpus, start, end) in enumerate(reservations):
-        if gpu_type not in names or gpus > view.cluster.capacity[names.index(gpu_type)]:
+        if gpu_type not in type_names or gpus > view.cluster.capacity[type_names.index(gpu_type)]:
             raise PolicyError(
-                f"reservation {k}: found {gpus:g} GPUs of {gpu_type!r}; expected one of {names}, and no more than the "
+                f"reservation {k}: found {gpus:g} GPUs of {gpu_type!r}; expected one of {type_names}, and no more than the "
                 "cluster has. Change `reservations`."
             )
         if start <= view.now < end:
-            found[f"reservation {k}"] = np.where(np.array(names) == gpu_type, float(gpus), 0.0)
-    total = sum(found.values(), np.zeros(len(names)))
-    return {name: np.minimum(g, view.capacity * g / np.maximum(total, 1e-9)) for name, g in found.items()}
+            reservations_now[f"reservation {k}"] = np.where(np.array(type_names) == gpu_type, float(gpus), 0.0)
+    total_reserved = sum(reservations_now.values(), np.zeros(len(type_names)))
+    return {
+        reservation: np.minimum(g, view.capacity * g / np.maximum(total_reserved, 1e-9))
+        for reservation, g in reservations_now.items()
+    }
 
 
 def next_edge(now: float, reservations: tuple) -> float:

@@ -23,7 +23,7 @@ RESTART = {
 
 
 def goodput_speeds(frame: pl.DataFrame, *, calibrated: bool = True) -> Speeds:
-    """Make speeds from a table of goodput by configuration and progress (Sia, SOSP'23, section 3.3).
+    """Return `Speeds` from a table of goodput by configuration and progress (Sia, SOSP'23, section 3.3).
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ class Goodput(Recipe):
     jobs: Jobs = 60
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs that come at random on four slow and two fast nodes of four GPUs."""
+        """Return the `Scenario` of jobs that come at random on four slow and two fast nodes of four GPUs."""
         draw = np.random.default_rng(seed)
         cluster = Cluster.parse("4x4:slow,2x4:fast")
         trace = pl.DataFrame(
@@ -38,10 +38,13 @@ class Goodput(Recipe):
 
 @cache
 def _goodput() -> Speeds:
-    """Progress a second by model, type, nodes and GPUs: a power of the GPUs, less a tenth for each further node."""
+    """Return the `Speeds`: progress a second by model, type, nodes and GPUs.
+
+    It is a power of the GPUs, less a tenth for each further node.
+    """
     fast = {"wide": 2.5, "narrow": 1.6, "picky": 6.0}
     power = {"wide": 0.9, "narrow": 0.35, "picky": 0.6}
-    rows = [
+    goodput_rows = [
         (model, kind, nodes, gpus, pace * gpus ** power[model] * 0.9 ** (nodes - 1), 4000.0)
         for model in fast
         for kind, pace in (("slow", 1.0), ("fast", fast[model]))
@@ -49,7 +52,7 @@ def _goodput() -> Speeds:
         for nodes in range(-(-gpus // 4), min(gpus, 4) + 1)
     ]
     columns = ["model", "gpu_type", "n_nodes", "n_gpus", "rate", "progress"]
-    return Speeds.from_frame(pl.DataFrame(rows, schema=columns, orient="row"))
+    return Speeds.from_frame(pl.DataFrame(goodput_rows, schema=columns, orient="row"))
 
 
 TASK = Task("goodput", 1, Goodput, "sia", "elastic jobs on two types of GPU")

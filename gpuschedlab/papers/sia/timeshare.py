@@ -24,13 +24,13 @@ class Service:
     rounds: deque = field(default_factory=deque)
 
     def penalty(self, view, constant: float) -> float | np.ndarray:
-        """Cost (n,) of a job without GPUs; the constant if nothing is shared."""
-        most = int(self.window // view.interval) if self.window else 0
-        if not most:
+        """Return an array (n,): cost of a job without GPUs. Return the constant, a float, if nothing is shared."""
+        window_rounds = int(self.window // view.interval) if self.window else 0
+        if not window_rounds:
             return constant
         self.rounds.append(view.index[view.running])
-        while len(self.rounds) > most:
+        while len(self.rounds) > window_rounds:
             self.rounds.popleft()
-        served = sum(np.isin(view.index, rows) for rows in self.rounds).astype(int)
+        served = sum(np.isin(view.index, served_rows) for served_rows in self.rounds).astype(int)
         served[view.running & ~view.elastic & (view.restart > COSTLY * self.window)] = 0
-        return constant + np.where(view.running, most - served, np.where(served == 0, most, 0))
+        return constant + np.where(view.running, window_rounds - served, np.where(served == 0, window_rounds, 0))

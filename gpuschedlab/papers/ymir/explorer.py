@@ -59,6 +59,6 @@ class YmirExplorer(RunExplorer):
             "done": plots.jct_cdf(self.runs),
         }
         shares = merged_shares(self.runs["Ymir"])
-        words = f"{shares['temporal']:.0%} of the jobs are merged in time, {shares['spatial']:.0%} in space."
+        merge_words = f"{shares['temporal']:.0%} of the jobs are merged in time, {shares['spatial']:.0%} in space."
         page = super()._page(recipe)
-        return replace(page, figures=page.figures | figures, words=words)
+        return replace(page, figures=page.figures | figures, words=merge_words)

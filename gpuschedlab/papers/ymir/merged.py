@@ -31,66 +31,68 @@ class Merges:
     ever: dict = field(default_factory=dict)
 
     def merge(self, first: int, second: int, mode: int) -> None:
-        """Make a pair."""
+        """Make a pair; return nothing."""
         self.partner[first] = (second, mode, True)
         self.partner[second] = (first, mode, False)
-        for row in (first, second):
-            self.ever.setdefault(row, mode)
+        for job_row in (first, second):
+            self.ever.setdefault(job_row, mode)
 
     def part(self, row: int) -> None:
-        """Dissolve the pair of a job."""
-        other = self.partner.pop(row)[0]
-        self.partner.pop(other, None)
+        """Dissolve the pair of a job; return nothing."""
+        partner_row = self.partner.pop(row)[0]
+        self.partner.pop(partner_row, None)
 
     def follow(self, view, watch: float, restart: bool) -> dict[int, tuple]:
-        """Dissolve pairs that are over or, after `watch` measurements, do not help; GPUs (type, number) that jobs take over, by position.
+        """Dissolve pairs that are over or that do not help, and return a dict of GPUs (type, number) that jobs take over, by position.
+
+        Whether a pair helps is judged after `watch` measurements.
 
         `restart`: a job that is split begins anew.
         """
-        place = {int(row): i for i, row in enumerate(view.index)}
-        taken = {}
-        for row in [row for row, (_, _, first) in self.partner.items() if not first]:
-            if row not in self.partner:
+        job_position = {int(job_row): i for i, job_row in enumerate(view.index)}
+        taken_over = {}
+        for job_row in [job_row for job_row, (_, _, first) in self.partner.items() if not first]:
+            if job_row not in self.partner:
                 continue
-            other, mode, _ = self.partner[row]
-            if row in place and other in place:
+            partner_row, mode, _ = self.partner[job_row]
+            if job_row in job_position and partner_row in job_position:
                 continue
-            if row in place and mode == TEMPORAL:
-                self.source[row] = other
-                if other in self.given:
-                    taken[place[row]] = self.given[other]
-            self.part(row)
-        self._judge(view, place, watch, restart)
-        return taken
+            if job_row in job_position and mode == TEMPORAL:
+                self.source[job_row] = partner_row
+                if partner_row in self.given:
+                    taken_over[job_position[job_row]] = self.given[partner_row]
+            self.part(job_row)
+        self._judge(view, job_position, watch, restart)
+        return taken_over
 
-    def _judge(self, view, place, watch, restart):
+    def _judge(self, view, job_position, watch, restart):
         """Split pairs that are no better after so many measurements than after half of them, or go on for `LONGEST`."""
-        then = view.metric_after(watch / 2)
-        now = view.metric_after(watch)
-        hopeless = self._hopeless(view, place)
-        for row, i in place.items():
-            spatial = row in self.partner and self.partner[row][1] == SPATIAL and view.partner[i] >= 0
-            temporal = self.source.get(row, row) != row and view.running[i]
+        metric_halfway = view.metric_after(watch / 2)
+        metric_now = view.metric_after(watch)
+        hopeless = self._hopeless(view, job_position)
+        for job_row, i in job_position.items():
+            spatial = job_row in self.partner and self.partner[job_row][1] == SPATIAL and view.partner[i] >= 0
+            temporal = self.source.get(job_row, job_row) != job_row and view.running[i]
             if not (spatial or temporal):
                 continue
             if not hopeless[i]:
-                if row in self.judged or np.isnan(now[i]):
+                if job_row in self.judged or np.isnan(metric_now[i]):
                     continue
-                self.judged.add(row)
-                if now[i] > then[i] or np.isnan(then[i]):
+                self.judged.add(job_row)
+                if metric_now[i] > metric_halfway[i] or np.isnan(metric_halfway[i]):
                     continue
-            self._split(row, spatial, restart)
+            self._split(job_row, spatial, restart)
 
-    def _hopeless(self, view, place) -> np.ndarray:
-        """Whether jobs (n,) have done `LONGEST` times their own work since they were merged."""
+    def _hopeless(self, view, job_position) -> np.ndarray:
+        """Return a mask (n,): whether jobs have done `LONGEST` times their own work since they were merged."""
         merged = []
-        for row, i in place.items():
-            if row in self.partner or self.source.get(row, row) != row:
+        for job_row, i in job_position.items():
+            if job_row in self.partner or self.source.get(job_row, job_row) != job_row:
                 merged.append(i)
-        found = np.zeros(len(view), bool)
+        hopeless_jobs = np.zeros(len(view), bool)
         if merged and (view.effort[merged] > 0).any():
-            found[merged] = (view.effort >= LONGEST * (view.progress + work_left(view)))[merged]
-        return found
+            hopeless_jobs[merged] = (view.effort >= LONGEST * (view.progress + work_left(view)))[merged]
+        return hopeless_jobs
 
     def _split(self, row: int, spatial: bool, restart: bool) -> None:
         """Dissolve a joint training, or let a job begin from its own beginning that started from another's result."""
@@ -98,14 +100,14 @@ class Merges:
         if not spatial:
             self.source[row] = row
             return
-        other = self.partner[row][0]
-        self.split.add(other)
+        partner_row = self.partner[row][0]
+        self.split.add(partner_row)
         self.part(row)
         if restart:
-            self.source |= {row: row, other: other}
+            self.source |= {row: row, partner_row: partner_row}
 
     def groups(self, view) -> list[tuple[int, int, int]]:
-        """Pairs of the view as (position of the first, of the second, mode)."""
-        place = {int(row): i for i, row in enumerate(view.index)}
-        pairs = [(row, *rest) for row, rest in self.partner.items() if rest[2]]
-        return [(place[row], place[other], mode) for row, other, mode, _ in pairs]
+        """Return a list of the pairs of the view, each a tuple (position of the first, of the second, mode)."""
+        job_position = {int(job_row): i for i, job_row in enumerate(view.index)}
+        pairs = [(job_row, *partner_entry) for job_row, partner_entry in self.partner.items() if partner_entry[2]]
+        return [(job_position[job_row], job_position[partner_row], mode) for job_row, partner_row, mode, _ in pairs]

@@ -64,90 +64,97 @@ class Ymir(Round):
     set_aside: ClassVar = (*Round.set_aside, "literal", "gap")
 
     def begin(self) -> Merges:
-        """State from round to round."""
+        """Return the state from round to round, a `Merges`."""
         return Merges()
 
     def allocate(self, view: View) -> Allocation:
-        """Follow the pairs; solve the program at rounds, and hand GPUs over in between."""
+        """Follow the pairs; solve the program at rounds, hand GPUs over in between, and return the `Allocation`."""
         n = len(view)
-        kept = view.memory
+        merges = view.memory
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        taken = kept.follow(view, self.watch, self.restart_split)
-        if view.now < kept.until - 1e-9:
-            return _answer(view, kept, *_between(view, kept, taken))
-        kept.until = view.now - view.now % self.interval + self.interval if self.interval else view.now
-        return self._round(view, kept)
+        taken_over = merges.follow(view, self.watch, self.restart_split)
+        if view.now < merges.until - 1e-9:
+            return _answer(view, merges, *_between(view, merges, taken_over))
+        merges.until = view.now - view.now % self.interval + self.interval if self.interval else view.now
+        return self._round(view, merges)
 
-    def _round(self, view, kept) -> Allocation:
+    def _round(self, view, merges) -> Allocation:
         jobs = JobTimes.of(view)
         gpu_type, gpus, profiling = self._profiling(view, jobs)
         room = np.floor(view.capacity) - np.bincount(gpu_type, gpus * profiling, len(view.capacity))
-        enters = self._entrants(view, kept, jobs, profiling)
-        units = Units.of(view, kept, jobs, enters, self)
-        made = units.merging(room, self)
-        solution = self.solved(view, units, made) if made.columns()[0].size else None
+        enters = self._entrants(view, merges, jobs, profiling)
+        units = Units.of(view, merges, jobs, enters, self)
+        merging = units.merging(room, self)
+        solution = self.solved(view, units, merging) if merging.columns()[0].size else None
         if solution is not None:
-            units.put(made.table(solution.x), kept, view, gpu_type, gpus)
+            units.put(merging.table(solution.x), merges, view, gpu_type, gpus)
         scale = np.where(view.elastic | profiling, 1.0, view.gpus / np.ceil(view.gpus))
         proved = {} if solution is None else {k: getattr(solution, k) for k in ("objective", "bound", "status")}
-        return _answer(view, kept, gpu_type, gpus * scale, profiling, **proved)
+        return _answer(view, merges, gpu_type, gpus * scale, profiling, **proved)
 
     def solved(self, view: View, units: Units, made: Merging) -> Solution:
-        """Optimum of the program of a round."""
+        """Return the `Solution` of the program of a round, its optimum."""
         # Presolve takes 15 times as long as all the rest; of a small program's rest, the search for a first point takes four fifths.
         return solve(made.program(), gap=self.gap, presolve="off", mip_heuristic_run_feasibility_jump=False)
 
     def _profiling(self, view, jobs):
         """Types, GPUs and whether it is to be profiled, of each job (n,): those that were not yet, while there is room."""
-        new = (view.profiled < self.profile) & (view.executed <= view.profiled)
-        size = np.where(jobs.pipeline, WHOLE, np.where(view.elastic, 1.0, np.ceil(view.gpus)))
+        to_profile = (view.profiled < self.profile) & (view.executed <= view.profiled)
+        profiled_size = np.where(jobs.pipeline, WHOLE, np.where(view.elastic, 1.0, np.ceil(view.gpus)))
         kind = np.where(view.allowed, view.capacity, -1).argmax(axis=1)
-        taken = np.cumsum((size * new)[:, None] * (kind[:, None] == np.arange(len(view.capacity))), axis=0)
-        new &= (taken <= view.capacity / 2)[np.arange(len(view)), kind]
-        return kind, size * new, new
+        profiling_gpus = np.cumsum(
+            (profiled_size * to_profile)[:, None] * (kind[:, None] == np.arange(len(view.capacity))), axis=0
+        )
+        to_profile &= (profiling_gpus <= view.capacity / 2)[np.arange(len(view)), kind]
+        return kind, profiled_size * to_profile, to_profile
 
-    def _entrants(self, view, kept, jobs, profiling) -> np.ndarray:
-        """Whether jobs (n,) take part: the shortest ones, on their fewest GPUs, with the partners of those in pairs."""
+    def _entrants(self, view, merges, jobs, profiling) -> np.ndarray:
+        """Return a mask (n,): whether jobs take part.
+
+        They are the shortest ones, on their fewest GPUs, with the partners of those in pairs.
+        """
         able = ~np.isnan(jobs.seconds).all(axis=1) & ~profiling
         short = np.where(able, np.nanmin(np.where(able[:, None], jobs.work_time, np.inf), axis=1), np.inf)
-        most = int(np.ceil(self.entrants * view.capacity.sum()))
+        most_entrants = int(np.ceil(self.entrants * view.capacity.sum()))
         enters = np.zeros(len(view), bool)
-        enters[np.lexsort((view.submit, short))[:most]] = True
-        for first, second, _ in kept.groups(view):
-            enters[first] = enters[second] = (enters[first] or enters[second]) and not profiling[[first, second]].any()
+        enters[np.lexsort((view.submit, short))[:most_entrants]] = True
+        for first_of_pair, second_of_pair, _ in merges.groups(view):
+            enters[first_of_pair] = enters[second_of_pair] = (
+                enters[first_of_pair] or enters[second_of_pair]
+            ) and not profiling[[first_of_pair, second_of_pair]].any()
         return enters & able
 
 
-def _between(view, kept, taken):
+def _between(view, merges, taken_over):
     """GPUs of jobs, with those that pass from the first job of a pair to the second (events between rounds)."""
     gpu_type = np.maximum(view.gpu_type, 0)
     gpus = np.where(view.running, view.running_gpus, 0.0)
     owner = np.isin(np.arange(len(view)), view.nodes[:, 0])
-    guests = [row for row, (_, mode, first) in kept.partner.items() if mode == SPATIAL and not first]
+    guests = [job_row for job_row, (_, mode, first) in merges.partner.items() if mode == SPATIAL and not first]
     gpus[~owner & ~np.isin(view.index, guests or [-1])] = 0.0  # its pair was dissolved: it waits for the round
     free = view.capacity - np.bincount(gpu_type, gpus * owner, len(view.capacity))
-    for i, (kind, count) in taken.items():
-        if count <= free[kind] and not view.running[i]:
+    for i, (kind, gpu_count) in taken_over.items():
+        if gpu_count <= free[kind] and not view.running[i]:
             gpu_type[i] = kind
-            gpus[i] = count
-            free[kind] -= count
+            gpus[i] = gpu_count
+            free[kind] -= gpu_count
     return gpu_type, gpus, view.profiling
 
 
-def _answer(view, kept, gpu_type, gpus, profiling, **proved) -> Allocation:
-    """The answer, with partners, sources and kinds of start."""
+def _answer(view, merges, gpu_type, gpus, profiling, **proved) -> Allocation:
+    """Return the `Allocation`, with partners, sources and kinds of start."""
     n = len(view)
     partner = np.full(n, -1)
     source = np.full(n, -1)
     merged = np.zeros(n, bool)
-    for first, second, mode in kept.groups(view):
-        if mode == SPATIAL and gpus[first] > 0 and gpus[second] > 0:
-            partner[second] = first
-            merged[second] = True
-    for i, row in enumerate(view.index):
-        source[i] = kept.source.get(int(row), -1)
-    kept.given = {int(r): (int(t), float(g)) for r, t, g in zip(view.index, gpu_type, gpus, strict=True) if g > 0}
+    for first_of_pair, second_of_pair, mode in merges.groups(view):
+        if mode == SPATIAL and gpus[first_of_pair] > 0 and gpus[second_of_pair] > 0:
+            partner[second_of_pair] = first_of_pair
+            merged[second_of_pair] = True
+    for i, job_row in enumerate(view.index):
+        source[i] = merges.source.get(int(job_row), -1)
+    merges.given = {int(r): (int(t), float(g)) for r, t, g in zip(view.index, gpu_type, gpus, strict=True) if g > 0}
     delay = _kinds(view, source)
     return Allocation(
         gpu_type, gpus, partner=partner, merged=merged, source=source, profiling=profiling, delay=delay, **proved
@@ -155,16 +162,16 @@ def _answer(view, kept, gpu_type, gpus, profiling, **proved) -> Allocation:
 
 
 def _kinds(view, source) -> np.ndarray | None:
-    """Kind of start of each job, of those that the scenario names: pipelined, warm after another, hidden, or cold.
+    """Return an array of the kind of start of each job: pipelined, warm after another, hidden, or cold, if the scenario names it.
 
     None without such kinds.
     """
-    names = view.start_kinds
-    if not names:
+    start_kinds = view.start_kinds
+    if not start_kinds:
         return None
     again = view.executed > 0
     kinds = np.where(again, "hidden", "cold").astype(object)
     kinds[(source >= 0) & ~again] = "warm"
     kinds[view.texts("pipeline") == "yes"] = "pipelined"
-    kinds[~np.isin(kinds, names)] = ""
+    kinds[~np.isin(kinds, start_kinds)] = ""
     return kinds

@@ -27,41 +27,46 @@ class Merging:
     idle: np.ndarray  # (C,) cost of a job that gets nothing
 
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and configurations (n,) of all columns: row r < C is a class, row C + p is a pair."""
+        """Return a tuple of arrays (n,): rows and configurations of all columns. Row r < C is a class, row C + p is a pair."""
         return np.nonzero(~np.isnan(np.concatenate([self.cost, self.pair_cost])))
 
     def program(self) -> Program:
-        """Largest saving against leaving all jobs idle; a class has no more than its jobs, a type no more than its GPUs."""
-        row, config = self.columns()
+        """Return the `Program` of the largest saving against leaving all jobs idle.
+
+        A class has no more than its jobs, a type no more than its GPUs.
+        """
+        program_row, config = self.columns()
         C = len(self.count)
         T = len(self.room)
-        n = len(row)
-        pair = np.maximum(row - C, 0)
-        is_pair = row >= C
-        at = np.arange(n)
+        n = len(program_row)
+        pair = np.maximum(program_row - C, 0)
+        is_pair = program_row >= C
+        column_number = np.arange(n)
         p = pair[is_pair]
-        own = np.where(is_pair, 0, row)
-        own[is_pair] = self.first[p]
-        cost = np.concatenate([self.cost, self.pair_cost])[row, config]
-        saved = self.idle[own] - cost
+        class_of_column = np.where(is_pair, 0, program_row)
+        class_of_column[is_pair] = self.first[p]
+        cost = np.concatenate([self.cost, self.pair_cost])[program_row, config]
+        saved = self.idle[class_of_column] - cost
         saved[is_pair] += self.idle[self.second[p]]
-        rows = np.concatenate([own, self.second[p], C + self.kind[config]])
-        cols = np.concatenate([at, at[is_pair], at])
-        data = np.concatenate([np.ones(n + len(p)), self.gpus[config].astype(float)])
-        A = sp.csc_array((data, (rows, cols)), shape=(C + T, n))
+        constraint_rows = np.concatenate([class_of_column, self.second[p], C + self.kind[config]])
+        cols = np.concatenate([column_number, column_number[is_pair], column_number])
+        coefficients = np.concatenate([np.ones(n + len(p)), self.gpus[config].astype(float)])
+        A = sp.csc_array((coefficients, (constraint_rows, cols)), shape=(C + T, n))
         limit = np.concatenate([self.count.astype(float), self.room])
-        most = self.count[own].astype(float)
-        return Program(saved, A, row_upper=limit, upper=most, integrality=True, maximize=True, name="task merger")
+        most_of_class = self.count[class_of_column].astype(float)
+        return Program(
+            saved, A, row_upper=limit, upper=most_of_class, integrality=True, maximize=True, name="task merger"
+        )
 
     def table(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """How often each class (C, K) and pair (P, K) gets each configuration, from a solution (n,)."""
-        found = np.zeros((len(self.count) + len(self.first), len(self.gpus)), np.int64)
-        found[self.columns()] = np.round(x)
-        return found[: len(self.count)], found[len(self.count) :]
+        """Return a tuple of arrays: how often each class (C, K) and pair (P, K) gets each configuration, from a solution (n,)."""
+        times_chosen = np.zeros((len(self.count) + len(self.first), len(self.gpus)), np.int64)
+        times_chosen[self.columns()] = np.round(x)
+        return times_chosen[: len(self.count)], times_chosen[len(self.count) :]
 
 
 def transfer_weight(a, b, pair, mode) -> np.ndarray:
-    """How much sooner two jobs end as a pair than one after the other, shortest first (equations 3.15 and 3.16).
+    """Return an array: how much sooner two jobs end as a pair than one after the other, shortest first (equations 3.15 and 3.16).
 
     `a` and `b` are seconds of each alone, on the same GPUs; `pair` those of b after a (TEMPORAL), or of both, trained jointly (SPATIAL).
     """
@@ -70,7 +75,7 @@ def transfer_weight(a, b, pair, mode) -> np.ndarray:
 
 
 def slowdown(seconds, gpus, share, literal: bool = False) -> np.ndarray:
-    """Seconds (n, K) over those on a fair share of GPUs: the fewest that are no fewer, or the most that there are.
+    """Return an array (n, K): seconds over those on a fair share of GPUs, the fewest that are no fewer, or the most that there are.
 
     `literal`: the inverse, as equation 3.9 is printed; its minimum gives jobs as few GPUs as possible.
 

@@ -51,75 +51,82 @@ class MergingCluster(Recipe):
 
     @property
     def speeds(self) -> Speeds:
-        """Measured speeds and gains of the tasks."""
+        """Measured `Speeds` and gains of the tasks."""
         return task_speeds(self.foundation, min(self.data_sets, 14 if self.foundation == DIGITS else 9))
 
     @property
     def policies(self) -> dict[str, Policy]:
-        """Ymir with these knobs, without merging, and Optimus, if it is there, at the same interval."""
+        """Dict of policies by name: Ymir with these knobs, without merging, and Optimus, if it is there, at the same interval."""
         # Its threshold says nothing without merges: one run serves all of them.
         alone = self.ymir.with_knobs(temporal=False, spatial=False, threshold=Ymir().threshold)
         beside = {"Optimus": known.Optimus(interval=self.ymir.interval)} if hasattr(known, "Optimus") else {}
         return {"Ymir": self.ymir, "Ymir, no merges": alone} | beside
 
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs on nodes."""
+        """Return the `Scenario` of jobs on nodes."""
         cluster = Cluster.homogeneous(self.nodes, GPUS_PER_NODE, "v100")
         jobs = finetuning_jobs(self.speeds, gpus=cluster.total_gpus, hours=self.hours, load=self.load, rng=seed)
         delays = Delays(switch=loader_switch(LOADING, self.prepare, self.notice))
         return Scenario(jobs, cluster, speeds=self.speeds, delays=delays, estimator=self.known(seed), seed=seed)
 
     def known(self, seed: int = 0) -> Transfers:
-        """The estimator, fitted on the tasks of ``digits`` if its method is ``fitted`` and it is not."""
+        """Return the estimator, a `Transfers`, fitted on the tasks of ``digits`` if its method is ``fitted`` and it is not."""
         if self.estimator.method != "fitted" or self.estimator.fitted or self.foundation != DIGITS:
             return self.estimator
         return replace(self.estimator, fitted=digits_estimator(self.measured, seed))
 
     def gains(self, seed: int = 0) -> pl.DataFrame:
-        """Factors by pair: `mode, other, task, true, expected`; pairs that were not measured are left out."""
+        """Return a frame of factors by pair: `mode, other, task, true, expected`; pairs that were not measured are left out."""
         speeds = self.speeds
         estimator = self.known(seed)
-        rows = []
-        names = [model.split("@")[1] for model in speeds.models]
+        gain_rows = []
+        task_names = [model.split("@")[1] for model in speeds.models]
         for mode, true in (("merged", speeds.merged), ("transfer", speeds.transfer)):
             if true is None:
                 continue
-            said = estimator.factors(mode, true, speeds.models)
-            for i, task in enumerate(names):
-                for j, other in enumerate(names):
-                    at = (i, j) if mode == "merged" else (j, i)
-                    if true[at] == true[at]:
-                        rows.append((mode, other, task, float(true[at]), float(said[at])))
-        return pl.DataFrame(rows, ["mode", "other", "task", "true", "expected"], orient="row")
+            expected_factors = estimator.factors(mode, true, speeds.models)
+            for i, task in enumerate(task_names):
+                for j, other_task in enumerate(task_names):
+                    pair_cell = (i, j) if mode == "merged" else (j, i)
+                    if true[pair_cell] == true[pair_cell]:
+                        gain_rows.append(
+                            (mode, other_task, task, float(true[pair_cell]), float(expected_factors[pair_cell]))
+                        )
+        return pl.DataFrame(gain_rows, ["mode", "other", "task", "true", "expected"], orient="row")
 
 
 @lru_cache(maxsize=64)  # a recipe asks for its own again and again
 def digits_estimator(
     measured: float = 0.5, seed: int = 0, gain: str = "gain", score: str = "embedding", seen: int = 5
 ) -> YmirEstimator:
-    """Fit Ymir's estimator on the tasks of ``digits``, with so large a share of the pairs' gains, and the first values of losses.
+    """Return a `YmirEstimator` fitted on the tasks of ``digits``.
+
+    It knows so large a share of the pairs' gains, and the first values of losses.
 
     Gains (``gain``: of the best accuracy, ``early``: of that after 20 epochs) are predicted from embeddings, or from another score
     of pairs: ``leep`` or ``feature``.
     """
     goals = pl.read_csv(path("zoo/goals.csv"))
-    name = pl.format(f"{DIGITS}@{{}}", "task").alias("task")
-    own = task_curves(DIGITS, goals["task"]).filter(mode="own").rename({"model": "task"})
-    losses = own.join(goals.with_columns(name), on="task", maintain_order="left").select(
+    task_name = pl.format(f"{DIGITS}@{{}}", "task").alias("task")
+    own_curves = task_curves(DIGITS, goals["task"]).filter(mode="own").rename({"model": "task"})
+    losses = own_curves.join(goals.with_columns(task_name), on="task", maintain_order="left").select(
         "task", "samples", k="progress", loss=1 - pl.col("metric"), goal=1 - pl.col("goal")
     )
     pairs = digits_pairs(measured, seed, gain)
     if score != "embedding":
         return YmirEstimator(seen=seen).fit(losses, pairs=pairs.rename({score: "score"}))
-    with np.load(path("zoo/embeddings.npz")) as kept:
-        embeddings = {f"{DIGITS}@{task}": kept[task] for task in kept.files}
+    with np.load(path("zoo/embeddings.npz")) as embedding_file:
+        embeddings = {f"{DIGITS}@{task}": embedding_file[task] for task in embedding_file.files}
     return YmirEstimator(seen=seen).fit(losses, embeddings, pairs)
 
 
 def digits_pairs(measured: float, seed: int, gain: str = "gain") -> pl.DataFrame:
-    """Pairs of ``digits``: `mode, source, target, gain` (null: to be predicted), `true` (all gains), and scores `leep` and `feature`."""
+    """Return a frame of the pairs of ``digits``.
+
+    Columns: `mode, source, target, gain` (null: to be predicted), `true` (all gains), and scores `leep` and `feature`.
+    """
     pairs = pl.read_csv(path("zoo/pairs.csv"))
-    names = [pl.format(f"{DIGITS}@{{}}", c).alias(c) for c in ("source", "target")]
+    pair_names = [pl.format(f"{DIGITS}@{{}}", c).alias(c) for c in ("source", "target")]
     chances = np.random.default_rng(seed).random(pairs.height)
     drawn = pl.Series(chances < measured)
-    return pairs.with_columns(*names, true=gain, gain=pl.when(drawn).then(gain))
+    return pairs.with_columns(*pair_names, true=gain, gain=pl.when(drawn).then(gain))

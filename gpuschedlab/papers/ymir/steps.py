@@ -64,35 +64,37 @@ class _Recorder(Ymir):
 
 
 def recorded_rounds(scenario, policy: Ymir) -> list[Round]:
-    """Run a scenario under Ymir; every program that it solved, in order."""
+    """Run a scenario under Ymir, and return a list of `Round`: every program that it solved, in order."""
     simulation = Simulation(scenario, _Recorder(**policy.knobs))
     simulation.run()
     return simulation.memory.rounds
 
 
-def _round(policy, view, units, made, solution) -> Round:
+def _round(policy, view, units, merging, solution) -> Round:
     singles = units.members[: len(units.closed)]
-    names = []
+    unit_names = []
     modes = []
     for members in units.members:
-        each = [_task(view, i) for i in members[0]]
-        count = f"{len(members)} x " if len(members) > 1 else ""
-        names.append(count + " + ".join(each))
-        if len(each) == 2:
-            row = int(view.index[members[0][0]])
-            mode = view.memory.partner[row][1]
+        member_tasks = [_task(view, i) for i in members[0]]
+        members_words = f"{len(members)} x " if len(members) > 1 else ""
+        unit_names.append(members_words + " + ".join(member_tasks))
+        if len(member_tasks) == 2:
+            first_row = int(view.index[members[0][0]])
+            mode = view.memory.partner[first_row][1]
             modes.append(f"{MODES[mode]}, made before")
         else:
             modes.append("alone")
-    found = []
+    candidate_pairs = []
     for (a, b, mode), why, *numbers in units.table.candidates(singles, units.closed, policy):
         pair = f"{_task(view, singles[a][0][0])} + {_task(view, singles[b][0][0])}"
-        found.append((pair, MODES[mode], why, *numbers))
-    names += [name for name, _, why, *_ in found if not why]
-    modes += [mode for _, mode, why, *_ in found if not why]
-    closed = {name: why for name, why in zip(names, units.closed) if why}
+        candidate_pairs.append((pair, MODES[mode], why, *numbers))
+    unit_names += [pair_name for pair_name, _, why, *_ in candidate_pairs if not why]
+    modes += [mode for _, mode, why, *_ in candidate_pairs if not why]
+    closed = {unit_name: why for unit_name, why in zip(unit_names, units.closed) if why}
     pairs = (np.concatenate([units.seconds, units.pair_seconds]), np.concatenate([units.gain, units.pair_gain]))
-    return Round(view.now, names, modes, *pairs, found, closed, made, solution, policy.threshold, policy.gap)
+    return Round(
+        view.now, unit_names, modes, *pairs, candidate_pairs, closed, merging, solution, policy.threshold, policy.gap
+    )
 
 
 def _task(view, i: int) -> str:
@@ -102,106 +104,123 @@ def _task(view, i: int) -> str:
 
 
 def second_best(made: Merging, solution: Solution, gap: float = 1e-9) -> Solution | None:
-    """Best plan that has less of some column of the plan chosen: the best of one program for each such column; None: there is none.
+    """Return the `Solution` of the best plan that has less of some column of the plan chosen; None if there is none.
+
+    It is the best of one program for each such column.
 
     Any other plan has less of some of them, or has them all and more, which does not pay.
     """
     program = made.program()
-    found = []
+    rival_solutions = []
     x = np.round(solution.x)
     for column in np.flatnonzero(x):
         upper = np.array(program.upper)
         upper[column] = x[column] - 1
-        found.append(solve(replace(program, upper=upper), gap=gap, presolve="off"))
-    return max(found, key=lambda each: each.objective, default=None)
+        rival_solutions.append(solve(replace(program, upper=upper), gap=gap, presolve="off"))
+    return max(rival_solutions, key=lambda each: each.objective, default=None)
 
 
 def case_of(found: Round) -> Case:
-    """Steps of a recorded round."""
-    made = found.made
-    row, config = found.made.columns()
-    cost = np.concatenate([made.cost, made.pair_cost])
-    table = [_cells(found, r, k, cost[r, k]) for r, k in zip(row, config)]
+    """Return a recorded round as a `Case`: its steps."""
+    merging = found.made
+    program_row, config = found.made.columns()
+    cost = np.concatenate([merging.cost, merging.pair_cost])
+    column_cells = [_cells(found, r, k, cost[r, k]) for r, k in zip(program_row, config)]
     pruned = []
     tests = []
-    mine = len(made.count)  # rows of pairs follow those of classes
-    for name, mode, why, seconds, gain in found.candidates:
+    pair_row = len(merging.count)  # rows of pairs follow those of classes
+    for pair_name, mode, why, seconds, gain in found.candidates:
         if why and gain is None:
-            rows = [(name, mode, "", "", "", "", f"left out: {why}")]
-            best = ""
+            pruned_rows = [(pair_name, mode, "", "", "", "", f"left out: {why}")]
+            best_gains = ""
         else:
             poor = [k for k in np.flatnonzero(~np.isnan(gain)) if not gain[k] >= found.threshold]
-            out = f"left out: TranWt < {found.threshold:g}"
-            rows = [(name, mode, f"{made.gpus[k]:g}", spell(seconds[k]), f"{gain[k]:.2f}", "", out) for k in poor]
-            known = np.flatnonzero(~np.isnan(gain))
-            best = ", ".join(f"{gain[k]:.2f} on {made.gpus[k]:g}" for k in known)
-            best = f": TranWt {best} GPUs" if best else ": no GPUs for it"
-        kept = [] if why else np.flatnonzero(row == mine).tolist()
-        mine += not why
-        lit = (*kept, *range(len(table) + len(pruned), len(table) + len(pruned) + len(rows)))
-        said = f"Left out: {why}." if why else f"{len(kept)} columns for it, {len(rows)} left out."
-        tests.append((3 if why else 2, f"{name}, {mode}{best}.", said, lit))
-        pruned += rows
-    return _told(found, table, pruned, tests)
+            left_out = f"left out: TranWt < {found.threshold:g}"
+            pruned_rows = [
+                (pair_name, mode, f"{merging.gpus[k]:g}", spell(seconds[k]), f"{gain[k]:.2f}", "", left_out)
+                for k in poor
+            ]
+            known_gains = np.flatnonzero(~np.isnan(gain))
+            best_gains = ", ".join(f"{gain[k]:.2f} on {merging.gpus[k]:g}" for k in known_gains)
+            best_gains = f": TranWt {best_gains} GPUs" if best_gains else ": no GPUs for it"
+        chosen_columns = [] if why else np.flatnonzero(program_row == pair_row).tolist()
+        pair_row += not why
+        lit = (
+            *chosen_columns,
+            *range(len(column_cells) + len(pruned), len(column_cells) + len(pruned) + len(pruned_rows)),
+        )
+        pair_verdict = (
+            f"Left out: {why}." if why else f"{len(chosen_columns)} columns for it, {len(pruned_rows)} left out."
+        )
+        tests.append((3 if why else 2, f"{pair_name}, {mode}{best_gains}.", pair_verdict, lit))
+        pruned += pruned_rows
+    return _told(found, column_cells, pruned, tests)
 
 
-def _cells(found: Round, r: int, k: int, cost: float) -> tuple[str, ...]:
-    words = (found.names[r], found.modes[r], f"{found.made.gpus[k]:g}", spell(found.seconds[r, k]))
-    gain = "" if found.modes[r] == "alone" else f"{found.gain[r, k]:.2f}"
-    return (*words, gain, f"{cost:.3f}", "")
+def _cells(recorded: Round, r: int, k: int, cost: float) -> tuple[str, ...]:
+    column_words = (recorded.names[r], recorded.modes[r], f"{recorded.made.gpus[k]:g}", spell(recorded.seconds[r, k]))
+    gain = "" if recorded.modes[r] == "alone" else f"{recorded.gain[r, k]:.2f}"
+    return (*column_words, gain, f"{cost:.3f}", "")
 
 
-def _told(found: Round, table, pruned, tests) -> Case:
-    """Steps from the rows of the columns, of pairs left out, and the tests of pairs (line, read, decided, lit)."""
-    bare = [(*cells[:5], "", "") for cells in table]
-    rows = table + pruned
-    singles = [n for n, cells in enumerate(table) if cells[1] == "alone"]
-    waiting = int(found.made.count.sum())
-    closed = "; ".join(f"{name}: {why}" for name, why in found.closed.items())
-    read = f"{waiting} jobs and pairs in {len(found.made.count)} rows; {found.made.room.sum():g} GPUs."
+def _told(recorded: Round, column_cells, pruned, tests) -> Case:
+    """Return the `Case` from the rows of the columns, of pairs left out, and the tests of pairs (line, read, decided, lit)."""
+    bare = [(*cells[:5], "", "") for cells in column_cells]
+    all_cells = column_cells + pruned
+    singles = [n for n, cells in enumerate(column_cells) if cells[1] == "alone"]
+    waiting = int(recorded.made.count.sum())
+    closed = "; ".join(f"{task_name}: {why}" for task_name, why in recorded.closed.items())
+    read = f"{waiting} jobs and pairs in {len(recorded.made.count)} rows; {recorded.made.room.sum():g} GPUs."
     steps = [Step(1, read, f"Not to be merged: {closed or 'none'}.", bare + _early(pruned, 0), tuple(singles))]
-    for line, *said, lit in tests:
-        seen = _early(pruned, max(lit, default=0) + 1 - len(table))
-        steps.append(Step(line, *said, bare + seen, lit))
-    said = f"{len(table)} columns; {len(pruned)} left out."
-    steps.append(Step(4, "The slowdown of each column, over its gain.", said, rows, tuple(range(len(table)))))
-    x = np.round(found.solution.x).astype(int)
-    chosen = [(*c[:-1], f"chosen, {n} x" if n > 1 else "chosen") if n else c for c, n in zip(table, x)]
-    _, configs = found.made.columns()
-    used = int(x @ found.made.gpus[configs])
-    said = f"{x.sum()} columns on {used} of {found.made.room.sum():g} GPUs; they save {found.solution.objective:.3f} against waiting."
+    for line, *step_words, lit in tests:
+        early_pairs = _early(pruned, max(lit, default=0) + 1 - len(column_cells))
+        steps.append(Step(line, *step_words, bare + early_pairs, lit))
+    step_words = f"{len(column_cells)} columns; {len(pruned)} left out."
+    steps.append(
+        Step(4, "The slowdown of each column, over its gain.", step_words, all_cells, tuple(range(len(column_cells))))
+    )
+    x = np.round(recorded.solution.x).astype(int)
+    chosen = [(*c[:-1], f"chosen, {n} x" if n > 1 else "chosen") if n else c for c, n in zip(column_cells, x)]
+    _, configs = recorded.made.columns()
+    used = int(x @ recorded.made.gpus[configs])
+    step_words = (
+        f"{x.sum()} columns on {used} of {recorded.made.room.sum():g} GPUs; they save {recorded.solution.objective:.3f} "
+        "against waiting."
+    )
     lit = tuple(np.flatnonzero(x).tolist())
-    steps.append(Step(5, f"{len(table)} columns, their costs, and what waiting costs.", said, chosen + pruned, lit))
+    steps.append(
+        Step(5, f"{len(column_cells)} columns, their costs, and what waiting costs.", step_words, chosen + pruned, lit)
+    )
     y = x
-    said = "There is no other plan."
-    other = second_best(found.made, found.solution)
-    if other is not None:
-        y = np.round(other.x).astype(int)
-        apart = found.solution.objective - other.objective
-        close = apart < found.gap * abs(found.solution.objective)
-        near = f" (less than the gap that is allowed, {found.gap:g} of it)" if close else ""
-        said = f"It saves {other.objective:.3f}: {apart:.3f} less{near}."
-    both = [(*cells[:-1], _beside(n, m)) for cells, n, m in zip(table, x, y)]
+    step_words = "There is no other plan."
+    rival = second_best(recorded.made, recorded.solution)
+    if rival is not None:
+        y = np.round(rival.x).astype(int)
+        apart = recorded.solution.objective - rival.objective
+        close = apart < recorded.gap * abs(recorded.solution.objective)
+        near = f" (less than the gap that is allowed, {recorded.gap:g} of it)" if close else ""
+        step_words = f"It saves {rival.objective:.3f}: {apart:.3f} less{near}."
+    both = [(*cells[:-1], _beside(n, m)) for cells, n, m in zip(column_cells, x, y)]
     lit = tuple(np.flatnonzero(x != y).tolist())
-    steps.append(Step(6, "The same program, with less of one chosen column.", said, both + pruned, lit))
-    return Case(f"{found.now / 60:.0f} min", HEAD, steps)
+    steps.append(Step(6, "The same program, with less of one chosen column.", step_words, both + pruned, lit))
+    return Case(f"{recorded.now / 60:.0f} min", HEAD, steps)
 
 
 def _beside(n: int, m: int) -> str:
-    """Words for a column that is n times in the plan chosen, and m times in the second best."""
+    """Return a text for a column that is n times in the plan chosen, and m times in the second best."""
     if n and m and n != m:
         return f"chosen {n} x, second best {m} x"
     return ("chosen" if m else "chosen; not in the second best") if n else "in the second best" if m else ""
 
 
 def _early(pruned, seen: int) -> list:
-    """Pairs left out, as far as they were tested."""
+    """Return a list of pairs left out, as far as they were tested."""
     return [cells if n < seen else (*cells[:2], *[""] * 5) for n, cells in enumerate(pruned)]
 
 
 def cases_of(rounds: list[Round], most: int = 8) -> tuple[list[Case], int]:
-    """Cases of the rounds with the most pairs in their program, in order of time, and the place of the one with the most."""
-    count = [(len(found.made.first), len(found.candidates)) for found in rounds]
-    busiest = sorted(range(len(rounds)), key=lambda n: count[n], reverse=True)[:most]
-    shown = sorted(busiest)
-    return [case_of(rounds[n]) for n in shown], shown.index(busiest[0]) if shown else 0
+    """Return a tuple: a list of the `Case` of each round with the most pairs, in order of time, and the index of the one with most."""
+    pair_counts = [(len(recorded.made.first), len(recorded.candidates)) for recorded in rounds]
+    busiest = sorted(range(len(rounds)), key=lambda n: pair_counts[n], reverse=True)[:most]
+    shown_rounds = sorted(busiest)
+    return [case_of(rounds[n]) for n in shown_rounds], shown_rounds.index(busiest[0]) if shown_rounds else 0

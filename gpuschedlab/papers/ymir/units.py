@@ -24,7 +24,7 @@ class JobTimes:
 
     @classmethod
     def of(cls, view) -> "JobTimes":
-        """Seconds that are left on all numbers of GPUs that the speed table and the set A have."""
+        """Return `JobTimes`: seconds that are left on all numbers of GPUs that the speed table and the set A have."""
         kind, nodes, gpus = configurations(view, *range(1, WHOLE), *range(WHOLE, 17 * WHOLE, WHOLE))
         rate = np.array(view.rates(kind, nodes, gpus))
         listed = (gpus < WHOLE) | (gpus % WHOLE == 0)
@@ -32,8 +32,8 @@ class JobTimes:
         has_speed = (able & ~np.isnan(rate)).any(axis=1)
         able |= ~has_speed[:, None]
         pipeline = view.texts("pipeline") == "yes"
-        whole = gpus % view.cluster.node_gpus.max() == 0
-        rate[~able | (pipeline[:, None] & ~whole) | (gpus > view.capacity[kind])] = np.nan
+        whole_nodes = gpus % view.cluster.node_gpus.max() == 0
+        rate[~able | (pipeline[:, None] & ~whole_nodes) | (gpus > view.capacity[kind])] = np.nan
         work = work_left(view)[:, None] / rate
         moved = (gpus != np.ceil(view.running_gpus)[:, None]) | (kind != view.gpu_type[:, None])
         return cls(kind, gpus, work + moved * view.restart[:, None], work, rate, pipeline)
@@ -55,9 +55,9 @@ class Units:
 
     @classmethod
     def of(cls, view, kept, jobs, enters, policy) -> "Units":
-        """Group the jobs of a round."""
+        """Return the jobs of a round, grouped as `Units`."""
         groups = [g for g in kept.groups(view) if enters[g[0]]]
-        table = _Table(view, jobs)
+        pair_table = _Table(view, jobs)
         paired = {i for g in kept.groups(view) for i in g[:2]}
         fresh = (view.progress == 0) & ~view.running & ~np.isin(view.index, list(kept.source) or [-1])
         alone = view.texts("sharing") == "no"
@@ -65,48 +65,50 @@ class Units:
         for i in np.flatnonzero(enters):
             if i not in paired:
                 free = fresh[i] and view.elastic[i] and int(view.index[i]) not in kept.split and not alone[i]
-                key = (view.model[i], view.estimate[i], jobs.pipeline[i]) if free else (int(i),)
-                classes.setdefault(key, []).append((int(i),))
-        made = [[g[:2]] for g in groups]
-        totals = [table.total(*g) for g in groups]
+                class_key = (view.model[i], view.estimate[i], jobs.pipeline[i]) if free else (int(i),)
+                classes.setdefault(class_key, []).append((int(i),))
+        made_pairs = [[g[:2]] for g in groups]
+        totals = [pair_table.total(*g) for g in groups]
         singles = list(classes.values())
         closed = [_closed(view, kept, alone, c[0][0]) for c in singles]
         seconds = np.array([jobs.seconds[c[0][0]] for c in singles] + [t[0] for t in totals])
         seconds = seconds.reshape(-1, len(jobs.gpus))
         gain = np.concatenate([np.ones_like(seconds[: len(singles)]), *(t[1][None] for t in totals)])
-        pairs, pair_seconds, pair_gain = table.possible(singles, closed, policy)
-        return cls(jobs, singles + made, seconds, gain, pairs, pair_seconds, pair_gain, table, closed)
+        pairs, pair_seconds, pair_gain = pair_table.possible(singles, closed, policy)
+        return cls(jobs, singles + made_pairs, seconds, gain, pairs, pair_seconds, pair_gain, pair_table, closed)
 
     def merging(self, room, policy) -> Merging:
-        """The program."""
+        """Return the program of the round, a `Merging`."""
         gpus = self.jobs.gpus
-        size = np.array([len(c[0]) for c in self.members], float)
-        count = np.array([len(c) for c in self.members])
-        share = np.ceil(max(room.sum(), 1) / max((count * size).sum(), 1))
+        unit_size = np.array([len(c[0]) for c in self.members], float)
+        unit_count = np.array([len(c) for c in self.members])
+        share = np.ceil(max(room.sum(), 1) / max((unit_count * unit_size).sum(), 1))
         cost = np.empty_like(self.seconds)
         for jobs in (1, 2):
-            of = size == jobs
-            cost[of] = jobs * slowdown(self.seconds[of], gpus, jobs * share, policy.literal) / self.gain[of]
+            of_size = unit_size == jobs
+            cost[of_size] = (
+                jobs * slowdown(self.seconds[of_size], gpus, jobs * share, policy.literal) / self.gain[of_size]
+            )
         pair_cost = 2 * slowdown(self.pair_seconds, gpus, 2 * share, policy.literal) / self.pair_gain
         top = max((np.nanmax(c, initial=1.0) for c in (cost, pair_cost)), default=1.0)
-        shortest = np.argsort(np.argsort(np.nanmin(self.seconds, axis=1, initial=np.inf))) / max(len(count), 1)
-        idle = size * max(policy.idle, 2 * top) * (1 + 0.01 * (1 - shortest))
-        first, second = (np.array([p[k] for p in self.pairs], np.int64) for k in (0, 1))
-        return Merging(count, cost, first, second, pair_cost, gpus, self.jobs.kind, room, idle)
+        shortest = np.argsort(np.argsort(np.nanmin(self.seconds, axis=1, initial=np.inf))) / max(len(unit_count), 1)
+        idle = unit_size * max(policy.idle, 2 * top) * (1 + 0.01 * (1 - shortest))
+        first_class, second_class = (np.array([p[k] for p in self.pairs], np.int64) for k in (0, 1))
+        return Merging(unit_count, cost, first_class, second_class, pair_cost, gpus, self.jobs.kind, room, idle)
 
     def put(self, tables, kept, view, gpu_type, gpus):
         """Give the GPUs of a solution to the members of classes, in order of submission, and make the pairs."""
-        left = [iter(c) for c in self.members]
+        waiting_units = [iter(c) for c in self.members]
         for p, k, times in _entries(tables[1]):
             a, b, mode = self.pairs[p]
             for _ in range(times):
-                first = next(left[a])[0]
-                second = next(left[b])[0]
-                kept.merge(int(view.index[first]), int(view.index[second]), mode)
-                self._give(view, (first, second), k, mode, gpu_type, gpus)
+                first_job = next(waiting_units[a])[0]
+                second_job = next(waiting_units[b])[0]
+                kept.merge(int(view.index[first_job]), int(view.index[second_job]), mode)
+                self._give(view, (first_job, second_job), k, mode, gpu_type, gpus)
         for c, k, times in _entries(tables[0]):
             for _ in range(times):
-                unit = next(left[c])
+                unit = next(waiting_units[c])
                 mode = kept.partner[int(view.index[unit[0]])][1] if len(unit) == 2 else TEMPORAL
                 self._give(view, unit, k, mode, gpu_type, gpus)
 
@@ -128,14 +130,14 @@ class _Table:
 
     def factor(self, mode, i, j) -> float:
         """How much faster job j goes because of job i; nan: unknown, 0: never."""
-        table = self.transfer if mode == TEMPORAL else self.merged
+        factor_table = self.transfer if mode == TEMPORAL else self.merged
         m = self.view.model
-        if table is None or m[i] < 0 or m[j] < 0:
+        if factor_table is None or m[i] < 0 or m[j] < 0:
             return np.nan
-        return table[m[i], m[j]] if mode == TEMPORAL else table[m[j], m[i]]
+        return factor_table[m[i], m[j]] if mode == TEMPORAL else factor_table[m[j], m[i]]
 
     def total(self, i, j, mode) -> tuple[np.ndarray, np.ndarray]:
-        """Seconds of a whole pair (K,), and its gain (K,)."""
+        """Return a tuple of arrays (K,): seconds of a whole pair, and its gain."""
         a = self.jobs.seconds[i]
         b = self.anew[j]
         with np.errstate(divide="ignore"):
@@ -143,21 +145,21 @@ class _Table:
             both = after if mode == TEMPORAL else np.maximum(a / self.factor(mode, j, i), after)
         both = np.where(np.isinf(both), np.nan, both)
         gain = transfer_weight(a, b, both, mode)
-        whole = a + both if mode == TEMPORAL else both
-        if np.isnan(whole).all():  # a pair that was made runs on, whatever is now expected of it
-            whole = a + b
+        pair_time = a + both if mode == TEMPORAL else both
+        if np.isnan(pair_time).all():  # a pair that was made runs on, whatever is now expected of it
+            pair_time = a + b
             gain = np.ones_like(a)
-        return whole, np.where(np.isnan(whole), np.nan, gain)
+        return pair_time, np.where(np.isnan(pair_time), np.nan, gain)
 
     def possible(self, singles, closed, policy):
         """Pairs (class, class, mode) that gain enough, their seconds and gains (P, K), nan if that is too little."""
         pairs = []
         seconds = []
         gains = []
-        for pair, why, whole, gain in self.candidates(singles, closed, policy):
+        for pair, why, pair_time, gain in self.candidates(singles, closed, policy):
             if not why:
                 pairs.append(pair)
-                seconds.append(whole)  # all of it: the reference of the slowdown may be a pruned number of GPUs
+                seconds.append(pair_time)  # all of it: the reference of the slowdown may be a pruned number of GPUs
                 gains.append(np.where(gain >= policy.threshold, gain, np.nan))
         shape = (-1, len(self.jobs.gpus))
         return pairs, np.array(seconds).reshape(shape), np.array(gains).reshape(shape)
@@ -167,36 +169,39 @@ class _Table:
         view = self.view
         modes = [m for m, on in ((TEMPORAL, policy.temporal), (SPATIAL, policy.spatial)) if on]
         modes = [m for m in modes if (self.transfer if m == TEMPORAL else self.merged) is not None]
-        first = np.array([c[0][0] for c in singles], np.int64)
+        first_member = np.array([c[0][0] for c in singles], np.int64)
         open_ = np.array([not why for why in closed], bool)
-        fresh = open_ & (view.progress[first] == 0) & ~view.running[first]
-        model = view.model[first]
+        fresh = open_ & (view.progress[first_member] == 0) & ~view.running[first_member]
+        model = view.model[first_member]
         for b in np.flatnonzero(fresh):
             for a in np.flatnonzero(open_):
                 for mode in modes:
                     if mode == SPATIAL and not (fresh[a] and a < b):
                         continue
                     pair = (int(a), int(b), mode)
-                    i = first[a]
-                    j = first[b]
+                    i = first_member[a]
+                    j = first_member[b]
                     if model[a] == model[b]:
                         yield pair, "one task", None, None
                     elif not self.factor(mode, i, j) > 0 or (mode == SPATIAL and not self.factor(mode, j, i) > 0):
                         yield pair, "no known gain", None, None
                     else:
-                        whole, gain = self.total(i, j, mode)
+                        pair_time, gain = self.total(i, j, mode)
                         why = ""
                         if not (gain >= policy.threshold).any():
                             why = "gains too little"
-                        yield pair, why, whole, gain
+                        yield pair, why, pair_time, gain
 
 
-def _closed(view, kept, alone, i) -> str:
-    """Why a job may not be merged; "": it may. It is of a known model, willing, and was never merged before."""
-    row = int(view.index[i])
+def _closed(view, merges, alone, i) -> str:
+    """Return a phrase, a string, that says why a job may not be merged; "" if it may.
+
+    Such a job is of a known model, willing, and was never merged before.
+    """
+    job_row = int(view.index[i])
     if not view.elastic[i]:
         return "no speed table"
-    return "sharing: no" if alone[i] else "merged before" if row in kept.ever or row in kept.split else ""
+    return "sharing: no" if alone[i] else "merged before" if job_row in merges.ever or job_row in merges.split else ""
 
 
 def _entries(table):

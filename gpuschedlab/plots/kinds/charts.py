@@ -20,18 +20,18 @@ class Chart(NamedTuple):
     layout: dict | None = None
 
     def draw(self) -> Drawing:
-        """A trace for each name."""
+        """Return the `Drawing` with a trace for each name."""
         layout = {"showlegend": True} if self.layout is None else self.layout
         return Drawing.of(self.traces(), self.title, x=self.x_title, y=self.y_title, **layout)
 
     def traces(self) -> list[tuple[dict, dict]]:
-        """Pairs of a changing and a fixed part, one a trace, which a `Drawing` of several kinds is made of."""
-        found = []
-        for i, (which, (name, given)) in enumerate(zip(looks(self.values), self.values.items())):
-            data = given if isinstance(given, dict) else {"x": self.x, "y": given}
-            hover = self.hover and self.hover.replace("NAME", name)
-            found.append((data | {"name": name}, self._styled(which, i, hover)))
-        return found
+        """Return a list of pairs of a changing and a fixed part, one a trace, which a `Drawing` of several kinds is made of."""
+        chart_traces = []
+        for i, (trace_look, (trace_name, trace_values)) in enumerate(zip(looks(self.values), self.values.items())):
+            trace_data = trace_values if isinstance(trace_values, dict) else {"x": self.x, "y": trace_values}
+            hover = self.hover and self.hover.replace("NAME", trace_name)
+            chart_traces.append((trace_data | {"name": trace_name}, self._styled(trace_look, i, hover)))
+        return chart_traces
 
 
 class Lines(Chart):
@@ -50,8 +50,8 @@ class Lines(Chart):
 
     __slots__ = ()
 
-    def _styled(self, which: int, i: int, hover: str | None) -> dict:
-        return line(which, hover, i, **self.look or {})
+    def _styled(self, line_look: int, i: int, hover: str | None) -> dict:
+        return line(line_look, hover, i, **self.look or {})
 
 
 class Bars(Chart):
@@ -59,9 +59,9 @@ class Bars(Chart):
 
     __slots__ = ()
 
-    def _styled(self, which: int, i: int, hover: str | None) -> dict:
-        shown = {"hovertemplate": hover} if hover else {}
-        return {"type": "bar", "marker": bar(i)} | shown | (self.look or {})
+    def _styled(self, bar_look: int, i: int, hover: str | None) -> dict:
+        hover_look = {"hovertemplate": hover} if hover else {}
+        return {"type": "bar", "marker": bar(i)} | hover_look | (self.look or {})
 
 
 class Points(Chart):
@@ -69,8 +69,8 @@ class Points(Chart):
 
     __slots__ = ()
 
-    def _styled(self, which: int, i: int, hover: str | None) -> dict:
-        marker = {name: line(i)["marker"][name] for name in ("color", "symbol")}
+    def _styled(self, point_look: int, i: int, hover: str | None) -> dict:
+        marker = {marker_field: line(i)["marker"][marker_field] for marker_field in ("color", "symbol")}
         return marks(marker | (self.look or {}), hover)
 
 
@@ -96,20 +96,22 @@ class Lanes(NamedTuple):
     side: dict | None = None
 
     def draw(self) -> Drawing:
-        """A colour per group."""
+        """Return the `Drawing`, a colour per group."""
         traces = []
-        for i, name in enumerate(self.groups):
-            look = bars(bar(i, (self.colours or {}).get(name)), self.hover.replace("NAME", name), name=name)
-            traces.append((self.stretches(self.group == i), look))
+        for i, group_name in enumerate(self.groups):
+            lane_look = bars(
+                bar(i, (self.colours or {}).get(group_name)), self.hover.replace("NAME", group_name), name=group_name
+            )
+            traces.append((self.stretches(self.group == i), lane_look))
         y = axis("job", autorange="reversed", showticklabels=False, type="category", categoryorder="array")
         live = {"title_text": self.title, "yaxis_categoryarray": list(self.jobs)}
         x = time_axis(**self.side or {})
         return Drawing.of([*traces, *self.over], live, barmode="overlay", x=x, y=y)
 
     def stretches(self, mine) -> dict:
-        """Bars of some stretches."""
-        parts = {"base": self.begin[mine] / HOUR, "x": (self.end - self.begin)[mine] / HOUR}
-        return {"y": [self.jobs[r] for r in self.row[mine]]} | parts | {"customdata": self.gpus[mine]}
+        """Return the bars of some stretches as a dict."""
+        bar_spans = {"base": self.begin[mine] / HOUR, "x": (self.end - self.begin)[mine] / HOUR}
+        return {"y": [self.jobs[job_row] for job_row in self.row[mine]]} | bar_spans | {"customdata": self.gpus[mine]}
 
 
 SHADES = ("#FFFFFF", "#D6E4F0", "#8FB3D3", "#456F99")
@@ -144,19 +146,24 @@ class Landscape(NamedTuple):
     look: dict | None = None
 
     def draw(self, *over) -> Drawing:
-        """The map, and over it a line for each path, with a marker where it turns, or other traces."""
+        """Return the `Drawing`: the map, and over it a line for each path, with a marker where it turns, or other traces."""
         bar = {"colorbar": {"title": {"text": self.z_title}, "thickness": 12}} if self.z_title else {"showscale": False}
         # Colours and places, not the name of a scale: plotly.js has RdBu and others the other way round than plotly's Python.
         scale = [[i / (len(self.colours) - 1), colour] for i, colour in enumerate(self.colours)]
-        look = {"type": "heatmap", "texttemplate": "%{text}", "hovertemplate": self.hover, "colorscale": scale}
-        look |= bar | (self.look or {})
-        cells = {"x": self.x, "y": self.y, "z": self.z}
-        cells, look = (cells | {"text": self.text}, look) if self.text else (cells, look | {"texttemplate": ""})
-        traces = [(cells, look), *over]
+        map_look = {"type": "heatmap", "texttemplate": "%{text}", "hovertemplate": self.hover, "colorscale": scale}
+        map_look |= bar | (self.look or {})
+        map_cells = {"x": self.x, "y": self.y, "z": self.z}
+        map_cells, map_look = (
+            (map_cells | {"text": self.text}, map_look) if self.text else (map_cells, map_look | {"texttemplate": ""})
+        )
+        traces = [(map_cells, map_look), *over]
         live = {"title_text": self.title}
-        for i, (name, path) in enumerate((self.paths or {}).items()):
-            traces.append(({"x": path[:, 0], "y": path[:, 1], "name": name}, line(2 * i + 1, place=i)))
+        for i, (path_name, path) in enumerate((self.paths or {}).items()):
+            traces.append(({"x": path[:, 0], "y": path[:, 1], "name": path_name}, line(2 * i + 1, place=i)))
         if self.paths:
-            live |= {f"{side}axis_range": [float(at[0]), float(at[-1])] for side, at in (("x", self.x), ("y", self.y))}
+            live |= {
+                f"{side}axis_range": [float(map_ends[0]), float(map_ends[-1])]
+                for side, map_ends in (("x", self.x), ("y", self.y))
+            }
         legend = {"showlegend": True} if self.paths else {}
         return Drawing.of(traces, live, x=self.x_title, y=self.y_title, **legend)

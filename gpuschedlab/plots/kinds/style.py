@@ -67,21 +67,26 @@ class Drawing(NamedTuple):
 
     @classmethod
     def of(cls, traces, live: dict | str = "", *, title: str = "", x=None, y=None, zero=False, **layout) -> "Drawing":
-        """Drawing of pairs (changing part, fixed part), one a trace.
+        """Return the `Drawing` of pairs (changing part, fixed part), one a trace.
 
         `title` is a fixed one, `live` the changes of the layout, or the title that changes; x and y are the axes or their
         titles, and `zero` says whether y begins at 0.
         """
-        data, style = (list(part) for part in zip(*traces)) if traces else ([], [])
+        trace_data, trace_style = (list(layout_value) for layout_value in zip(*traces)) if traces else ([], [])
         x, y = (axis(side) if isinstance(side, str) else side for side in (x, y))
         fixed = {"title": {"text": title} if title else None, "xaxis": x, "yaxis": y}
-        fixed = {name: part for name, part in fixed.items() if part is not None}
+        fixed = {layout_field: layout_value for layout_field, layout_value in fixed.items() if layout_value is not None}
         if zero:
             fixed["yaxis"] = fixed["yaxis"] | {"rangemode": "tozero"}
-        return cls(data, style, {"title_text": live} if live and isinstance(live, str) else live or {}, fixed | layout)
+        return cls(
+            trace_data,
+            trace_style,
+            {"title_text": live} if live and isinstance(live, str) else live or {},
+            fixed | layout,
+        )
 
     def draw(self) -> "Drawing":
-        """Itself: a drawing stands for numbers wherever these are drawn."""
+        """Return this `Drawing`: a drawing stands for numbers wherever these are drawn."""
         return self
 
 
@@ -90,32 +95,35 @@ HIDDEN = Drawing([], [], {}, {"meta": {"hidden": True}})
 
 
 def line(i: int, hover: str | None = None, place: int | None = None, most: int = 9, **stroke) -> dict:
-    """Look of a line: its number gives colour and marker, its place the dash; `hover` as `hovertemplate`; `most` markers, 0: all."""
+    """Return a line's look as a dict: its number gives colour and marker, its place the dash.
+
+    `hover` is the `hovertemplate`; `most` markers are drawn, all if it is 0.
+    """
     colour = COLOURS[i % len(COLOURS)]
     dash = DASHES[(i if place is None else place) % len(DASHES)]
     marker = {"color": colour, "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8, "maxdisplayed": most}
-    look = {"mode": "lines+markers", "line": {"color": colour, "dash": dash, "width": 2} | stroke}
-    return {"type": "scatter", "marker": marker} | look | ({"hovertemplate": hover} if hover else {})
+    line_look = {"mode": "lines+markers", "line": {"color": colour, "dash": dash, "width": 2} | stroke}
+    return {"type": "scatter", "marker": marker} | line_look | ({"hovertemplate": hover} if hover else {})
 
 
 def marks(marker: dict, hover: str | None = None, **more) -> dict:
-    """Look of points; `hover` as in `line`, "" for plotly's own; nothing is shown under the mouse without."""
+    """Return the look of points as a dict; `hover` as in `line`, "" for plotly's own; None shows no text under the mouse."""
     return {"type": "scatter", "mode": "markers", "marker": marker} | _shown(hover) | more
 
 
 def bars(marker: dict, hover: str | None = None, **more) -> dict:
-    """Look of bars from left to right; `hover` as in `marks`."""
+    """Return the look of bars from left to right as a dict; `hover` as in `marks`."""
     return {"type": "bar", "orientation": "h", "marker": marker} | _shown(hover) | more
 
 
 def stroke(hover: str | None = None, *, name: str | None = None, **look) -> dict:
-    """Look of a line without markers: `color`, `dash`, `width`, `shape`; `hover` as in `marks`."""
+    """Return a dict, the look of a line without markers: `color`, `dash`, `width`, `shape`; `hover` as in `marks`."""
     return {"type": "scatter", "mode": "lines", "line": look} | _shown(hover) | ({"name": name} if name else {})
 
 
 def texts(values: np.ndarray, form: str = ".2f") -> list[list[str]]:
-    """Values (n, m) as text; nothing for nan."""
-    return [["" if v != v else format(v, form) for v in row] for row in values]
+    """Return values (n, m) as text, a list of lists; "" for nan."""
+    return [["" if cell_value != cell_value else format(cell_value, form) for cell_value in row] for row in values]
 
 
 def _shown(hover: str | None) -> dict:
@@ -123,40 +131,46 @@ def _shown(hover: str | None) -> dict:
 
 
 def looks(names) -> list[int]:
-    """Look of each line by its name, for `line`: a policy has the same in all figures, unless two of one figure would share a colour."""
-    numbers = _policy_numbers()
+    """Return a list of the look of each line by its name, a number for `line`.
+
+    A policy has the same in all figures, unless two of one figure would share a colour.
+    """
+    policy_numbers = _policy_numbers()
     number_of: dict[object, int] = {}
-    for name in names:
-        policy = re.split("[ :,]", str(name))[0].casefold()
-        number = numbers.get(policy)
-        if number is not None and number not in number_of.values():
-            number_of[name] = number
+    for line_name in names:
+        policy = re.split("[ :,]", str(line_name))[0].casefold()
+        policy_number = policy_numbers.get(policy)
+        if policy_number is not None and policy_number not in number_of.values():
+            number_of[line_name] = policy_number
     free_numbers = (i for i in itertools.count() if i not in number_of.values())
-    for name in names:
-        if name not in number_of:
-            number_of[name] = next(free_numbers)
-    return [number_of[name] for name in names]
+    for line_name in names:
+        if line_name not in number_of:
+            number_of[line_name] = next(free_numbers)
+    return [number_of[line_name] for line_name in names]
 
 
 @cache
 def _policy_numbers() -> dict[str, int]:
-    """Number of each policy's colour: FIFO and its kind are grey, SRTF is blue, and those that follow have the next colours."""
+    """Dict of each policy's colour number: FIFO and its kind are grey, SRTF is blue, those that follow have the next."""
     from gpuschedlab.policies import ALL
 
     policies = list(ALL)
-    first = policies.index("srtf")
-    numbers = {policy: (index - first) % len(COLOURS) for index, policy in enumerate(policies)}
-    return numbers | {"easy": REFERENCE}
+    index_of_srtf = policies.index("srtf")
+    colour_numbers = {policy: (index - index_of_srtf) % len(COLOURS) for index, policy in enumerate(policies)}
+    return colour_numbers | {"easy": REFERENCE}
 
 
 def colours_of(names) -> dict[str, str]:
-    """Return the colour of each name, the same in all figures of a page that show the same names, and in its sentences."""
-    numbers = looks(names)
-    return {name: COLOURS[number % len(COLOURS)] for name, number in zip(names, numbers, strict=True)}
+    """Return a dict of each name's colour, the same in all figures of a page with the same names, and in its sentences."""
+    colour_numbers = looks(names)
+    return {
+        line_name: COLOURS[colour_number % len(COLOURS)]
+        for line_name, colour_number in zip(names, colour_numbers, strict=True)
+    }
 
 
 def bar(i: int, colour: str | None = None) -> dict:
-    """Look of the i-th kind of bar: colour, and a pattern in it."""
+    """Return the look of the i-th kind of bar as a dict: colour, and a pattern in it."""
     fill = colour or COLOURS[i % len(COLOURS)]
     ink = "#FFFFFF" if luminance(fill) < 0.35 else INK
     pattern = {"shape": PATTERNS[i % len(PATTERNS)], "size": 7, "solidity": 0.12}
@@ -166,9 +180,11 @@ def bar(i: int, colour: str | None = None) -> dict:
 
 def luminance(colour: str) -> float:
     """Relative luminance of a colour ``#RRGGBB``, 0 (black) to 1 (white), as WCAG 2.1 defines it."""
-    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    return round(float(linear @ [0.2126, 0.7152, 0.0722]), 6)
+    colour_channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear_channels = np.where(
+        colour_channels <= 0.04045, colour_channels / 12.92, ((colour_channels + 0.055) / 1.055) ** 2.4
+    )
+    return round(float(linear_channels @ [0.2126, 0.7152, 0.0722]), 6)
 
 
 def as_runs(runs) -> dict:
@@ -176,13 +192,13 @@ def as_runs(runs) -> dict:
     named = dict(runs) if isinstance(runs, dict) else {}
     if not isinstance(runs, dict):
         for run in runs if isinstance(runs, list | tuple) and not hasattr(runs, "jobs") else [runs]:
-            name = str(getattr(run, "info", {}).get("policy", "run"))
-            named[name if name not in named else f"{name} {len(named) + 1}"] = run
+            run_name = str(getattr(run, "info", {}).get("policy", "run"))
+            named[run_name if run_name not in named else f"{run_name} {len(named) + 1}"] = run
     if not named or not all(hasattr(run, "jobs") for run in named.values()):
         raise RunError(
             f"plots: found {type(runs).__name__} without runs; expected a Run, or runs by name. Pass {{'Fifo': run}}."
         )
-    if empty := [name for name, run in named.items() if run.jobs.is_empty()]:
+    if empty := [run_name for run_name, run in named.items() if run.jobs.is_empty()]:
         raise RunError(
             f"plots: found no job in the run of {', '.join(empty)}; expected at least one. Run a trace with jobs."
         )
@@ -190,42 +206,45 @@ def as_runs(runs) -> dict:
 
 
 def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Split durations (n,) in s into values in readable units, and those units."""
-    which = np.searchsorted([60.0, 3600.0, 86_400.0], seconds, side="right")
-    return np.asarray(seconds) / np.array([1.0, 60.0, 3600.0, 86_400.0])[which], np.array(["s", "min", "h", "d"])[which]
+    """Split durations (n,) in s into a tuple of arrays (n,): values in readable units, and those units."""
+    unit = np.searchsorted([60.0, 3600.0, 86_400.0], seconds, side="right")
+    return np.asarray(seconds) / np.array([1.0, 60.0, 3600.0, 86_400.0])[unit], np.array(["s", "min", "h", "d"])[unit]
 
 
 def spoken(seconds: float | None) -> str:
-    """Format a duration in s in a readable unit (`metrics.display.duration`), or as "none"."""
+    """Return a duration in s as text in a readable unit (`metrics.display.duration`), or "none"."""
     return "none" if seconds is None or seconds != seconds else duration(seconds)
 
 
 def axis(title: str, **more) -> dict:
-    """Axis with a title, which includes the unit."""
+    """Return an axis with a title, which includes the unit, as a dict."""
     return {"title": {"text": title}} | more
 
 
 def time_axis(**more) -> dict:
-    """Axis of hours since the trace's start."""
+    """Return a dict: the axis of hours since the trace's start."""
     return axis("time since the trace's start (h)", **more)
 
 
 def share_axis(title: str = "share of jobs", **more) -> dict:
-    """Axis of shares, 0 to 100 %."""
+    """Return a dict: the axis of shares, 0 to 100 %."""
     return axis(title, tickformat=".0%", **more or {"range": [0, 1.02]})
 
 
 def middles(edges: np.ndarray, unit: float = HOUR) -> np.ndarray:
-    """Middles (B,) of bins with some borders (B + 1,), s, in hours or another unit (s): where their values are drawn."""
+    """Return an array (B,) of the middles of bins with borders (B + 1,), s, in hours or another unit (s).
+
+    Their values are drawn there.
+    """
     return ((edges[1:] + edges[:-1]) / 2 / unit).astype("f4")
 
 
 def node_axis(nodes: tuple[str, ...]) -> dict:
-    """Changing part of a y axis with a row per node, the first on top."""
-    rows = np.arange(len(nodes)) + 0.5
-    return {"yaxis_range": [len(nodes), 0], "yaxis_tickvals": rows, "yaxis_ticktext": list(nodes)}
+    """Return a dict of the changing part of a y axis with a row per node, the first on top."""
+    node_rows = np.arange(len(nodes)) + 0.5
+    return {"yaxis_range": [len(nodes), 0], "yaxis_tickvals": node_rows, "yaxis_ticktext": list(nodes)}
 
 
 def template() -> dict:
-    """Return the template of all figures, as plain data."""
+    """Return the template of all figures as a dict of plain data."""
     return json.loads(files("gpuschedlab.plots.kinds").joinpath("template.json").read_text(encoding="utf-8"))

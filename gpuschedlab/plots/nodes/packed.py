@@ -9,25 +9,25 @@ from gpuschedlab._compiled import njit
 def _window(owner, busy, lanes, want):
     """First of `want` neighbouring lanes with the fewest busy ones, then fewest owners; and how many are busy."""
     best = 1_000_000
-    at = 0
+    first_lane = 0
     for low in range(lanes - want + 1):
-        taken = 0
+        busy_lanes = 0
         changes = 0
         for i in range(low, low + want):
-            taken += busy[i]
+            busy_lanes += busy[i]
             if i > low and owner[i] != owner[i - 1]:
                 changes += 1
-        score = taken * 1000 + changes if taken else 0
+        score = busy_lanes * 1000 + changes if busy_lanes else 0
         if score < best:
             best = score
-            at = low
-    return at, best // 1000
+            first_lane = low
+    return first_lane, best // 1000
 
 
 @njit
 def pack_lanes(row, start, end, width, lanes):
     """Draw stretches (k,), by (row, start), on free lanes (R,) of their rows or over others: pieces (p,): stretch, low, high, over."""
-    most = lanes.max() if len(lanes) else 0
+    most_lanes = lanes.max() if len(lanes) else 0
     total = 0
     for i in range(len(row)):
         total += min(width[i], lanes[row[i]])
@@ -35,9 +35,9 @@ def pack_lanes(row, start, end, width, lanes):
     low = np.empty(total, np.int64)
     high = np.empty(total, np.int64)
     over = np.zeros(total, np.bool_)
-    until = np.full(most, -np.inf)
-    owner = np.full(most, -1)
-    busy = np.zeros(most, np.int64)
+    until = np.full(most_lanes, -np.inf)
+    owner = np.full(most_lanes, -1)
+    busy = np.zeros(most_lanes, np.int64)
     pieces = 0
     here = -1
     for i in range(len(row)):
@@ -45,30 +45,30 @@ def pack_lanes(row, start, end, width, lanes):
             here = row[i]
             until[:] = -np.inf
             owner[:] = -1
-        count = lanes[here]
+        lane_count = lanes[here]
         want = min(width[i], lanes[here])
         free = 0
-        for lane in range(count):
+        for lane in range(lane_count):
             busy[lane] = until[lane] > start[i] + 1e-9
             free += 1 - busy[lane]
-        at, taken = _window(owner, busy, count, want)
-        scattered = taken > 0 and free >= want
-        left = want
-        lane = 0 if scattered else at
+        window_lane, busy_lanes = _window(owner, busy, lane_count, want)
+        scattered = busy_lanes > 0 and free >= want
+        lanes_to_draw = want
+        lane = 0 if scattered else window_lane
         opened = False
-        while left > 0:
+        while lanes_to_draw > 0:
             if scattered and busy[lane]:
                 opened = False
             else:
                 if not opened:
                     stretch[pieces] = i
                     low[pieces] = lane
-                    over[pieces] = not scattered and taken > 0
+                    over[pieces] = not scattered and busy_lanes > 0
                     pieces += 1
                     opened = True
                 high[pieces - 1] = lane + 1
                 until[lane] = max(until[lane], end[i])
                 owner[lane] = i
-                left -= 1
+                lanes_to_draw -= 1
             lane += 1
     return stretch[:pieces], low[:pieces], high[:pieces], over[:pieces]

@@ -42,13 +42,13 @@ class Place(NamedTuple):
 
 @cache
 def plotly() -> bytes:
-    """plotly.js (cartesian), gzipped."""
+    """Return the bytes of plotly.js (cartesian), gzipped."""
     return (HERE / "plotly-cartesian.min.js.gz").read_bytes()
 
 
 @cache
 def script() -> str:
-    """JavaScript that draws figures, with the house style in it."""
+    """Return the text of the JavaScript that draws figures, with the house style in it."""
     house_style = json.dumps({"template": template(), "dark": DARK})
     code = _text("draw.js").replace("/*LOOK*/ {}", house_style)
     code = code.replace("  /*LEGEND*/\n", _text("legend.js"))
@@ -58,13 +58,13 @@ def script() -> str:
 
 @cache
 def css() -> str:
-    """Style sheet of figures in a grid."""
+    """Return the style sheet of figures in a grid as CSS text."""
     return _text("board.css")
 
 
-def _text(name: str) -> str:
+def _text(file_name: str) -> str:
     """Text of a file beside this one."""
-    return (HERE / name).read_text(encoding="utf-8")
+    return (HERE / file_name).read_text(encoding="utf-8")
 
 
 @cache
@@ -99,14 +99,14 @@ def fragment(
         attributes += " data-states"
         state_script = f"<script>{_text('states.js')}</script>"
     else:
-        encoded_figures = {p.name: encoded(plain(figures[p.name])) for p in places if p.name in figures}
+        encoded_figures = {place.name: encoded(plain(figures[place.name])) for place in places if place.name in figures}
     grid = "gpuschedlab-figures"
     if columns == 2:
         grid += " gpuschedlab-two"
     placeholder = ""
     if not pictures and not board:
         placeholder = NOT_DRAWN
-    listed = [place._asdict() for place in places]
+    listed = [figure_place._asdict() for figure_place in places]
     pack = packed({"places": listed, "figures": encoded_figures, "note": note, "states": states or None})
     queued = json.dumps({"id": identity, "board": board, "pack": pack})
     return (
@@ -120,7 +120,11 @@ def pictures_of(figures: dict, places: tuple[Place, ...], columns: int = 1, note
     """HTML of pictures of figures for where no script runs, as in `fragment`; without matplotlib a sentence stands in their place."""
     pictures = NO_PICTURE
     if has("matplotlib"):
-        pictures = "".join(_picture(figures[place.name], place, columns) for place in places if place.name in figures)
+        pictures = "".join(
+            _picture(figures[figure_place.name], figure_place, columns)
+            for figure_place in places
+            if figure_place.name in figures
+        )
     identity = f"gpuschedlab-{uuid4().hex}"
     attribute = ""
     hiding = ""
@@ -165,6 +169,6 @@ def output(figures: dict, places: tuple[Place, ...], columns: int = 1, note="", 
 
 
 def document(body: str, title: str, small: bool = True) -> str:
-    """Write a whole page around some fragments; `small` as in `library`."""
+    """Write a whole page around some fragments as HTML text; `small` as in `library`."""
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><meta name="viewport" content="width=device-width">'
     return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}{library(small)}</body></html>'

@@ -14,7 +14,7 @@ class Execution(NamedTuple):
 
 
 def execution() -> Execution | None:
-    """Execution under way; None outside a kernel."""
+    """Return the `Execution` under way; None outside a kernel."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     kernel = getattr(shell, "kernel", None)
     if kernel is None:

@@ -13,60 +13,65 @@ WHOLE = ("error_x", "error_y")
 
 def short(value):
     """Copy of nested data as JSON has it, nan and inf as None, numbers with 4 digits: more are not seen, and would double a file."""
-    text = json.dumps(value, default=lambda array: array.tolist())
-    return json.loads(text, parse_float=lambda x: float(f"{float(x):.4g}"), parse_constant=lambda _: None)
+    figure_json = json.dumps(value, default=lambda array: array.tolist())
+    return json.loads(figure_json, parse_float=lambda x: float(f"{float(x):.4g}"), parse_constant=lambda _: None)
 
 
 def nested(flat: dict) -> dict:
-    """Layout or trace whose names with underscores (`xaxis_range`) are written out."""
+    """Return the nested dict of a layout or trace: names with underscores (`xaxis_range`) are written out."""
     tree: dict = {}
-    for name, value in flat.items():
-        parts = [name]
-        if name not in WHOLE:
-            parts = name.split("_")
-        last = parts.pop()
+    for layout_name, value in flat.items():
+        name_parts = [layout_name]
+        if layout_name not in WHOLE:
+            name_parts = layout_name.split("_")
+        last_part = name_parts.pop()
         branch = tree
-        for part in parts:
-            branch[part] = dict(branch.get(part) or {})
-            branch = branch[part]
-        if isinstance(value, dict) and isinstance(branch.get(last), dict):
-            branch[last] = branch[last] | value
+        for name_part in name_parts:
+            branch[name_part] = dict(branch.get(name_part) or {})
+            branch = branch[name_part]
+        if isinstance(value, dict) and isinstance(branch.get(last_part), dict):
+            branch[last_part] = branch[last_part] | value
         else:
-            branch[last] = value
+            branch[last_part] = value
     return tree
 
 
 def plain(figure, still: bool = False) -> dict:
-    """`data` and `layout` of a `Drawing` or of a plotly figure, as plain data with numpy arrays in it; its record, unless `still`."""
+    """Return a dict of plain data and numpy arrays: `data` and `layout` of a `Drawing` or plotly figure, and its record.
+
+    The record is left out if `still`.
+    """
     if isinstance(figure, Drawing):
         if figure.record is not None and not still:
             if not figure.record:
                 return {}
             return {"record": figure.record}
-        data = [nested(style | data) for style, data in zip(figure.style, figure.data, strict=True)]
-        return {"data": data, "layout": nested(figure.layout | figure.live)}
+        figure_traces = [
+            nested(style | figure_traces) for style, figure_traces in zip(figure.style, figure.data, strict=True)
+        ]
+        return {"data": figure_traces, "layout": nested(figure.layout | figure.live)}
     description = figure.to_plotly_json()
-    layout = {name: value for name, value in description["layout"].items() if name != "template"}
+    layout = {layout_name: value for layout_name, value in description["layout"].items() if layout_name != "template"}
     return {"data": description["data"], "layout": layout}
 
 
 def encoded(value, pack=lambda raw: b64encode(raw).decode()):
     """Copy of nested data: an array of numbers is its bytes (written by `pack`), a type and a shape; other nan and inf are None."""
     if isinstance(value, dict):
-        return {name: encoded(part, pack) for name, part in value.items()}
+        return {layout_name: encoded(layout_part, pack) for layout_name, layout_part in value.items()}
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
         return _encoded_array(value, pack)
     if isinstance(value, list | tuple):
-        return [encoded(part, pack) for part in value]
+        return [encoded(layout_part, pack) for layout_part in value]
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
 
 
 def _encoded_array(array: np.ndarray, pack) -> dict | list:
-    """Bytes, type and shape of an array of numbers; a list if the array is empty, has no numbers, or more than two axes."""
+    """Return a dict of bytes, type and shape of an array of numbers; a list if it is empty, without numbers, or of three axes."""
     if array.dtype.kind not in "fiub" or array.ndim not in (1, 2) or not array.size:
         return encoded(array.tolist(), pack)
     dtype = "i4"

@@ -29,7 +29,7 @@ class Figure(Plotly):
         return {"text/html": output({"figure": self}, self._place()), "text/plain": repr(type(self))}
 
     def page(self, small: bool = True) -> str:
-        """Write a page with this figure alone; `small` as in `web.library`."""
+        """Return the HTML text of a page with this figure alone; `small` as in `web.library`."""
         return document(fragment({"figure": self}, self._place()), self.layout.title.text or "figure", small)
 
 
@@ -64,19 +64,25 @@ class Figures:
 
     def _written(self, write) -> str:
         named = {f"figure-{i}": figure for i, figure in enumerate(self.figures, 1)}
-        places = [Place(name, f.layout.height or 360, False, f.layout.width) for name, f in named.items()]
+        places = [
+            Place(figure_name, figure_of_name.layout.height or 360, False, figure_of_name.layout.width)
+            for figure_name, figure_of_name in named.items()
+        ]
         return write(named, tuple(places), self.columns, self.note)
 
     def _repr_mimebundle_(self, include=None, exclude=None, **options) -> dict:
         return {"text/html": self._written(output), "text/plain": f"{len(self)} figures"}
 
     def page(self, small: bool = True) -> str:
-        """Write a page with these figures alone; `small` as in `web.library`."""
+        """Return the HTML text of a page with these figures alone; `small` as in `web.library`."""
         return document(self._written(fragment), "figures", small)
 
 
 def write_page(figure: Figure | Figures, path: str | Path) -> Path:
-    """Write figures as a page of their own, complete or not at all; some 0.7 MB, which open without a network."""
-    with whole(Path(path)) as part:
-        part.write_text(figure.page(), encoding="utf-8")
+    """Write figures as a page of their own, and return its path; some 0.7 MB, which open without a network.
+
+    The file is complete or not there at all.
+    """
+    with whole(Path(path)) as part_file:
+        part_file.write_text(figure.page(), encoding="utf-8")
     return Path(path)

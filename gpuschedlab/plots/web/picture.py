@@ -31,7 +31,10 @@ DRAW = {"scatter": traces.scatter, "scattergl": traces.scatter, "bar": traces.ba
 
 
 def png(figure, width: int, height: int, dark: bool = False, kind: str = "PNG") -> tuple[bytes, str]:
-    """Picture of a `Drawing` or a plotly figure, in pixels, for a `dark` page or a light one, and its title with the traces it lacks."""
+    """Return a tuple: the bytes of the picture of a `Drawing` or plotly figure, in pixels, and its title with traces it lacks.
+
+    It is for a `dark` page or a light one.
+    """
     content = _read(plain(figure, still=True))
     settings = dict(need("matplotlib", "pictures").rc_params_from_file(LOOK, use_default_template=False))
     colours = COLOURS
@@ -42,22 +45,26 @@ def png(figure, width: int, height: int, dark: bool = False, kind: str = "PNG") 
     with mpl("style").context(["default", settings]):  # whatever the reader's own matplotlib looks like
         canvas_figure = mpl("figure").Figure((width / PIXELS, height / PIXELS), PIXELS)
         canvas = mpl("backends.backend_agg").FigureCanvasAgg(canvas_figure)
-        missing = _fill(canvas_figure, content["data"], content["layout"], colours)
+        missing_traces = _fill(canvas_figure, content["data"], content["layout"], colours)
         canvas.draw()
     pixels = np.asarray(canvas.buffer_rgba())[..., :3]  # as they are: a palette would lose the rare ones
     file = io.BytesIO()
     need("PIL.Image", "pictures").fromarray(pixels).save(file, kind, lossless=True, method=1)  # for WebP
     title = words(content["layout"].get("title"))
-    return file.getvalue(), " ".join([*title.split(), *missing])
+    return file.getvalue(), " ".join([*title.split(), *missing_traces])
 
 
 def shaded(value):
     """Copy of plain data in the colours for a dark page; but for the texts on a bar."""
     if isinstance(value, dict):
-        on_bars = {name: part for name, part in value.items() if name in ("insidetextfont", "pattern")}
-        return {name: shaded(part) for name, part in value.items()} | on_bars
+        on_bars = {
+            trace_field: trace_part
+            for trace_field, trace_part in value.items()
+            if trace_field in ("insidetextfont", "pattern")
+        }
+        return {trace_field: shaded(trace_part) for trace_field, trace_part in value.items()} | on_bars
     if isinstance(value, list | tuple):
-        return [shaded(part) for part in value]
+        return [shaded(trace_part) for trace_part in value]
     if isinstance(value, str):
         return DARK.get(value, value)
     return value
@@ -66,29 +73,31 @@ def shaded(value):
 def _read(value):
     """Copy of plain data, in which arrays as plotly writes them are numpy's, and all colours known to matplotlib."""
     if isinstance(value, dict) and "bdata" in value:
-        numbers = np.frombuffer(b64decode(value["bdata"]), f"<{value['dtype']}")
-        lengths = re.findall(r"\d+", str(value.get("shape", numbers.shape)))
-        return numbers.reshape([int(length) for length in lengths])
+        array_numbers = np.frombuffer(b64decode(value["bdata"]), f"<{value['dtype']}")
+        lengths = re.findall(r"\d+", str(value.get("shape", array_numbers.shape)))
+        return array_numbers.reshape([int(length) for length in lengths])
     if isinstance(value, dict):
-        return {name: _read(part) for name, part in value.items() if part is not None}
+        return {
+            layout_name: _read(layout_part) for layout_name, layout_part in value.items() if layout_part is not None
+        }
     if isinstance(value, str) and re.match(r"rgba?\(", value):
-        parts = [float(part) for part in re.findall(r"[\d.]+", value)]
-        channels = [part / 255 for part in parts[:3]]
-        return mpl("colors").to_hex((*channels, *parts[3:]), keep_alpha=True)
+        colour_numbers = [float(layout_part) for layout_part in re.findall(r"[\d.]+", value)]
+        channels = [layout_part / 255 for layout_part in colour_numbers[:3]]
+        return mpl("colors").to_hex((*channels, *colour_numbers[3:]), keep_alpha=True)
     if isinstance(value, list):
-        return [_read(part) for part in value]
+        return [_read(layout_part) for layout_part in value]
     return value
 
 
-def _fill(figure, data: list, layout: dict, colours) -> list[str]:
-    """Draw all of a figure; returns a sentence if it lacks traces, which are those that it cannot draw."""
-    data = [trace for trace in data if trace.get("visible", True) is True]
-    panels = _panels(figure, data, layout)
+def _fill(figure, figure_traces: list, layout: dict, colours) -> list[str]:
+    """Draw all of a figure; return a list with a sentence if it lacks traces, which are those that it cannot draw."""
+    figure_traces = [trace for trace in figure_traces if trace.get("visible", True) is True]
+    panels = _panels(figure, figure_traces, layout)
     keys = []
     missing_kinds = {}
-    for number, trace in enumerate(data):
+    for trace_number, trace in enumerate(figure_traces):
         kind = trace.get("type", "scatter")
-        colour = colours[number % len(colours)]
+        colour = colours[trace_number % len(colours)]
         try:
             key = DRAW[kind](panels[_pair(trace)], trace, colour)
         except Exception:  # a figure is anybody's, and more than its picture shows: what cannot be drawn is named in it
@@ -118,56 +127,58 @@ def _fill(figure, data: list, layout: dict, colours) -> list[str]:
 
 
 def _pair(trace: dict) -> tuple[str, str]:
-    """Names of the two axes of a trace."""
+    """Return both names of a trace's axes as a tuple."""
     return trace.get("xaxis", "x"), trace.get("yaxis", "y")
 
 
-def _panels(figure, data: list, layout: dict) -> dict[tuple[str, str], Panel]:
-    """Axes for each pair of plotly's that has traces; those with a common axis share it."""
-    pairs = dict.fromkeys(map(_pair, data)) or {("x", "y"): None}
+def _panels(figure, figure_traces: list, layout: dict) -> dict[tuple[str, str], Panel]:
+    """Return a dict of a `Panel` for each pair of plotly's axes that has traces; those with a common axis share it."""
+    axis_pairs = dict.fromkeys(map(_pair, figure_traces)) or {("x", "y"): None}
     panels = {}
     sides = {}
-    for name in chain.from_iterable(pairs):
-        values = [trace[name[0]] for trace in data if name in _pair(trace) and name[0] in trace]
-        sides[name] = Side(name, layout, values)
+    for axis_name in chain.from_iterable(axis_pairs):
+        axis_values = [
+            trace[axis_name[0]] for trace in figure_traces if axis_name in _pair(trace) and axis_name[0] in trace
+        ]
+        sides[axis_name] = Side(axis_name, layout, axis_values)
     # borders of columns from the left and of rows from the top, with what is between panels
-    columns = _borders(sides[x] for x, _ in pairs)
-    rows = _borders(sides[y] for _, y in pairs)
-    ratios = {"width_ratios": np.diff(columns), "height_ratios": np.diff(rows)[::-1]}
-    last_row = len(rows) - 1
-    grid = figure.add_gridspec(last_row, len(columns) - 1, **ratios)
-    for pair in pairs:
-        x_name, y_name = pair
+    column_borders = _borders(sides[x] for x, _ in axis_pairs)
+    row_borders = _borders(sides[y] for _, y in axis_pairs)
+    ratios = {"width_ratios": np.diff(column_borders), "height_ratios": np.diff(row_borders)[::-1]}
+    last_row = len(row_borders) - 1
+    grid = figure.add_gridspec(last_row, len(column_borders) - 1, **ratios)
+    for axis_pair in axis_pairs:
+        x_name, y_name = axis_pair
         x = sides[x_name]
         y = sides[y_name]
-        left, right = x.domain
+        left_border, right_border = x.domain
         bottom, top = y.domain
-        column = slice(columns.index(left), columns.index(right))
-        row = slice(last_row - rows.index(top), last_row - rows.index(bottom))
-        shared = {f"share{name[0]}": _axes_with(panels, name) for name in pair}
-        ax = figure.add_subplot(grid[row, column], label=" ".join(pair), **shared)
+        grid_column = slice(column_borders.index(left_border), column_borders.index(right_border))
+        row = slice(last_row - row_borders.index(top), last_row - row_borders.index(bottom))
+        shared = {f"share{axis_name[0]}": _axes_with(panels, axis_name) for axis_name in axis_pair}
+        ax = figure.add_subplot(grid[row, grid_column], label=" ".join(axis_pair), **shared)
         for side in (x, y):
             if side.log:
                 getattr(ax, f"set_{side.way}scale")("log")
             if side.dates:
                 getattr(ax, f"{side.way}axis_date")()
-        bars = [trace for trace in data if trace.get("type") == "bar" and _pair(trace) == pair]
-        panels[pair] = Panel(ax, x, y, layout.get("barmode", "group"), bars)
+        bars = [trace for trace in figure_traces if trace.get("type") == "bar" and _pair(trace) == axis_pair]
+        panels[axis_pair] = Panel(ax, x, y, layout.get("barmode", "group"), bars)
     return panels
 
 
 def _borders(sides: Iterable[Side]) -> list[float]:
-    """Ends of axes as shares of the figure, ascending, with those of the figure."""
+    """Return a list of the ends of axes as shares of the figure, ascending, with those of the figure."""
     ends = {0, 1}
     for side in sides:
         ends.update(side.domain)
     return sorted(ends)
 
 
-def _axes_with(panels: dict, name: str):
+def _axes_with(panels: dict, axis_name: str):
     """Return matplotlib's axes of the first panel that has an axis of plotly's; None if no panel has it."""
-    for pair, panel in panels.items():
-        if name in pair:
+    for axis_pair, panel in panels.items():
+        if axis_name in axis_pair:
             return panel.ax
     return None
 
@@ -197,29 +208,29 @@ class Span(NamedTuple):
 
 
 def _span(mark: dict, direction: str, panels: dict, paper) -> Span:
-    """Positions of a shape or a note along "x" or "y": on an axis, or as shares of it or of the figure."""
+    """Return the `Span` of a shape or a note along "x" or "y": on an axis, or as shares of it or of the figure."""
     is_note = "text" in mark
-    name, _, domain = mark.get(f"{direction}ref", direction).partition(" ")
+    axis_name, _, domain = mark.get(f"{direction}ref", direction).partition(" ")
     host = next(iter(panels.values()))
-    panel = next((panel for pair, panel in panels.items() if name in pair), host)
+    panel = next((panel for axis_pair, panel in panels.items() if axis_name in axis_pair), host)
     if is_note:
         ends = [mark.get(direction, 0.5)]
     else:
         ends = [mark.get(f"{direction}{i}", i) for i in (0, 1)]
-    if name == "paper":
+    if axis_name == "paper":
         return Span(ends, paper.transAxes, panel.ax)
     if domain:
         return Span(ends, panel.ax.transAxes, panel.ax)
     side = getattr(panel, direction)
-    return Span([side.place(end, is_note) for end in ends], panel.ax.transData, panel.ax)
+    return Span([side.place(mark_end, is_note) for mark_end in ends], panel.ax.transData, panel.ax)
 
 
 def _write_note(paper, note: dict, x: Span, y: Span):
     """Write a note at its point."""
     anchors = {"ha": note.get("xanchor", "center"), "va": note.get("yanchor", "center")}
-    for name, anchor in anchors.items():
+    for anchor_name, anchor in anchors.items():
         if anchor in ("auto", "middle"):
-            anchors[name] = "center"
+            anchors[anchor_name] = "center"
     colour = note.get("font", {}).get("color", style("text.color"))
     point = [x.ends[0], y.ends[0]]
     shift = [note.get("xshift", 0) * POINT, note.get("yshift", 0) * POINT]
@@ -231,12 +242,12 @@ def _write_note(paper, note: dict, x: Span, y: Span):
 
 def _draw_shape(shape: dict, x: Span, y: Span):
     """Draw a line or a rectangle between its ends."""
-    left, right = x.ends
+    left_side, right_side = x.ends
     bottom, top = y.ends
-    corners = [(left, bottom), (left, top), (right, top), (right, bottom)]
+    corners = [(left_side, bottom), (left_side, top), (right_side, top), (right_side, bottom)]
     is_line = shape.get("type") == "line"
     if is_line:
-        corners = [(left, bottom), (right, top)]
+        corners = [(left_side, bottom), (right_side, top)]
     line = shape.get("line", {})
     depth = 2.5
     if shape.get("layer") == "below":
@@ -261,20 +272,20 @@ def _head(figure, layout: dict, keys: list) -> float:
     title, _, subtitle = words(layout.get("title")).partition("\n")
     width, height = figure.bbox.size
     used = 4.0
-    for text, size, weight in ((title, 14, "bold"), (subtitle, 12, "normal")):
-        for line in textwrap.wrap(text, int(width / (0.58 * size))):
-            figure.text(8 / width, 1 - used / height, line, va="top", fontsize=size * POINT, weight=weight)
-            used += 1.35 * size
+    for head_text, font_size, weight in ((title, 14, "bold"), (subtitle, 12, "normal")):
+        for line in textwrap.wrap(head_text, int(width / (0.58 * font_size))):
+            figure.text(8 / width, 1 - used / height, line, va="top", fontsize=font_size * POINT, weight=weight)
+            used += 1.35 * font_size
     if layout.get("showlegend", len(keys) > 1) and keys:
-        lengths = [52 + 6.4 * len(name) for _, name in keys]
-        columns = len(keys)
+        lengths = [52 + 6.4 * len(legend_name) for _, legend_name in keys]
+        legend_columns = len(keys)
         if sum(lengths) >= width:
-            columns = max(1, int(width // max(lengths)))
+            legend_columns = max(1, int(width // max(lengths)))
         # matplotlib fills columns, plotly rows
-        keys = [key for column in range(columns) for key in keys[column::columns]]
+        keys = [key for legend_column in range(legend_columns) for key in keys[legend_column::legend_columns]]
         one_dot = mpl("legend_handler").HandlerPathCollection([0.5], sizes=[28])
         handlers = {mpl("collections").PathCollection: one_dot}
         corner = {"loc": "upper left", "bbox_to_anchor": (6 / width, 1 - used / height)}
-        figure.legend(*zip(*keys), ncols=columns, handler_map=handlers, **corner)
-        used += 17.5 * ceil(len(keys) / columns) + 4
+        figure.legend(*zip(*keys), ncols=legend_columns, handler_map=handlers, **corner)
+        used += 17.5 * ceil(len(keys) / legend_columns) + 4
     return used

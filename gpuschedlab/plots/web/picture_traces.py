@@ -44,22 +44,22 @@ class Panel:
     later: list = field(default_factory=list)
 
     def at(self, trace: dict) -> tuple:
-        """Positions of a trace's points, two arrays (n,)."""
-        numbers = range(len(trace.get("x", trace.get("y"))))
-        return self.x.at(trace.get("x", numbers)), self.y.at(trace.get("y", numbers))
+        """Return the positions of a trace's points, a tuple of two arrays (n,)."""
+        point_numbers = range(len(trace.get("x", trace.get("y"))))
+        return self.x.at(trace.get("x", point_numbers)), self.y.at(trace.get("y", point_numbers))
 
 
 def texts(trace: dict, count: int) -> list[str]:
-    """Texts of a trace's points: as they are given, or in a template of plotly's (`%{x:.2f}`); none if they are too many."""
+    """Return a list of the texts of a trace's points: as given, or in a template of plotly's (`%{x:.2f}`); empty if too many."""
     if count > MOST or not {"text", "texttemplate"} & trace.keys():
         return []
-    columns = trace | {"text": np.broadcast_to(trace.get("text", ""), count)}
+    text_columns = trace | {"text": np.broadcast_to(trace.get("text", ""), count)}
     template = trace.get("texttemplate", "%{text}")
 
     def text(i: int) -> str:
         def filled_in(field: re.Match) -> str:
-            column, form = field.groups()
-            return spelled(columns[column][i], form)
+            text_column, form = field.groups()
+            return spelled(text_columns[text_column][i], form)
 
         return words(re.sub(r"%\{(\w+):?([^}]*)\}", filled_in, template))
 
@@ -67,7 +67,7 @@ def texts(trace: dict, count: int) -> list[str]:
 
 
 def scatter(panel: Panel, trace: dict, colour: str) -> list:
-    """Lines, areas, points, whiskers and texts."""
+    """Draw lines, areas, points, whiskers and texts, and return the list of their artists."""
     line = trace.get("line", {})
     marker = trace.get("marker", {})
     if line.get("color"):
@@ -80,7 +80,7 @@ def scatter(panel: Panel, trace: dict, colour: str) -> list:
         usual_mode = "lines+markers"
     mode = trace.get("mode") or usual_mode
     if "lines" in mode:
-        lines = panel.ax.plot(
+        drawn_lines = panel.ax.plot(
             x,
             y,
             color=colour,
@@ -88,7 +88,7 @@ def scatter(panel: Panel, trace: dict, colour: str) -> list:
             linewidth=line.get("width", 2) * POINT,
             linestyle=STROKES.get(line.get("dash"), "-"),
         )
-        artists = artists or lines
+        artists = artists or drawn_lines
     _draw_whiskers(panel, trace, (x, y), colour)
     if "markers" in mode:
         artists.append(_draw_markers(panel, (x, y), marker, colour))
@@ -100,16 +100,16 @@ def scatter(panel: Panel, trace: dict, colour: str) -> list:
 def _write_beside_points(panel: Panel, trace: dict, x: np.ndarray, y: np.ndarray):
     """Write the texts of a trace beside its points."""
     positions = np.broadcast_to(trace.get("textposition", "middle center"), len(x))
-    for point_x, point_y, text, position in zip(x, y, texts(trace, len(x)), positions):
+    for point_x, point_y, point_text, position in zip(x, y, texts(trace, len(x)), positions):
         vertical, horizontal = position.split()
         shift = (ASIDE.get(horizontal, 0), UPWARDS.get(vertical, 0))
         # plotly says on which side the text is, matplotlib which of its edges is at the point
         anchors = {"ha": OPPOSITE.get(horizontal, horizontal), "va": OPPOSITE.get(vertical, "center")}
-        panel.ax.annotate(text, (point_x, point_y), shift, textcoords="offset points", zorder=4, **anchors)
+        panel.ax.annotate(point_text, (point_x, point_y), shift, textcoords="offset points", zorder=4, **anchors)
 
 
 def _filled(panel: Panel, trace: dict, colour: str) -> tuple[np.ndarray, np.ndarray, list]:
-    """Fill below a line, or between it and the line before.
+    """Fill below a line, or between it and the line before, and return a tuple of x and y (n,) and of a list of artists.
 
     Return x and y of the line, which is on top of its stack, and the artists of the area; these are empty if nothing is filled.
     """
@@ -142,11 +142,11 @@ def _draw_markers(panel: Panel, points: tuple, marker: dict, colour: str):
     """Draw markers and return them; they are not cut at the border if the axes are as long as their data."""
     x, y = points
     drawn_points = np.arange(len(x))
-    most = marker.get("maxdisplayed", 0)
-    if 0 < most < len(x):
-        drawn_points = np.linspace(0, len(x) - 1, most).astype(int)
+    most_markers = marker.get("maxdisplayed", 0)
+    if 0 < most_markers < len(x):
+        drawn_points = np.linspace(0, len(x) - 1, most_markers).astype(int)
     fill = _of_points(marker.get("color", colour), drawn_points)
-    size = _of_points(marker.get("size", 6), drawn_points)
+    marker_size = _of_points(marker.get("size", 6), drawn_points)
     symbols = np.atleast_1d(_of_points(marker.get("symbol", "circle"), drawn_points)).astype(str)
     edge = marker.get("line", {})
     edge_colour = edge.get("color", "face")
@@ -160,7 +160,7 @@ def _draw_markers(panel: Panel, points: tuple, marker: dict, colour: str):
     markers = panel.ax.scatter(
         x[drawn_points],
         y[drawn_points],
-        np.square(size * POINT),
+        np.square(marker_size * POINT),
         fill,
         edgecolors=edge_colour,
         linewidths=edge.get("width", usual_width) * POINT,
@@ -197,7 +197,7 @@ def _draw_whiskers(panel: Panel, trace: dict, points: tuple, colour: str):
 
 
 def bars(panel: Panel, trace: dict, colour: str) -> list:
-    """Bars with whiskers and texts; those in bars are written once these have their place."""
+    """Draw bars with whiskers and texts, and return the list of their artists; texts in bars are written later."""
     horizontal = trace.get("orientation") == "h"
     marker = trace.get("marker", {})
     fill = marker.get("color", colour)
@@ -223,24 +223,24 @@ def bars(panel: Panel, trace: dict, colour: str) -> list:
     _draw_whiskers(panel, trace, ends, style("text.color"))
     colours = np.resize(mpl("colors").to_rgba_array(fill), (len(corners), 4))
     outside = trace.get("textposition") == "outside"
-    for text, box, ink in zip(texts(trace, len(corners)), corners, _inks(colours)):
+    for bar_text, box, ink in zip(texts(trace, len(corners)), corners, _inks(colours)):
         if outside:
-            _write_at_end(panel, text, (box[1] + box[2]) / 2, horizontal)
+            _write_at_end(panel, bar_text, (box[1] + box[2]) / 2, horizontal)
         else:
-            panel.later.append((text, box, trace.get("insidetextfont", {}).get("color", ink)))
+            panel.later.append((bar_text, box, trace.get("insidetextfont", {}).get("color", ink)))
     return artists
 
 
-def _write_at_end(panel: Panel, text: str, end: np.ndarray, horizontal: bool):
+def _write_at_end(panel: Panel, bar_text: str, bar_end: np.ndarray, horizontal: bool):
     """Write a text beyond the end of a bar."""
     if horizontal:
-        panel.ax.annotate(text, end, (3, 0), textcoords="offset points", ha="left", va="center")
+        panel.ax.annotate(bar_text, bar_end, (3, 0), textcoords="offset points", ha="left", va="center")
     else:
-        panel.ax.annotate(text, end, (0, 2), textcoords="offset points", ha="center", va="bottom")
+        panel.ax.annotate(bar_text, bar_end, (0, 2), textcoords="offset points", ha="center", va="bottom")
 
 
 def _inks(fills: np.ndarray) -> np.ndarray:
-    """Colour of the text on each bar, from its colour (n, 4), through which the page may shine: white on dark ones."""
+    """Array of the text's colour on each bar, from its colour (n, 4), through which the page may shine: white on dark ones."""
     page = np.array(mpl("colors").to_rgb(style("figure.facecolor")))
     opacity = fills[:, 3:]
     blended = fills[:, :3] * opacity + page * (1 - opacity)
@@ -261,12 +261,12 @@ class Extents(NamedTuple):
 
 
 def _corners(extents: Extents, horizontal: bool) -> np.ndarray:
-    """Corners (n, 4, 2) of bars, as x and y."""
-    left = extents.middle - extents.half_width
-    right = extents.middle + extents.half_width
+    """Array (n, 4, 2) of the corners of bars, as x and y."""
+    left_edge = extents.middle - extents.half_width
+    right_edge = extents.middle + extents.half_width
     low = extents.low
     high = extents.high
-    corners = np.array([[left, low], [left, high], [right, high], [right, low]])
+    corners = np.array([[left_edge, low], [left_edge, high], [right_edge, high], [right_edge, low]])
     corners = np.moveaxis(corners, -1, 0)
     if horizontal:
         return corners[..., ::-1]
@@ -274,10 +274,10 @@ def _corners(extents: Extents, horizontal: bool) -> np.ndarray:
 
 
 def _extents(panel: Panel, trace: dict, horizontal: bool) -> Extents:
-    """Middles, half widths and ends of bars."""
-    middle, size = panel.at(trace)
+    """Return the `Extents` of bars: middles, half widths and ends."""
+    middle, bar_size = panel.at(trace)
     if horizontal:
-        middle, size = size, middle
+        middle, bar_size = bar_size, middle
     width = trace.get("width")
     base = trace.get("base", 0.0)
     if width is None:
@@ -291,12 +291,12 @@ def _extents(panel: Panel, trace: dict, horizontal: bool) -> Extents:
             rank = next(i for i, neighbour in enumerate(neighbours) if neighbour is trace)
             middle = middle + (rank - (len(neighbours) - 1) / 2) * width
     if "base" not in trace and panel.mode in ("stack", "relative"):
-        stacks = list(zip(middle, size < 0))
+        stacks = list(zip(middle, bar_size < 0))
         base = [panel.tops.get(stack, 0.0) for stack in stacks]
-        panel.tops.update(zip(stacks, base + np.nan_to_num(size)))
+        panel.tops.update(zip(stacks, base + np.nan_to_num(bar_size)))
     low = np.broadcast_to(np.asarray(base, float), middle.shape)
     widths = np.broadcast_to(np.asarray(width, float), middle.shape)
-    return Extents(middle, widths / 2, low, low + size)
+    return Extents(middle, widths / 2, low, low + bar_size)
 
 
 def _usual_width(panel: Panel, traces: list[dict], horizontal: bool) -> float:
@@ -316,19 +316,19 @@ def _usual_width(panel: Panel, traces: list[dict], horizontal: bool) -> float:
 
 def write_later(panel: Panel):
     """Write texts into those bars that have room."""
-    left, right = sorted(panel.ax.get_xlim())
+    left_limit, right_limit = sorted(panel.ax.get_xlim())
     bottom, top = sorted(panel.ax.get_ylim())
-    for text, box, ink in panel.later:
-        visible = np.clip(box, (left, bottom), (right, top))
+    for bar_text, box, ink in panel.later:
+        visible = np.clip(box, (left_limit, bottom), (right_limit, top))
         width, height = np.ptp(panel.ax.transData.transform(visible), axis=0)
-        if width > 6 * len(text) + 3 and height > 8:
-            panel.ax.text(*visible.mean(axis=0), text, ha="center", va="center", fontsize=10 * POINT, color=ink)
+        if width > 6 * len(bar_text) + 3 and height > 8:
+            panel.ax.text(*visible.mean(axis=0), bar_text, ha="center", va="center", fontsize=10 * POINT, color=ink)
 
 
 def heat(panel: Panel, trace: dict, colour: str) -> list:
-    """Map of values, with their texts, and the meaning of its colours."""
-    z = np.ma.masked_invalid(np.asarray(trace["z"], float))
-    row_count, column_count = z.shape
+    """Draw a map of values, with their texts, and the meaning of its colours; return an empty list of artists."""
+    heat_values = np.ma.masked_invalid(np.asarray(trace["z"], float))
+    row_count, column_count = heat_values.shape
     x, y = panel.at({"x": range(column_count), "y": range(row_count)} | trace)
     x_borders = _borders(x, column_count)
     y_borders = _borders(y, row_count)
@@ -336,25 +336,25 @@ def heat(panel: Panel, trace: dict, colour: str) -> list:
     if scale := trace.get("colorscale"):
         stops = [tuple(stop) for stop in scale]
         colouring["cmap"] = mpl("colors").LinearSegmentedColormap.from_list("", stops)
-    mesh = panel.ax.pcolormesh(x_borders, y_borders, z, edgecolors=style("figure.facecolor"), **colouring)
+    mesh = panel.ax.pcolormesh(x_borders, y_borders, heat_values, edgecolors=style("figure.facecolor"), **colouring)
     if trace.get("showscale", True):
         bar = panel.ax.figure.colorbar(mesh, cax=panel.ax.inset_axes([1.02, 0, 0.025, 1]))
         bar.set_label(words(trace.get("colorbar", {}).get("title")))
         bar.outline.set_visible(False)
     middle_x, middle_y = np.meshgrid(_middles(x_borders), _middles(y_borders))
-    columns = {name: np.ravel(trace[name]) for name in ("text", "z") if name in trace}
-    cell_texts = texts(trace | columns, z.size)
-    fills = mesh.to_rgba(z).reshape(-1, 4)
-    for cell_x, cell_y, text, fill in zip(middle_x.ravel(), middle_y.ravel(), cell_texts, fills):
+    cell_columns = {cell_column: np.ravel(trace[cell_column]) for cell_column in ("text", "z") if cell_column in trace}
+    cell_texts = texts(trace | cell_columns, heat_values.size)
+    fills = mesh.to_rgba(heat_values).reshape(-1, 4)
+    for cell_x, cell_y, cell_text, fill in zip(middle_x.ravel(), middle_y.ravel(), cell_texts, fills):
         ink = INK
         if fill[:3] @ (0.3, 0.6, 0.1) < 0.5:
             ink = "white"
-        panel.ax.text(cell_x, cell_y, text, ha="center", va="center", color=ink).set_in_layout(False)
+        panel.ax.text(cell_x, cell_y, cell_text, ha="center", va="center", color=ink).set_in_layout(False)
     return []
 
 
 def _borders(positions: np.ndarray, count: int) -> np.ndarray:
-    """Borders (n + 1,) of cells: n middles get theirs, n + 1 borders are returned as they are."""
+    """Return an array of the borders (n + 1,) of cells: n middles get theirs, n + 1 borders are returned as they are."""
     if len(positions) != count:
         return positions
     if count > 1:
@@ -363,5 +363,5 @@ def _borders(positions: np.ndarray, count: int) -> np.ndarray:
 
 
 def _middles(borders: np.ndarray) -> np.ndarray:
-    """Middles (n,) between borders (n + 1,)."""
+    """Array (n,) of the middles between borders (n + 1,)."""
     return (borders[1:] + borders[:-1]) / 2

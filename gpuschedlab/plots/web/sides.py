@@ -26,19 +26,19 @@ def words(text) -> str:
     """Text without markup; an axis title or a tick's label."""
     if isinstance(text, dict):
         text = text.get("text")
-    lines = re.sub(r"<br ?/?>", "\n", str(text or ""))
-    return unescape(re.sub(r"<[^>]*>", "", lines))
+    plain_lines = re.sub(r"<br ?/?>", "\n", str(text or ""))
+    return unescape(re.sub(r"<[^>]*>", "", plain_lines))
 
 
 def spelled(value, form: str = "") -> str:
-    """Number in the format of d3, nearly; whatever else as it is."""
+    """Return a number as text in the format of d3, nearly; whatever else as it is."""
     if not isinstance(value, int | float | np.number):
         return str(value)
     if form.endswith(("d", "e", "f", "%")):
-        text = format(value, form.replace("~", "").replace("d", ".0f"))
-        if "~" in form and "." in text:
-            return re.sub(r"\.?0+$", "", text)
-        return text
+        number_text = format(value, form.replace("~", "").replace("d", ".0f"))
+        if "~" in form and "." in number_text:
+            return re.sub(r"\.?0+$", "", number_text)
+        return number_text
     significant = "6"
     if digits := re.search(r"\.(\d+)", form):
         significant = digits[1]
@@ -58,7 +58,7 @@ class Side:
         below = layout.get(f"{self.way}axis{overlaid[1:]}", {})
         self.domain = tuple(self.about.get("domain", below.get("domain", (0, 1))))
         kind = self.about.get("type")
-        dtype_kinds = {np.asarray(v).dtype.kind for v in values if len(v)}
+        dtype_kinds = {np.asarray(axis_data).dtype.kind for axis_data in values if len(axis_data)}
         self.log = kind == "log"
         self.dates = kind in ("date", None) and "M" in dtype_kinds
         self.categories = None
@@ -67,9 +67,9 @@ class Side:
             self.categories = {label: float(i) for i, label in enumerate(dict.fromkeys(labels))}
 
     def at(self, values) -> np.ndarray:
-        """Positions of values (n,); nan if there is none."""
+        """Return an array of the positions of values (n,); nan if there is none."""
         if self.categories is not None:
-            return np.array([self.categories.get(str(v), np.nan) for v in values], float)
+            return np.array([self.categories.get(str(axis_value), np.nan) for axis_value in values], float)
         if self.dates:
             return mpl("dates").date2num(np.asarray(values, "M8[us]"))
         return np.asarray(values, float)
@@ -94,36 +94,36 @@ class Side:
 
     def dress(self, ax, shown: bool):
         """Give matplotlib's axis the range, ticks and title of this one; texts stand there only if `shown`."""
-        about = self.about
+        axis_facts = self.about
         axis = getattr(ax, f"{self.way}axis")
-        if about.get("rangemode") in ("tozero", "nonnegative"):
+        if axis_facts.get("rangemode") in ("tozero", "nonnegative"):
             self.zero(ax)
-        ends = about.get("range", self._ends())
+        ends = axis_facts.get("range", self._ends())
         if ends is not None:
             set_limits = getattr(ax, f"set_{self.way}lim")
-            set_limits(*(self.place(end, True) for end in ends))
-        axis.set_inverted(axis.get_inverted() or about.get("autorange") == "reversed")
-        pole = about.get("side", POLES[self.way])
+            set_limits(*(self.place(axis_end, True) for axis_end in ends))
+        axis.set_inverted(axis.get_inverted() or axis_facts.get("autorange") == "reversed")
+        pole = axis_facts.get("side", POLES[self.way])
         axis.set_ticks_position(pole)
         axis.set_label_position(pole)
-        for part in (axis, ax.spines[pole]):
-            part.set_visible(about.get("visible", True))
-        if about.get("showgrid", True) and self.categories is None and "overlaying" not in about:
+        for axis_part in (axis, ax.spines[pole]):
+            axis_part.set_visible(axis_facts.get("visible", True))
+        if axis_facts.get("showgrid", True) and self.categories is None and "overlaying" not in axis_facts:
             ax.grid(True, axis=self.way)
-        has_labels = bool(shown and about.get("showticklabels", True))
+        has_labels = bool(shown and axis_facts.get("showticklabels", True))
         tick_length = 0
-        if has_labels and about.get("ticks") != "":
+        if has_labels and axis_facts.get("ticks") != "":
             tick_length = 4
         axis.set_tick_params(length=tick_length, **{f"label{pole}": has_labels})
         title = ""
         if shown:
-            title = words(about.get("title"))
+            title = words(axis_facts.get("title"))
         axis.set_label_text(title)
         if not self.dates:  # those of dates are matplotlib's own
             self._mark(ax, axis)
 
     def _ends(self) -> tuple[float, float] | None:
-        """Ends of an axis of categories, half a category beyond the first and the last; None for numbers."""
+        """Both ends of an axis of categories as a tuple, half a category beyond the first and the last; None for numbers."""
         if self.categories is None:
             return None
         return -0.5, max(len(self.categories), 1) - 0.5
@@ -131,29 +131,29 @@ class Side:
     def _mark(self, ax, axis):
         """Set ticks and their texts."""
         ticker = mpl("ticker")
-        names = self._tick_names()
+        tick_names = self._tick_names()
         axis.set_major_locator(self._locator(axis, ticker))
         axis.set_minor_locator(ticker.NullLocator())
         form = self.about.get("tickformat", "")
 
         def tick_text(value: float, _: int) -> str:
-            if value in names:
-                return names[value]
+            if value in tick_names:
+                return tick_names[value]
             return spelled(value, form)
 
         axis.set_major_formatter(ticker.FuncFormatter(tick_text))
-        longest = max(map(len, names.values()), default=0)
-        if self.way == "x" and 6.5 * longest * len(names) > ax.bbox.width:
+        longest = max(map(len, tick_names.values()), default=0)
+        if self.way == "x" and 6.5 * longest * len(tick_names) > ax.bbox.width:
             for label in axis.get_majorticklabels():
                 label.set(ha="right", rotation=30, rotation_mode="anchor")
 
     def _tick_names(self) -> dict[float, str]:
-        """Texts by position; empty if ticks are numbers."""
+        """Return a dict of texts by position; empty if ticks are numbers."""
         if "tickvals" in self.about:
             positions = self.at(self.about["tickvals"]).tolist()
             return dict(zip(positions, map(words, self.about.get("ticktext", ()))))
         if self.categories is not None:
-            return {position: words(name) for name, position in self.categories.items()}
+            return {position: words(category_name) for category_name, position in self.categories.items()}
         return {}
 
     def _locator(self, axis, ticker):

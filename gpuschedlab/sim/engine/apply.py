@@ -47,8 +47,8 @@ def _on_its_cells(S, a, cells):
 def _keeps_its_gpus(S, a):
     """Whether a running job may go on with the GPUs that it holds, be it on other nodes."""
     b = S.body[a.job]
-    known = a.source < 0 or a.source == b.source
-    return a.slots == b.got and a.type == b.type and a.idle == b.idle and known
+    same_source = a.source < 0 or a.source == b.source
+    return a.slots == b.got and a.type == b.type and a.idle == b.idle and same_source
 
 
 @njit
@@ -100,9 +100,9 @@ def _settle(S, j):
     set_rate(S, j)
     wake(S, j)
     if b.partner >= 0:
-        o = S.body[b.partner]
-        o.row = -1
-        o.nodes = b.nodes
+        partner = S.body[b.partner]
+        partner.row = -1
+        partner.nodes = b.nodes
         set_rate(S, b.partner)
         wake(S, b.partner)
 
@@ -114,8 +114,8 @@ def _begin(S, a):
     b = S.body[j]
     if a.source >= 0 and a.source != b.source:
         m = S.job[j].model
-        other = S.job[a.source].model
-        b.gain = 1.0 if a.source == j else factor_of(S.transfer, other, m)
+        source_model = S.job[a.source].model
+        b.gain = 1.0 if a.source == j else factor_of(S.transfer, source_model, m)
         if not b.gain >= 0:
             blame(S, j, NO_TRANSFER)
         undo(S, j, 0.0, 0.0)
@@ -140,14 +140,14 @@ def _room_on(S, a, node, slots):
 
 @njit
 def _take_cells(S, a, cells):
-    """Give a job the nodes that the answer names; False, and it is blamed, if others hold the GPUs."""
+    """Give a job the nodes that the answer names and return True; False, and it is blamed, if others hold the GPUs."""
     for i in range(a.cells):
-        row = cells[a.first + i]
-        if not _room_on(S, a, row.node, row.slots):
+        answered_cell = cells[a.first + i]
+        if not _room_on(S, a, answered_cell.node, answered_cell.slots):
             blame(S, a.job, TAKEN)
             return False
-        S.place_node[i] = row.node
-        S.place_slots[i] = row.slots
+        S.place_node[i] = answered_cell.node
+        S.place_slots[i] = answered_cell.slots
     hold(S, a.job, a.cells, S.place_node, S.place_slots)
     return True
 
@@ -159,10 +159,10 @@ def _place_named(S, answer, cells):
     for i in range(answer.shape[0]):
         if S.body[answer[i].job].moving == 1:
             _let_move(S, answer[i].job)
-    row = 0
-    while row < cells.shape[0]:
-        a = answer[cells[row].answer]
-        row += a.cells
+    cell_row = 0
+    while cell_row < cells.shape[0]:
+        a = answer[cells[cell_row].answer]
+        cell_row += a.cells
         waits = S.job[a.job].state == WAITING and a.slots > 0
         if a.host < 0 and (waits or S.body[a.job].moving == 1) and _take_cells(S, a, cells):
             if waits:
@@ -173,8 +173,8 @@ def _place_named(S, answer, cells):
 
 @njit
 def _place_new(S, answer, order, pool):
-    """Try to place all new jobs of a type beside those that stay, largest first; all or nothing."""
-    held = 0
+    """Try to place all new jobs of a type beside those that stay, largest first, all or nothing; return whether all fit."""
+    placed_jobs = 0
     for i in order:
         a = answer[i]
         if S.job[a.job].state != WAITING:
@@ -183,25 +183,25 @@ def _place_new(S, answer, order, pool):
         if k == 0:
             break
         hold(S, a.job, k, S.place_node, S.place_slots)
-        held += 1
-    new = 0
+        placed_jobs += 1
+    new_jobs = 0
     for i in order:
-        new += S.job[answer[i].job].state == WAITING
-    fits = held == new
+        new_jobs += S.job[answer[i].job].state == WAITING
+    all_placed = placed_jobs == new_jobs
     for i in order:
         a = answer[i]
-        if held > 0 and S.job[a.job].state == WAITING:
-            held -= 1
-            if fits:
+        if placed_jobs > 0 and S.job[a.job].state == WAITING:
+            placed_jobs -= 1
+            if all_placed:
                 _begin(S, a)
             else:
                 let_go(S, a.job)
-    return fits
+    return all_placed
 
 
 @njit
 def _move(S, a, pool):
-    """Move a running job, whose nodes are vacated, to other nodes of the pool at no cost; False: there are none."""
+    """Move a running job, whose nodes are vacated, to other nodes of the pool at no cost; return False if there are none."""
     _let_move(S, a.job)
     k = find_place(S, a.job, a.slots, pool)
     if k == 0:
@@ -213,7 +213,7 @@ def _move(S, a, pool):
 
 @njit
 def _give_way(S, a, pool):
-    """A running job whose vacated nodes others took: it moves, if that costs nothing, or stops; whether it goes on."""
+    """Move a running job whose vacated nodes others took, if that costs nothing, or stop it; return whether it goes on."""
     b = S.body[a.job]
     b.vacated = 1
     if S.rule[0].free_moves == 1 and _move(S, a, pool):
@@ -226,11 +226,11 @@ def _give_way(S, a, pool):
 
 @njit
 def _repack(S, answer, order, pool):
-    """Place all jobs of a type anew, largest first; one whose old nodes are free stays. How many found no place."""
+    """Place all jobs of a type anew, largest first; one whose old nodes are free stays. Return how many found no place."""
     for i in order:
         if S.job[answer[i].job].state == RUNNING:
             vacate(S, answer[i].job)
-    short = 0
+    not_placed = 0
     for i in order:
         a = answer[i]
         if S.job[a.job].state == RUNNING and (reclaim(S, a.job) or _give_way(S, a, pool)):
@@ -240,14 +240,14 @@ def _repack(S, answer, order, pool):
             hold(S, a.job, k, S.place_node, S.place_slots)
             _begin(S, a)
         else:
-            short += 1
-    return short
+            not_placed += 1
+    return not_placed
 
 
 @njit
 def _place_by_rule(S, answer):
-    """Start the jobs whose nodes the placement rule chooses, type by type; how many found no place."""
-    short = 0
+    """Start the jobs whose nodes the placement rule chooses, type by type; return how many found no place."""
+    not_placed = 0
     for p in range(S.pools.shape[0]):
         n = 0
         mine = np.empty(answer.shape[0], np.int64)
@@ -257,33 +257,33 @@ def _place_by_rule(S, answer):
                 mine[n] = i
                 n += 1
         # Largest first, since small jobs fit into what large ones leave; a stable sort, so that equal ones keep their order.
-        order = mine[:n].copy()
-        ranks = order_of(-answer["slots"][order])
+        answer_order = mine[:n].copy()
+        ranks = order_of(-answer["slots"][answer_order])
         for i in range(n):
-            order[i] = mine[ranks[i]]
+            answer_order[i] = mine[ranks[i]]
         # Those that run stay where they are if all others fit beside them: only then does nothing move without need.
-        if not _place_new(S, answer, order, p):
-            short += _repack(S, answer, order, p)
-    return short
+        if not _place_new(S, answer, answer_order, p):
+            not_placed += _repack(S, answer, answer_order, p)
+    return not_placed
 
 
 @njit
 def _seat_guests(S, answer):
-    """Let guests that wait join their hosts; how many hosts do not run."""
-    short = 0
+    """Let guests that wait join their hosts; return how many hosts do not run."""
+    hosts_missing = 0
     for i in range(answer.shape[0]):
         a = answer[i]
         if a.host >= 0 and a.slots > 0 and S.job[a.job].state == WAITING:
             if S.job[a.host].state == RUNNING and S.body[a.host].partner < 0:
                 _begin(S, a)
             else:
-                short += 1
-    return short
+                hosts_missing += 1
+    return hosts_missing
 
 
 @njit(types.int64(STATE, ANSWERS, CELLS, types.float64))
 def apply_answer(S, answer, cells, wake_at):
-    """Put a round's answer into force at this instant; how many jobs found no place (fragmentation)."""
+    """Put a round's answer into force at this instant; return how many jobs found no place (fragmentation)."""
     # `wake_at`: instant (s) of the next round, unless something happens before; nan: as always.
     # Whether a job was preempted is seen at the end: one that stopped and started again within the answer was not.
     ran = np.empty(answer.shape[0], np.bool_)
@@ -291,8 +291,8 @@ def apply_answer(S, answer, cells, wake_at):
         ran[i] = S.job[answer[i].job].state == RUNNING and S.body[answer[i].job].fresh == 0
     _stop_misfits(S, answer, cells)
     _place_named(S, answer, cells)
-    short = _place_by_rule(S, answer)
-    short += _seat_guests(S, answer)
+    not_placed = _place_by_rule(S, answer)
+    not_placed += _seat_guests(S, answer)
     for i in range(answer.shape[0]):
         if ran[i] and S.job[answer[i].job].state == WAITING:
             S.job[answer[i].job].preemptions += 1
@@ -301,4 +301,4 @@ def apply_answer(S, answer, cells, wake_at):
     if not np.isnan(wake_at):
         sleep_until(S, wake_at)
     log_tick(S)
-    return short
+    return not_placed

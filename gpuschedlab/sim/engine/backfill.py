@@ -23,7 +23,7 @@ ASKS, RUNS, CELLS, CLAIMS = (
 
 @njit(inline="never")
 def open_classes(S):
-    """Open every class that has waiting jobs; how many."""
+    """Open every class that has waiting jobs, and return how many there are."""
     n = 0
     for c in range(S.cls.shape[0]):
         S.cls[c].open = 1 if S.cls[c].count > 0 else 0
@@ -33,24 +33,24 @@ def open_classes(S):
 
 @njit
 def most_free(S):
-    """Free slots of the pool that has most."""
-    most = 0
+    """Return the number of free slots of the pool that has most."""
+    most_slots = 0
     for p in range(S.pools.shape[0]):
-        most = max(most, S.pools[p].free)
-    return most
+        most_slots = max(most_slots, S.pools[p].free)
+    return most_slots
 
 
 @njit(inline="never")
 def first_waiting(S):
-    """Head of the open classes that goes first, or -1."""
-    best = -1
+    """Return the index of the first job in order among the heads of the open classes, or -1."""
+    first_head = -1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         if k.open == 1 and k.count > 0:
             j = S.heap[k.first]
-            if best < 0 or ahead(S.body, j, best):
-                best = j
-    return best
+            if first_head < 0 or ahead(S.body, j, first_head):
+                first_head = j
+    return first_head
 
 
 @njit(inline="never")
@@ -65,7 +65,7 @@ def can_place(S, j):
 
 @njit(inline="never")
 def start_on(S, j, pool):
-    """Start waiting job j (still in its class) on nodes of a pool that it may use, if they can be found now."""
+    """Start waiting job j (still in its class) on nodes of a pool that it may use; return whether they can be found now."""
     slots = S.body[j].slots
     k = find_place(S, j, slots, pool)
     if k > 0:
@@ -77,7 +77,7 @@ def start_on(S, j, pool):
 
 @njit(inline="never")
 def try_start(S, j):
-    """Start waiting job j (still in its class) if some pool can place it now."""
+    """Start waiting job j (still in its class) if some pool can place it now; return whether one can."""
     for n in range(S.pools.shape[0]):
         p = nth_pool(S, j, n)
         if is_eligible(S, j, p) and start_on(S, j, p):
@@ -87,44 +87,48 @@ def try_start(S, j):
 
 @njit(inline="never")
 def first_host(S, j, c):
-    """First running job of class c, in order, that could take j as a guest, or -1."""
+    """Return the index of the first running job of class c, in order, that could take j as a guest, or -1."""
     host = -1
     for i in range(S.scalar[0].running):
-        h = S.running[i]
-        fits = S.body[h].cls == c and can_host(S, h) and S.known[S.body[j].knows, S.body[h].type] > 0
-        if fits and (host < 0 or ahead(S.body, h, host)):
-            host = h
+        running_job = S.running[i]
+        may_host = (
+            S.body[running_job].cls == c
+            and can_host(S, running_job)
+            and S.known[S.body[j].knows, S.body[running_job].type] > 0
+        )
+        if may_host and (host < 0 or ahead(S.body, running_job, host)):
+            host = running_job
     return host
 
 
 @njit(inline="never")
 def find_host(S, j):
-    """Running job of the same demand with which j would go best together (sum of relative speeds), or -1."""
+    """Return the index of the running job of the same demand with which j would go best (sum of relative speeds), or -1."""
     m = S.job[j].model
     host = -1
-    most = S.rule[0].share_limit
+    best_sharing = S.rule[0].share_limit
     if m < 0 or S.job[j].stage == 1:
         return -1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         if k.hosts > 0 and k.slots == S.body[j].slots:
-            total = factor_of(S.sharing, m, k.model) + factor_of(S.sharing, k.model, m)
-            if total > most or (total == most and host < 0):
-                h = first_host(S, j, c)
-                if h >= 0:
-                    host = h
-                    most = total
+            sharing_speed = factor_of(S.sharing, m, k.model) + factor_of(S.sharing, k.model, m)
+            if sharing_speed > best_sharing or (sharing_speed == best_sharing and host < 0):
+                class_host = first_host(S, j, c)
+                if class_host >= 0:
+                    host = class_host
+                    best_sharing = sharing_speed
     return host
 
 
 @njit(inline="never")
 def try_share(S, j):
-    """Start waiting job j as the guest of a running one, if a good enough host runs."""
-    h = find_host(S, j)
-    if h < 0:
+    """Start waiting job j as the guest of a running one, if a good enough host runs; return whether one does."""
+    host = find_host(S, j)
+    if host < 0:
         return False
     drop_waiting(S, j)
-    join(S, j, h, 0)
+    join(S, j, host, 0)
     return True
 
 
@@ -134,8 +138,8 @@ def close_behind(S, j):
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         if k.open == 1 and k.count > 0 and k.stage == S.job[j].stage:
-            for t in range(S.known.shape[1]):
-                if S.known[S.body[j].knows, t] > 0 and S.known[S.body[S.heap[k.first]].knows, t] > 0:
+            for gpu_type in range(S.known.shape[1]):
+                if S.known[S.body[j].knows, gpu_type] > 0 and S.known[S.body[S.heap[k.first]].knows, gpu_type] > 0:
                     k.open = 0
 
 
@@ -158,7 +162,7 @@ def fill(S):
 
 @njit(inline="never")
 def list_waiting(S, spare):
-    """Requests of the first waiting jobs, in order, as many as a plan looks at; which they are, is in `chosen`.
+    """Return an array of requests of the first waiting jobs, in order, as many as a plan looks at; their rows are in `chosen`.
 
     A job of which some quota has too little left is not among them.
     """
@@ -184,7 +188,7 @@ def list_waiting(S, spare):
 
 @njit(inline="never")
 def list_runs(S):
-    """Running jobs, one more row that ends the last, and their cells."""
+    """Return two arrays, a tuple: the running jobs, with one more row that ends the last, and their cells."""
     runs = np.empty(S.scalar[0].running + 1, RUNS)
     cells = np.empty(S.entry.shape[0], CELLS)
     k = 0
@@ -205,7 +209,7 @@ def list_runs(S):
 
 @njit(inline="never")
 def spare_quotas(S):
-    """Slots and jobs (Q,) of each quota that running jobs do not claim."""
+    """Return an array (Q,) of the slots and jobs of each quota that running jobs do not claim."""
     spare = S.quota.copy()
     for i in range(S.scalar[0].running):
         j = S.running[i]
@@ -219,7 +223,7 @@ def spare_quotas(S):
 
 @njit(inline="never")
 def claims_of(S, count):
-    """Claims of the first chosen jobs."""
+    """Return an array of the claims of the first chosen jobs."""
     claims = np.empty((count, S.claim.shape[1]), CLAIMS)
     for i in range(count):
         for k in range(claims.shape[1]):
@@ -229,20 +233,23 @@ def claims_of(S, count):
 
 @njit(inline="never")
 def slowest_type(S, j, k, slots):
-    """GPU type of the k nodes that job j holds, whose numbers `place_node` has; of several types the one on which it is slowest."""
+    """Return the number of the GPU type of the k nodes that job j holds; of several types, the one on which it is slowest.
+
+    `place_node` has the numbers of the nodes.
+    """
     slowest = S.nodes[S.place_node[0]].type
     several = False
     for i in range(k):
         several |= S.nodes[S.place_node[i]].type != slowest
     if not several or S.job[j].model < 0:
         return slowest
-    least = np.inf
+    least_rate = np.inf
     S.body[j].got = slots
     for i in range(k):
         S.body[j].type = S.nodes[S.place_node[i]].type
-        row = find_speed(S, j)
-        if row >= 0 and S.rate[row] < least:
-            least = S.rate[row]
+        speed_row = find_speed(S, j)
+        if speed_row >= 0 and S.rate[speed_row] < least_rate:
+            least_rate = S.rate[speed_row]
             slowest = S.body[j].type
     return slowest
 
@@ -253,7 +260,7 @@ def obey(S):
     spare = spare_quotas(S)
     queue = list_waiting(S, spare)
     claims = claims_of(S, queue.shape[0])
-    runs, held = list_runs(S)
+    runs, run_cells = list_runs(S)
     wake = np.zeros(1)
     allowed = np.empty((S.known.shape[0], S.nodes.shape[0]), np.bool_)
     reach = np.empty_like(allowed)
@@ -262,25 +269,30 @@ def obey(S):
         allowed[:, n] = (S.known[:, S.nodes[n].type] > 0) & up
         reach[:, n] = (S.known[:, S.nodes[n].type] != 0) & up
     cells = S.planner(
-        S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, held, allowed, reach, wake, claims, spare, S.knobs
+        S.scalar[0].now, S.nodes, runs, queue, S.window, S.rule, run_cells, allowed, reach, wake, claims, spare, S.knobs
     )
     i = 0
     while i < len(cells):
-        row = cells[i].answer
+        queue_row = cells[i].answer
         k = 0
-        while i < len(cells) and cells[i].answer == row:
+        while i < len(cells) and cells[i].answer == queue_row:
             S.place_node[k] = cells[i].node
             S.place_slots[k] = cells[i].slots
             i = i + 1
             k = k + 1
-        drop_waiting(S, S.chosen[row])
-        hold(S, S.chosen[row], k, S.place_node, S.place_slots)
-        start(S, S.chosen[row], slowest_type(S, S.chosen[row], k, queue[row].slots), queue[row].slots)
+        drop_waiting(S, S.chosen[queue_row])
+        hold(S, S.chosen[queue_row], k, S.place_node, S.place_slots)
+        start(
+            S,
+            S.chosen[queue_row],
+            slowest_type(S, S.chosen[queue_row], k, queue[queue_row].slots),
+            queue[queue_row].slots,
+        )
     S.scalar[0].rests_until = wake[0]
 
 
 @njit(DECISION.signature)
 def decide_by_planner(S):
-    """Decide by `obey`."""
+    """Decide by `obey`, and return 0."""
     obey(S)
     return 0

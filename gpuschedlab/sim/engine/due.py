@@ -8,7 +8,7 @@ from gpuschedlab.sim.engine.jobs.records import ALL
 
 @njit
 def round_time(S, time):
-    """First instant (s) at or after `time` at which a round may begin: on the grid of the policy's interval."""
+    """Return the first instant (s) at or after `time` at which a round may begin: on the grid of the policy's interval."""
     r = S.rule[0]
     if r.ends_with_jobs == 0:
         return on_grid(time, r.interval)
@@ -20,8 +20,10 @@ def round_time(S, time):
 def round_is_over(S):
     """Whether no job of the round runs any more, others wait, and rounds end so: one without jobs lasts for its interval."""
     sc = S.scalar[0]
-    first = sc.decide_at > 1e300
-    return S.rule[0].ends_with_jobs == 1 and sc.running == 0 and sc.waiting > 0 and (first or sc.started_round > 0)
+    no_round_yet = sc.decide_at > 1e300
+    return (
+        S.rule[0].ends_with_jobs == 1 and sc.running == 0 and sc.waiting > 0 and (no_round_yet or sc.started_round > 0)
+    )
 
 
 @njit(inline="never")
@@ -61,9 +63,9 @@ def sleep_until(S, time):
     """Put the next round off to an instant, or bring it forward, on the grid of a policy that has one."""
     # What happens before then brings it forward again, as it does for a policy that waits for events.
     interval = S.rule[0].interval
-    now = S.scalar[0].now
+    clock = S.scalar[0].now
     if interval > 0 and time < 1e300:
         # As after a decision: never this instant again.
-        time = round_time(S, max(time, now + interval * 1e-6))
+        time = round_time(S, max(time, clock + interval * 1e-6))
     S.scalar[0].decide_at = time
     S.scalar[0].asleep = 1

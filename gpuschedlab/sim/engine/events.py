@@ -78,10 +78,10 @@ def fire_timer(S, j):
             return
         # Its place is looked up by the old key, under which it stands there.
         led = leads(S, j)
-        at = place_in_rank(S, j, 0, sc.ranked)
+        rank_place = place_in_rank(S, j, 0, sc.ranked)
         renew_key(S, j)
         if b.ranked == 1:
-            moved_rank(S, at)
+            moved_rank(S, rank_place)
         else:
             contest(S, j)
         if led and leads(S, j):
@@ -187,7 +187,7 @@ def decide(S):
 
 @njit(inline="never")
 def latest_timer(S, limit):
-    """Time of the latest timer up to a limit (s), of which the first is within it."""
+    """Return the time (s) of the latest timer up to a limit, of which the first is within it."""
     stack = S.victims
     latest = S.body[S.timers[0]].timer
     n = 1
@@ -205,29 +205,29 @@ def latest_timer(S, limit):
 
 @njit(inline="never")
 def next_time(S):
-    """Time of the next event (s), inf: none."""
+    """Return the time of the next event (s), inf: none."""
     # Timers that coincide but for rounding fire at one instant: that of an arrival, outage or decision beside them, which is
     # exact, and otherwise that of the last of them.
     sc = S.scalar[0]
-    time = sc.decide_at
+    event_time = sc.decide_at
     if sc.arrived < S.job.shape[0]:
-        time = min(time, S.job[sc.arrived].submit)
+        event_time = min(event_time, S.job[sc.arrived].submit)
     if sc.outage < S.outage.shape[0] and sc.done < S.job.shape[0]:
-        time = min(time, S.outage[sc.outage].time)
-    if sc.stand_at < time and sc.done < S.job.shape[0]:
-        time = max(sc.stand_at, sc.now)
-    if sc.timers == 0 or S.body[S.timers[0]].timer > time:
-        return time
-    first = S.body[S.timers[0]].timer
-    limit = first * (1 + INSTANT)
-    if first < 0:  # among warm jobs the clock counts up to 0
-        limit = first * (1 - INSTANT)
-    return time if time <= limit else latest_timer(S, limit)
+        event_time = min(event_time, S.outage[sc.outage].time)
+    if sc.stand_at < event_time and sc.done < S.job.shape[0]:
+        event_time = max(sc.stand_at, sc.now)
+    if sc.timers == 0 or S.body[S.timers[0]].timer > event_time:
+        return event_time
+    first_timer = S.body[S.timers[0]].timer
+    limit = first_timer * (1 + INSTANT)
+    if first_timer < 0:  # among warm jobs the clock counts up to 0
+        limit = first_timer * (1 - INSTANT)
+    return event_time if event_time <= limit else latest_timer(S, limit)
 
 
 @njit(inline="never")
 def process_events(S):
-    """Process all events of this instant, but the decision; whether the logs have room for more."""
+    """Process all events of this instant, but the decision; return whether the logs have room for more."""
     sc = S.scalar[0]
     while sc.timers > 0 and (S.body[S.timers[0]].timer <= sc.now or ends_now(S, S.timers[0])):
         if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
@@ -247,26 +247,29 @@ def process_events(S):
 
 @njit(types.int64(STATE, types.float64))
 def advance(S, until):
-    """Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, FAULT, PAUSED (TURNS)."""
+    """Run a state until a time (s) or until Python is needed, and return a code: ENDED, FULL, DECIDE, FAULT or PAUSED.
+
+    FULL: the logs want room. PAUSED: after TURNS.
+    """
     sc = S.scalar[0]
     for _ in range(TURNS):
-        time = next_time(S)
-        if time > until or time > 1e300:
+        event_time = next_time(S)
+        if event_time > until or event_time > 1e300:
             if until < 1e300:
                 move_clock(S, until)
             return ENDED
         if sc.ticks + 2 > S.ticks.shape[0]:
             return FULL
-        move_clock(S, time)
+        move_clock(S, event_time)
         if not process_events(S):
             return FULL
         if sc.culprit >= 0:
             return FAULT
         # Nothing that a decision or the log could show has changed, such as a key that moved among jobs that all stay.
-        if sc.dirty == 0 and sc.decide_at > time:
+        if sc.dirty == 0 and sc.decide_at > event_time:
             continue
         schedule_decision(S)
-        if sc.decide_at <= time:
+        if sc.decide_at <= event_time:
             if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
                 return FULL  # the decision stays due: with longer logs, this instant goes on
             if S.rule[0].rounds == 1:

@@ -15,9 +15,9 @@ BEHIND = 1e12
 
 @njit(inline="never")
 def gate_values(S, values):
-    """Fill in the gate values of the jobs that compete: those that may be preempted, then all that wait; False: one is NaN."""
+    """Fill in the gate values of jobs that compete: those that may be preempted, then all that wait; return False for a NaN."""
     # `marked` lists them, and `victims` has which of them the gate holds back so far.
-    now = S.scalar[0].now
+    clock = S.scalar[0].now
     integral = S.scalar[0].contention
     gate = S.gate
     knobs = S.knobs
@@ -25,32 +25,32 @@ def gate_values(S, values):
     body = S.body
     heap = S.heap  # once: most of what a gate costs is here
     marked = S.marked
-    held = S.victims
+    was_gated = S.victims
     n = 0
     for i in range(S.scalar[0].ranked):
         j = S.rank[i]
         refresh(S, j)
         marked[n] = j
-        held[n] = body[j].gated
-        values[n] = gate(now, job[j], knobs)
+        was_gated[n] = body[j].gated
+        values[n] = gate(clock, job[j], knobs)
         n += 1
     for c in range(S.cls.shape[0]):
-        first = S.cls[c].first
-        for i in range(first, first + S.cls[c].count):
+        first_in_heap = S.cls[c].first
+        for i in range(first_in_heap, first_in_heap + S.cls[c].count):
             j = heap[i]
-            refresh_waiting(job[j], body[j], now, integral)
+            refresh_waiting(job[j], body[j], clock, integral)
             marked[n] = j
-            held[n] = body[j].gated
-            values[n] = gate(now, job[j], knobs)
+            was_gated[n] = body[j].gated
+            values[n] = gate(clock, job[j], knobs)
             n += 1
     wrong = 0
     for i in range(n):
         wrong += np.isnan(values[i])
     if wrong > 0:
-        first = 0
-        while not np.isnan(values[first]):
-            first += 1
-        blame(S, marked[first], BAD_GATE)
+        first_in_heap = 0
+        while not np.isnan(values[first_in_heap]):
+            first_in_heap += 1
+        blame(S, marked[first_in_heap], BAD_GATE)
     return wrong == 0
 
 
@@ -67,7 +67,7 @@ def hold_back(S, j, held):
 
 @njit
 def below(values, limit):
-    """How many values are below a limit."""
+    """Return how many values are below a limit."""
     n = 0
     for i in range(values.shape[0]):
         n += values[i] < limit
@@ -85,25 +85,25 @@ def equal_to(values, value):
 
 @njit
 def next_above(values, limit):
-    """Smallest value above a limit."""
-    found = np.inf
+    """Return the smallest value above a limit."""
+    smallest_above = np.inf
     for i in range(values.shape[0]):
-        found = min(found, values[i] if values[i] > limit else np.inf)
-    return found
+        smallest_above = min(smallest_above, values[i] if values[i] > limit else np.inf)
+    return smallest_above
 
 
 @njit
 def next_below(values, limit):
-    """Largest value below a limit."""
-    found = -np.inf
+    """Return the largest value below a limit."""
+    largest_below = -np.inf
     for i in range(values.shape[0]):
-        found = max(found, values[i] if values[i] < limit else -np.inf)
-    return found
+        largest_below = max(largest_below, values[i] if values[i] < limit else -np.inf)
+    return largest_below
 
 
 @njit(inline="never")
 def select(a, k):
-    """The k-th value of a, from 0, which is moved about. Quickselect (Hoare, 1961): np.partition takes ten seconds to compile."""
+    """Return the k-th value of a, from 0, which is moved about. Quickselect (Hoare, 1961): np.partition takes 10 s to compile."""
     low = 0
     high = a.size - 1
     while low < high:
@@ -127,16 +127,16 @@ def select(a, k):
 
 @njit(inline="never")
 def smallest(values, k, guess):
-    """The k-th smallest of n values: a few steps from a guess that is near, such as that of the last decision."""
-    first = below(values, guess)  # the guess, were it one of them, would be at place first + 1
-    if abs(first + 1 - k) > STEPS:
+    """Return the k-th smallest of n values: a few steps from a guess that is near, such as that of the last decision."""
+    values_below = below(values, guess)  # the guess, were it one of them, would be at place first + 1
+    if abs(values_below + 1 - k) > STEPS:
         return select(values.copy(), k - 1)
-    if first >= k:
-        while first >= k:
+    if values_below >= k:
+        while values_below >= k:
             guess = next_below(values, guess)
-            first = below(values, guess)
+            values_below = below(values, guess)
         return guess
-    upto = first + equal_to(values, guess)
+    upto = values_below + equal_to(values, guess)
     while upto < k:
         guess = next_above(values, guess)
         upto += equal_to(values, guess)
@@ -147,19 +147,19 @@ def smallest(values, k, guess):
 def apply_gate(S):
     """Let a fraction of the competing jobs, those with the lowest gate values, go before the others."""
     n = S.scalar[0].ranked + S.scalar[0].waiting
-    values = np.empty(n)
-    if not gate_values(S, values):
+    gate_of_job = np.empty(n)
+    if not gate_values(S, gate_of_job):
         return
     passed = max(1, int(np.ceil(S.rule[0].fraction * n)))
-    last = smallest(values, passed, S.scalar[0].gate)
-    S.scalar[0].gate = last
-    equal = passed - below(values, last)  # of the jobs exactly at the gate, so many pass
+    gate_limit = smallest(gate_of_job, passed, S.scalar[0].gate)
+    S.scalar[0].gate = gate_limit
+    equal = passed - below(gate_of_job, gate_limit)  # of the jobs exactly at the gate, so many pass
     marked = S.marked
-    held = S.victims
+    was_gated = S.victims
     for i in range(n):
-        back = 1 if values[i] >= last else 0
-        if values[i] == last and equal > 0:
+        is_gated = 1 if gate_of_job[i] >= gate_limit else 0
+        if gate_of_job[i] == gate_limit and equal > 0:
             equal -= 1
-            back = 0
-        if held[i] != back:
-            hold_back(S, marked[i], back)
+            is_gated = 0
+        if was_gated[i] != is_gated:
+            hold_back(S, marked[i], is_gated)

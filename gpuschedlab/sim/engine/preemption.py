@@ -33,11 +33,11 @@ def rekey(S):
     """Bring drifting keys up to date: those of jobs that may be preempted, and of waiting ones if theirs drift, too."""
     moving = S.rule[0].moving
     sc = S.scalar[0]
-    at = 0
+    rank_place = 0
     if moving == FALLING and S.rule[0].fraction == 1:  # jobs before the first waiting one only move forward
         open_classes(S)
-        at = place_in_rank(S, first_waiting(S), 0, sc.ranked)
-    for i in range(at, sc.ranked):
+        rank_place = place_in_rank(S, first_waiting(S), 0, sc.ranked)
+    for i in range(rank_place, sc.ranked):
         refresh(S, S.rank[i])
     if moving == ALL:
         for c in range(S.cls.shape[0]):
@@ -46,19 +46,19 @@ def rekey(S):
                 j = S.heap[i]
                 refresh(S, j)
                 drift_key(S, j)
-    for i in range(at, sc.ranked):
+    for i in range(rank_place, sc.ranked):
         drift_key(S, S.rank[i])
     if S.rule[0].fraction < 1:
         apply_gate(S)
     if moving == ALL:
         for c in range(S.cls.shape[0]):
             heaped(S, c)
-    sort_rank(S, at)
+    sort_rank(S, rank_place)
 
 
 @njit(inline="never")
 def choose(S, at, room, chosen, keep):
-    """Walk the jobs behind place `at` of the rank, and the waiting ones, in order while room lasts."""
+    """Walk the jobs behind place `at` of the rank, and those waiting, in order while room lasts; return how many are picked."""
     # Marks running jobs to keep, takes waiting ones out of their classes; how many it took.
     sc = S.scalar[0]
     picked = 0
@@ -70,9 +70,9 @@ def choose(S, at, room, chosen, keep):
             room[b.pool] += b.got
     greedy = S.rule[0].backfill == GREEDY
     n = queue_classes(S, most(room) if greedy else ANY)
-    left = total(room)
+    slots_left = total(room)
     i = at
-    while left > 0:
+    while slots_left > 0:
         while i < sc.ranked and keep[i] == 1:
             i += 1
         j = first_queued(S, n)
@@ -83,7 +83,7 @@ def choose(S, at, room, chosen, keep):
             b = S.body[r]
             if room[b.pool] >= b.got:
                 room[b.pool] -= b.got
-                left -= b.got
+                slots_left -= b.got
                 keep[i] = 1
             i += 1
             continue
@@ -92,7 +92,7 @@ def choose(S, at, room, chosen, keep):
             p = nth_pool(S, j, turn)
             if is_eligible(S, j, p) and room[p] >= S.body[j].slots:
                 room[p] -= S.body[j].slots
-                left -= S.body[j].slots
+                slots_left -= S.body[j].slots
                 fits = True
                 break
         if fits:
@@ -110,13 +110,13 @@ def choose(S, at, room, chosen, keep):
 @njit(inline="never")
 def none_fits(S):
     """Whether no pool has as many free slots as any waiting job wants, or all pools together if jobs may hold several types."""
-    least = ANY
+    least_slots = ANY
     for c in range(S.cls.shape[0]):
         if S.cls[c].count > 0:
-            least = min(least, S.cls[c].slots)
+            least_slots = min(least_slots, S.cls[c].slots)
     if S.rule[0].across == 1:
-        return least > S.pools["free"].sum()
-    return least > most_free(S)
+        return least_slots > S.pools["free"].sum()
+    return least_slots > most_free(S)
 
 
 @njit
@@ -154,7 +154,7 @@ def vacate(S, j):
 
 @njit(inline="never")
 def reclaim(S, j):
-    """Take the GPUs that running job j vacated again; False, and nothing is taken: others hold some of them."""
+    """Take the GPUs that running job j vacated again and return True; False, and none is taken, if others hold some of them."""
     e = S.body[j].head
     while e >= 0:
         n = S.nodes[S.entry[e].node]
@@ -175,14 +175,14 @@ def reorder(S):
     """Preemptive decision: the first jobs in order that fit run; one whose GPUs no other took stays after all."""
     if settled(S):
         return
-    at = place_in_rank(S, first_waiting(S), 0, S.scalar[0].ranked)  # all before the first waiting job stay
-    room = S.pools["free"].copy()
+    rank_place = place_in_rank(S, first_waiting(S), 0, S.scalar[0].ranked)  # all before the first waiting job stay
+    free_slots = S.pools["free"].copy()
     chosen = S.chosen
     keep = S.marked
-    picked = choose(S, at, room, chosen, keep)
+    picked = choose(S, rank_place, free_slots, chosen, keep)
     victims = S.victims
     n = 0
-    for i in range(at, S.scalar[0].ranked):
+    for i in range(rank_place, S.scalar[0].ranked):
         if keep[i] == 0:
             victims[n] = S.rank[i]
             vacate(S, S.rank[i])
@@ -202,6 +202,6 @@ def reorder(S):
 
 @njit(DECISION.signature)
 def decide_by_preemption(S):
-    """Decide by `reorder`."""
+    """Decide by `reorder`, and return 0."""
     reorder(S)
     return 0

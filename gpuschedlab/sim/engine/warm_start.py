@@ -24,7 +24,7 @@ from gpuschedlab.sim.engine.jobs.state import STATE
 
 @njit(types.int64(STATE))
 def admit(S):
-    """Let the first arrivals in, all of them waiting; how many."""
+    """Let the first arrivals in, all of them waiting; return how many."""
     sc = S.scalar[0]
     for j in range(sc.arrived):
         S.body[j].last = sc.now
@@ -38,8 +38,8 @@ def admit(S):
 
 @njit(types.int64(STATE, INDEX))
 def seat(S, running):
-    """Start jobs that were running again, without delay, and give profilers the nodes left empty; how many did not fit."""
-    short = 0
+    """Start jobs that ran again, without delay, and give profilers the nodes left empty; return how many did not fit."""
+    not_seated = 0
     for i in range(running.shape[0]):
         j = running[i]
         if S.job[j].state == RUNNING:
@@ -47,9 +47,9 @@ def seat(S, running):
         if try_start(S, j):
             _resume(S, j)
         else:
-            short += 1
+            not_seated += 1
     enlarge_profilers(S)
-    return short
+    return not_seated
 
 
 @njit
@@ -63,37 +63,37 @@ def _resume(S, j):
 
 @njit(types.int64(STATE, INDEX, INDEX, INDEX))
 def seat_on(S, running, first, nodes):
-    """Start jobs that were running again on nodes that are named, job by job from `first`; how many did not fit there.
+    """Start jobs that ran again on nodes that are named, job by job from `first`; return how many did not fit there.
 
     A job takes the free GPUs of its nodes in their order, and leaves a GPU for each of those that follow.
     """
-    short = 0
+    not_seated = 0
     for i in range(running.shape[0]):
         j = running[i]
         wide = first[i + 1] - first[i]
         slots_left = S.body[j].slots
         type_ = S.nodes[nodes[first[i]]].type
-        fits = True
+        job_fits = True
         for k in range(wide):
             node = S.nodes[nodes[first[i] + k]]
             slots = min(node.free, slots_left - SLOTS * (wide - 1 - k))
-            fits = fits and slots > 0 and node.down == 0 and (node.type == type_ or S.rule[0].across == 1)
+            job_fits = job_fits and slots > 0 and node.down == 0 and (node.type == type_ or S.rule[0].across == 1)
             S.place_node[k] = nodes[first[i] + k]
             S.place_slots[k] = slots
             slots_left -= slots
-        if not fits or slots_left > 0:
-            short += 1
+        if not job_fits or slots_left > 0:
+            not_seated += 1
             continue
         drop_waiting(S, j)
         hold(S, j, wide, S.place_node, S.place_slots)
         start(S, j, type_, S.body[j].slots)
         _resume(S, j)
-    return short
+    return not_seated
 
 
 @njit(types.int64(STATE))
 def stop_misfits(S):
-    """Stop jobs that are profiled on GPUs on which they could not run, as nobody asks for their profile any more; how many."""
+    """Stop jobs that are profiled on GPUs on which they could not run, as no one asks for their profile; return how many."""
     stopped = 0
     for j in range(S.scalar[0].arrived):
         b = S.body[j]
@@ -106,7 +106,10 @@ def stop_misfits(S):
 
 @njit(types.int64(STATE))
 def reinsert(S):
-    """Put every active job of a state whose queues are empty back into them, by the present policy's keys."""
+    """Put every active job of a state whose queues are empty back into them, by the present policy's keys.
+
+    Return the number of running jobs.
+    """
     sc = S.scalar[0]
     for j in range(sc.arrived):
         state = S.job[j].state

@@ -47,10 +47,10 @@ KEPT = ("reason", "gated", "blocker", "free", "missing", "until", "note")
 class Decisions:
     """Log of a simulation's decisions so far: on all jobs with these names, or on one."""
 
-    def __init__(self, names: pl.Series, one: bool | str = True):
+    def __init__(self, names: pl.Series, one_job: bool | str = True):
         self.one = None
-        if one is not True:
-            self.one = row_of(names, str(one))
+        if one_job is not True:
+            self.one = row_of(names, str(one_job))
         jobs = len(names)
         self.waited = False  # the one job, at the last event
         self.parts: list[np.ndarray] = []
@@ -60,18 +60,20 @@ class Decisions:
         self.notes = {"": 0}
 
     def copy(self) -> "Decisions":
-        """Log of its own, the same so far."""
+        """Return a log of its own, `Decisions` that are the same so far."""
         twin = copy(self)
-        for name in ("parts", "last", "seen", "notes"):
-            setattr(twin, name, getattr(self, name).copy())
+        for attribute in ("parts", "last", "seen", "notes"):
+            setattr(twin, attribute, getattr(self, attribute).copy())
         return twin
 
     def about(self, policy) -> dict:
-        """How the policy decides, as `Run.info["log"]` keeps it."""
+        """Return a dict of how the policy decides, as `Run.info["log"]` keeps it."""
         if policy.rule()["rounds"][0] == 1:
             return {"kind": "round", "placement": policy.placement}
         says = (type(policy).key.__doc__ or "").strip().partition("\n")[0].rstrip(".")
-        rule = {name: getattr(policy, name, "") for name in ("placement", "backfill", "preemptive", "first")}
+        rule = {
+            rule_name: getattr(policy, rule_name, "") for rule_name in ("placement", "backfill", "preemptive", "first")
+        }
         return {"kind": "order", "key": says, **rule}
 
     def follow(self, simulation, until: float):
@@ -83,12 +85,12 @@ class Decisions:
             twin = simulation.copy()
             twin.decisions = None
             run = twin.run(until)
-            times = np.append(-np.inf, run.timeline["time"].to_numpy())
-            for start, end in waits_of(run, self.one):
-                event_before = times[np.searchsorted(times, start) - 1]
-                if simulation.now < event_before and start < end:
+            tick_times = np.append(-np.inf, run.timeline["time"].to_numpy())
+            for wait_start, wait_end in waits_of(run, self.one):
+                event_before = tick_times[np.searchsorted(tick_times, wait_start) - 1]
+                if simulation.now < event_before and wait_start < wait_end:
                     simulation.go(event_before, watch=until == np.inf)
-                self._step(simulation, min(end, until))
+                self._step(simulation, min(wait_end, until))
             simulation.go(until, watch=until == np.inf)
         else:
             self._step(simulation, until)
@@ -96,10 +98,10 @@ class Decisions:
     def _step(self, simulation, until: float):
         """Let a simulation go on until an instant (s), event by event, and log the state that each leaves."""
         while not simulation.over:
-            time = next_instant(simulation.state)
-            if time > until or time >= 1e300:
+            event_time = next_instant(simulation.state)
+            if event_time > until or event_time >= 1e300:
                 break
-            simulation.go(time, watch=until == np.inf)
+            simulation.go(event_time, watch=until == np.inf)
             self._record(simulation)
         simulation.go(until)
 
@@ -124,43 +126,44 @@ class Decisions:
             jobs, position = self._near(simulation, jobs)
         if len(jobs) == 0:
             return
-        rows = _blank(instant, jobs)
-        _measure(state, jobs, rows)
+        decision_rows = _blank(instant, jobs)
+        _measure(state, jobs, decision_rows)
         if state.rule["rounds"][0] == 0:
-            _order(simulation, jobs, rows)
+            _order(simulation, jobs, decision_rows)
         if self.decided < instant:
-            rows["reason"] = UNDECIDED
-            rows["until"] = state.scalar["decide_at"][0]
+            decision_rows["reason"] = UNDECIDED
+            decision_rows["until"] = state.scalar["decide_at"][0]
         elif state.rule["rounds"][0] == 1:
-            self._of_round(simulation, jobs, rows)
+            self._of_round(simulation, jobs, decision_rows)
         if position is not None:
-            rows["place"] = position
+            decision_rows["place"] = position
             mine = jobs == self.one
             jobs = jobs[mine]
-            rows = rows[mine]
-        self._keep(state, jobs, rows)
+            decision_rows = decision_rows[mine]
+        self._keep(state, jobs, decision_rows)
 
     def _near(self, simulation, jobs) -> tuple[np.ndarray, int | None]:
-        """Of waiting jobs those that say why the one job waits: itself, the first of its queue, those with a promise; its place.
+        """Return an array of the waiting jobs that say why the one job waits, and its place in the queue, as a pair.
 
-        The place is None if a round decides, or if the one job does not wait.
+        They are the job itself, the first of its queue, and those with a promise. The place is None if a round decides, or if the
+        one job does not wait.
         """
         state = simulation.state
         job = self.one
         if state.rule["rounds"][0] == 1 or job not in jobs:
             return jobs[jobs == job], None
-        key = _keys(simulation, jobs, state.rule["moving"][0] == ALL)
+        job_keys = _keys(simulation, jobs, state.rule["moving"][0] == ALL)
         mine = np.searchsorted(jobs, [job])
-        before, *_ = standing(state, jobs[mine], key[mine], jobs, key)
-        position = int(before[0])
+        jobs_before, *_ = standing(state, jobs[mine], job_keys[mine], jobs, job_keys)
+        position = int(jobs_before[0])
         if state.rule["backfill"][0] == GREEDY:
             return jobs[mine], position
         queue = state.job["stage"][jobs] == state.job["stage"][job]
-        _, first, *_ = standing(state, jobs[mine], key[mine], jobs[queue], key[queue])
-        first = first.astype(np.int64)
+        _, first_in_queue, *_ = standing(state, jobs[mine], job_keys[mine], jobs[queue], job_keys[queue])
+        first_in_queue = first_in_queue.astype(np.int64)
         promised = state.reservation["job"][: state.scalar["reservations"][0]]
         promised = promised[np.isin(promised, jobs)]
-        near = np.unique([job, *first[first >= 0], *promised])
+        near = np.unique([job, *first_in_queue[first_in_queue >= 0], *promised])
         return near.astype(np.int64), position
 
     def _has_decided(self, simulation) -> bool:
@@ -182,20 +185,20 @@ class Decisions:
         running = state.running[: state.scalar["running"][0]].astype(np.int64)
         began = np.sort(running[state.job["started"][running] == instant])
         began = began[state.job["starts"][began] != self.seen["starts"][began]]
-        rows = _blank(instant, began)
-        rows["missing"] = 0
-        rows["place"] = -1
+        started_rows = _blank(instant, began)
+        started_rows["missing"] = 0
+        started_rows["place"] = -1
         if state.rule["rounds"][0] == 0:
-            rows["key"] = state.body["key"][began]
+            started_rows["key"] = state.body["key"][began]
         self.seen["starts"][began] = state.job["starts"][began]
-        self.last[began] = rows
+        self.last[began] = started_rows
         if len(began):
-            self.parts.append(rows)
+            self.parts.append(started_rows)
 
-    def _keep(self, state, jobs, rows):
+    def _keep(self, state, jobs, decision_rows):
         """Append the rows that say something new, each with how the wait began if it is the first of one."""
-        first = self.last["reason"][jobs] == STARTED
-        if first.any():
+        wait_begins = self.last["reason"][jobs] == STARTED
+        if wait_begins.any():
             preemptions = state.job["preemptions"][jobs]
             failures = state.body["failures"][jobs]
             began = np.full(len(jobs), PREEMPTED)
@@ -204,124 +207,126 @@ class Decisions:
             began[preemptions > self.seen["preemptions"][jobs]] = PREEMPTED
             began[failures > self.seen["failures"][jobs]] = FAILED
             began[state.job["starts"][jobs] == 0] = SUBMITTED
-            rows["began"] = np.where(first, began, 0)
+            decision_rows["began"] = np.where(wait_begins, began, 0)
             self.seen["preemptions"][jobs] = preemptions
             self.seen["failures"][jobs] = failures
-        before = self.last[jobs]
-        news = first.copy()
-        for name in KEPT:
-            news |= before[name] != rows[name]
-        self.last[jobs[news]] = rows[news]
+        rows_before = self.last[jobs]
+        news = wait_begins.copy()
+        for kept_field in KEPT:
+            news |= rows_before[kept_field] != decision_rows[kept_field]
+        self.last[jobs[news]] = decision_rows[news]
         if news.any():
-            self.parts.append(rows[news])
+            self.parts.append(decision_rows[news])
 
-    def _of_round(self, simulation, jobs, rows):
+    def _of_round(self, simulation, jobs, decision_rows):
         """Decision of the round on each waiting job, and its own words on it."""
         _, answer, why = simulation.answered
         has_gpus = np.zeros(len(simulation.state.job), bool)
         has_gpus[answer["job"][answer["slots"] > 0]] = True
-        rows["reason"] = np.where(has_gpus[jobs], UNPLACED, LEFT)
-        rows["place"] = -1
+        decision_rows["reason"] = np.where(has_gpus[jobs], UNPLACED, LEFT)
+        decision_rows["place"] = -1
         if why is not None:
             note_of_job = dict(zip(answer["job"].tolist(), why(), strict=True))
-            rows["note"] = [self.notes.setdefault(note_of_job[job], len(self.notes)) for job in jobs.tolist()]
+            decision_rows["note"] = [self.notes.setdefault(note_of_job[job], len(self.notes)) for job in jobs.tolist()]
 
     def frame(self) -> pl.DataFrame:
-        """The log as a frame (`Run.decisions`)."""
-        rows = np.frombuffer(b"".join(part.tobytes() for part in self.parts), ROW)
-        columns = {name: rows[name] for name in ROW.names}
-        for name, texts in (("reason", REASONS), ("began", BEGINNINGS), ("note", [*self.notes])):
-            columns[name] = pl.Series(texts, dtype=pl.Utf8).gather(rows[name].astype(np.int64))
+        """Return the log as a frame (`Run.decisions`)."""
+        decision_rows = np.frombuffer(b"".join(decision_part.tobytes() for decision_part in self.parts), ROW)
+        decision_columns = {decision_field: decision_rows[decision_field] for decision_field in ROW.names}
+        for decision_field, texts in (("reason", REASONS), ("began", BEGINNINGS), ("note", [*self.notes])):
+            decision_columns[decision_field] = pl.Series(texts, dtype=pl.Utf8).gather(
+                decision_rows[decision_field].astype(np.int64)
+            )
         with_nulls = [pl.when(pl.col("until").is_finite()).then(pl.col("until"))]
-        for name in ("place", "blocker"):
-            with_nulls.append(pl.when(pl.col(name) >= 0).then(pl.col(name)))
-        for name in ("key", "free", "ahead", "later", "leased"):
-            with_nulls.append(pl.col(name).fill_nan(None))
-        for name in ("began", "note"):
-            with_nulls.append(pl.when(pl.col(name) != "").then(pl.col(name)))
-        return pl.DataFrame(columns).with_columns(with_nulls)
+        for decision_field in ("place", "blocker"):
+            with_nulls.append(pl.when(pl.col(decision_field) >= 0).then(pl.col(decision_field)))
+        for decision_field in ("key", "free", "ahead", "later", "leased"):
+            with_nulls.append(pl.col(decision_field).fill_nan(None))
+        for decision_field in ("began", "note"):
+            with_nulls.append(pl.when(pl.col(decision_field) != "").then(pl.col(decision_field)))
+        return pl.DataFrame(decision_columns).with_columns(with_nulls)
 
 
 def _blank(instant: float, jobs: np.ndarray) -> np.ndarray:
-    """Rows of an instant that say nothing of their jobs yet."""
-    rows = np.full(len(jobs), BLANK)
-    rows["time"] = instant
-    rows["job"] = jobs
-    return rows
+    """Return an array of rows of an instant, one per job, that say nothing of their jobs yet."""
+    blank_rows = np.full(len(jobs), BLANK)
+    blank_rows["time"] = instant
+    blank_rows["job"] = jobs
+    return blank_rows
 
 
-def _measure(state, jobs, rows):
+def _measure(state, jobs, decision_rows):
     """Free GPUs for each waiting job, and how many more it needs by the placement rule: too few, or on wrong nodes."""
     slots = state.body["slots"][jobs]
-    room, most = room_for(state, jobs)
-    rows["free"] = room / SLOTS
-    rows["missing"] = (slots - most) / SLOTS
-    rows["reason"] = np.where(room < slots, ROOM, NODES)
+    room, placeable_slots = room_for(state, jobs)
+    decision_rows["free"] = room / SLOTS
+    decision_rows["missing"] = (slots - placeable_slots) / SLOTS
+    decision_rows["reason"] = np.where(room < slots, ROOM, NODES)
 
 
-def _order(simulation, jobs, rows):
+def _order(simulation, jobs, decision_rows):
     """Keys, places in the order, and which job each one waits behind; of running jobs, which go before it."""
     state = simulation.state
     rule = simulation.state.rule[0]
-    body = state.body
-    rows["gated"] = body["gated"][jobs] == 1
-    key = _keys(simulation, jobs, rule["moving"] == ALL)
-    rows["key"] = key - BEHIND * rows["gated"]
-    order = np.lexsort((jobs, body["since"][jobs], key))
-    rows["place"][order] = np.arange(len(jobs))
+    job_bodies = state.body
+    decision_rows["gated"] = job_bodies["gated"][jobs] == 1
+    job_keys = _keys(simulation, jobs, rule["moving"] == ALL)
+    decision_rows["key"] = job_keys - BEHIND * decision_rows["gated"]
+    waiting_order = np.lexsort((jobs, job_bodies["since"][jobs], job_keys))
+    decision_rows["place"][waiting_order] = np.arange(len(jobs))
     if rule["preemptive"] == 1:
-        _running(simulation, jobs, key, rows)
+        _running(simulation, jobs, job_keys, decision_rows)
     if rule["backfill"] == GREEDY:
         return
     if rule["backfill"] == PLAN:
-        _planned(state, jobs, rows)
+        _planned(state, jobs, decision_rows)
         return
     stage = state.job["stage"][jobs]
-    stages_in_order = stage[order]
-    for number in np.unique(stage):
-        queue = order[stages_in_order == number]
-        head = queue[0]
+    stages_in_order = stage[waiting_order]
+    for stage_number in np.unique(stage):
+        queue = waiting_order[stages_in_order == stage_number]
+        head_of_queue = queue[0]
         followers = queue[1:]
-        rows["reason"][followers] = BEHIND_HEAD
-        rows["blocker"][followers] = jobs[head]
-        rows["missing"][followers] = rows["missing"][head]
-        rows["free"][followers] = rows["free"][head]
+        decision_rows["reason"][followers] = BEHIND_HEAD
+        decision_rows["blocker"][followers] = jobs[head_of_queue]
+        decision_rows["missing"][followers] = decision_rows["missing"][head_of_queue]
+        decision_rows["free"][followers] = decision_rows["free"][head_of_queue]
 
 
-def _planned(state, jobs, rows):
+def _planned(state, jobs, decision_rows):
     """Which promise holds each job that would fit."""
-    fits = np.flatnonzero(rows["missing"] <= 0)
+    fits = np.flatnonzero(decision_rows["missing"] <= 0)
     promise = held_by(state, jobs[fits])
-    rows["reason"][fits] = UNDECIDED
-    rows["until"][fits] = state.scalar["decide_at"][0]
-    rows["reason"][fits[promise == -2]] = AT_WINDOW
+    decision_rows["reason"][fits] = UNDECIDED
+    decision_rows["until"][fits] = state.scalar["decide_at"][0]
+    decision_rows["reason"][fits[promise == -2]] = AT_WINDOW
     reserved = fits[promise >= 0]
     promised = state.reservation[promise[promise >= 0]]
-    rows["reason"][reserved] = RESERVED
-    rows["blocker"][reserved] = promised["job"]
-    rows["until"][reserved] = promised["start"]
+    decision_rows["reason"][reserved] = RESERVED
+    decision_rows["blocker"][reserved] = promised["job"]
+    decision_rows["until"][reserved] = promised["start"]
     blockers = np.searchsorted(jobs, promised["job"])
-    for name in ("missing", "free"):
-        rows[name][reserved] = rows[name][blockers]
+    for decision_field in ("missing", "free"):
+        decision_rows[decision_field][reserved] = decision_rows[decision_field][blockers]
 
 
 def _keys(simulation, jobs, drift: bool) -> np.ndarray:
-    """Keys of jobs, those that the gate holds back behind all others; computed anew if they drift."""
-    body = simulation.state.body
+    """Return an array of the keys of jobs, those that the gate holds back behind all others; computed anew if they drift."""
+    job_bodies = simulation.state.body
     if not drift:
-        return body["key"][jobs]
-    gated = body["gated"][jobs] == 1
+        return job_bodies["key"][jobs]
+    gated = job_bodies["gated"][jobs] == 1
     return keys_now(simulation.state, jobs) + np.where(gated, BEHIND, 0.0)
 
 
-def _running(simulation, jobs, key, rows):
+def _running(simulation, jobs, key, decision_rows):
     """GPUs held by running jobs that go before each waiting one, by later ones, and by later ones under a lease, until when."""
     state = simulation.state
     running = state.running[: state.scalar["running"][0]].astype(np.int64)
     running = running[state.body["guest"][running] == 0]
     theirs = _keys(simulation, running, state.rule["moving"][0] != STILL)
     _, _, ahead, later, leased, until = standing(state, jobs, key, running, theirs)
-    rows["ahead"] = ahead / SLOTS
-    rows["later"] = later / SLOTS
-    rows["leased"] = leased / SLOTS
-    rows["until"] = until
+    decision_rows["ahead"] = ahead / SLOTS
+    decision_rows["later"] = later / SLOTS
+    decision_rows["leased"] = leased / SLOTS
+    decision_rows["until"] = until

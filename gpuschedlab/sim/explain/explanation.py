@@ -32,66 +32,66 @@ class Explanation:
     reasons: pl.DataFrame
 
     def summary(self) -> dict[str, float]:
-        """Seconds waited in all (`waited`), and for each reason."""
+        """Return a dict of seconds waited in all (`waited`), and for each reason."""
         spent = {"waited": float((self.steps["end"] - self.steps["start"]).sum())}
-        for start, end, reason in self.reasons.select("start", "end", "reason").iter_rows():
-            spent[reason] = spent.get(reason, 0.0) + end - start
+        for wait_start, wait_end, reason in self.reasons.select("start", "end", "reason").iter_rows():
+            spent[reason] = spent.get(reason, 0.0) + wait_end - wait_start
         return spent
 
     def text(self, every: bool = False) -> str:
         """Lines of text, one for each reason, or for each instant at which something changed (`every`)."""
-        rows = self.reasons
+        explained_waits = self.reasons
         if every:
-            rows = self.steps
+            explained_waits = self.steps
         spans = []
-        for start, end in rows.select("start", "end").iter_rows():
-            spans.append(f"{hours(start)}, for {lasting(end - start)}")
+        for wait_start, wait_end in explained_waits.select("start", "end").iter_rows():
+            spans.append(f"{hours(wait_start)}, for {lasting(wait_end - wait_start)}")
         wide = max(map(len, spans), default=0)
-        lines = [f"  {span:>{wide}}  {text}" for span, text in zip(spans, rows["text"], strict=True)]
-        return "\n".join([self.about, *lines])
+        reason_lines = [f"  {span:>{wide}}  {text}" for span, text in zip(spans, explained_waits["text"], strict=True)]
+        return "\n".join([self.about, *reason_lines])
 
     def __str__(self):
         return self.text()
 
     def _repr_html_(self):
-        rows = []
-        for start, end, text in self.reasons.select("start", "end", "text").iter_rows():
-            reason = f"<td style='text-align:left'>{escape(text)}</td>"
-            rows.append(f"<tr><td>{hours(start)}</td><td>{lasting(end - start)}</td>{reason}</tr>")
-        head = "<tr><th>from</th><th>for</th><th style='text-align:left'>why it waited</th></tr>"
-        return f"<p>{escape(self.about)}</p><table>{head}{''.join(rows)}</table>"
+        html_rows = []
+        for wait_start, wait_end, reason_text in self.reasons.select("start", "end", "text").iter_rows():
+            reason = f"<td style='text-align:left'>{escape(reason_text)}</td>"
+            html_rows.append(f"<tr><td>{hours(wait_start)}</td><td>{lasting(wait_end - wait_start)}</td>{reason}</tr>")
+        table_head = "<tr><th>from</th><th>for</th><th style='text-align:left'>why it waited</th></tr>"
+        return f"<p>{escape(self.about)}</p><table>{table_head}{''.join(html_rows)}</table>"
 
 
 def explain(run, job: str | int) -> Explanation:
-    """Explain the waits of a job of a run; see `Run.explain`."""
+    """Explain the waits of a job of a run in an `Explanation`; see `Run.explain`."""
     if run.decisions is None:
         raise RunError(
             "explain: found a run without a log of decisions; expected one. Run the policy again with "
             "scenario.run(policy, log=True), or gpuschedlab run POLICY --log --out FOLDER."
         )
-    row = row_of(run.jobs["job_id"], str(job))
-    steps, borders = steps_of(run, row)
-    context = Context(run, row)
-    rows = []
-    texts = [phrase(context.group(steps[i : i + 1])) for i in range(steps.height)]
+    job_row = row_of(run.jobs["job_id"], str(job))
+    steps, borders = steps_of(run, job_row)
+    context = Context(run, job_row)
+    reason_rows = []
+    texts = [phrase(context.group(steps[step : step + 1])) for step in range(steps.height)]
     steps = steps.with_columns(text=pl.Series(texts, dtype=pl.Utf8))
-    for first, behind in pairwise(borders):
-        group = steps[first:behind]
-        start, reason, blocker = group.select("start", "reason", "blocker").row(0)
-        end = group["end"][-1]
+    for first_step, behind in pairwise(borders):
+        group = steps[first_step:behind]
+        wait_start, reason, blocker = group.select("start", "reason", "blocker").row(0)
+        wait_end = group["end"][-1]
         missing = group["missing"].min()
-        rows.append((start, end, reason, blocker, missing, phrase(context.group(group))))
+        reason_rows.append((wait_start, wait_end, reason, blocker, missing, phrase(context.group(group))))
     schema = steps.select("start", "end", "reason", "blocker", "missing", "text").schema
-    reasons = pl.DataFrame(rows, schema=schema, orient="row")
-    return Explanation(str(run.jobs["job_id"][row]), context.about(steps), steps, reasons)
+    reasons = pl.DataFrame(reason_rows, schema=schema, orient="row")
+    return Explanation(str(run.jobs["job_id"][job_row]), context.about(steps), steps, reasons)
 
 
 def row_of(names: pl.Series, job: str) -> int:
-    """Row of a job by its name, among the names of all."""
+    """Return the row of a job (int) by its name, among the names of all; raise TraceError if none has it."""
     names = names.cast(pl.Utf8)
-    rows = (names == job).arg_true()
-    if len(rows):
-        return int(rows[0])
+    job_rows = (names == job).arg_true()
+    if len(job_rows):
+        return int(job_rows[0])
     near = get_close_matches(job, names.head(CANDIDATES).to_list(), 1)
     advice = "run.jobs['job_id'] lists them."
     if near:
@@ -103,7 +103,7 @@ def row_of(names: pl.Series, job: str) -> int:
 
 
 def waits_of(run, row: int) -> np.ndarray:
-    """(k, 2) start and end (s) of a job's waits, those of no time among them."""
+    """Return an array (k, 2) of the start and end (s) of a job's waits, those of no time among them."""
     allocations = run.allocations.filter(pl.col("job") == row).select("start", "end").unique().sort("start")
     gpus_from = allocations["start"].to_numpy()
     gpus_until = allocations["end"].to_numpy()
@@ -116,22 +116,27 @@ def waits_of(run, row: int) -> np.ndarray:
 
 
 def steps_of(run, row: int) -> tuple[pl.DataFrame, list[int]]:
-    """Rows of a job's waits, each with its end and `blocker` by name; and the borders of those of one reason and one blocker."""
+    """Return a frame of a job's waits, each with its end and `blocker` by name, and a list of borders.
+
+    The borders are those of rows of one reason and one blocker.
+    """
     mine = run.decisions.filter(pl.col("job") == row)
     over = run.jobs["end"][row]
     if over is None:
         over = run.info["now"]
     ends = mine["time"].shift(-1).fill_null(over)
-    names = run.jobs["job_id"].cast(pl.Utf8)
-    frame = mine.with_columns(end=ends, blocker=names.gather(mine["blocker"])).rename({"time": "start"})
-    columns = ("start", "end", "reason", "began", "gated", "place", "blocker", "key", "free", "missing")
-    steps = frame.filter(pl.col("reason") != "started").select(*columns, "ahead", "later", "leased", "until", "note")
+    job_names = run.jobs["job_id"].cast(pl.Utf8)
+    frame = mine.with_columns(end=ends, blocker=job_names.gather(mine["blocker"])).rename({"time": "start"})
+    step_columns = ("start", "end", "reason", "began", "gated", "place", "blocker", "key", "free", "missing")
+    steps = frame.filter(pl.col("reason") != "started").select(
+        *step_columns, "ahead", "later", "leased", "until", "note"
+    )
     borders = []
     cause_before = None
-    for i, (reason, blocker, began) in enumerate(steps.select("reason", "blocker", "began").iter_rows()):
+    for step_number, (reason, blocker, began) in enumerate(steps.select("reason", "blocker", "began").iter_rows()):
         cause = (reason, blocker)
         if cause != cause_before or began is not None:
-            borders.append(i)
+            borders.append(step_number)
         cause_before = cause
     borders.append(steps.height)
     return steps, borders
@@ -155,20 +160,20 @@ class Context:
         self.running = run.timeline["running"].to_numpy()
 
     def group(self, steps: pl.DataFrame) -> dict:
-        """Facts about steps of one reason: ranges are (least, most)."""
-        first = steps.row(0, named=True)
-        start = steps["start"][0]
-        end = steps["end"][-1]
-        blocker = first["blocker"]
+        """Return a dict of facts about steps of one reason: ranges are (least, most)."""
+        first_step = steps.row(0, named=True)
+        wait_start = steps["start"][0]
+        wait_end = steps["end"][-1]
+        blocker = first_step["blocker"]
         needs = self.job["gpus"]
         if blocker is not None:
             needs = self.run.jobs["gpus"][row_of(self.run.jobs["job_id"], blocker)]
-        first_start, behind_starts = np.searchsorted(self.started, [start, end])
+        first_start, behind_starts = np.searchsorted(self.started, [wait_start, wait_end])
         passed = self.later[first_start:behind_starts].sum()
-        ranges = {name: (steps[name].min(), steps[name].max()) for name in (*RANGES, "until")}
+        ranges = {range_name: (steps[range_name].min(), steps[range_name].max()) for range_name in (*RANGES, "until")}
         facts_of_job = {
-            "reason": first["reason"],
-            "began": first["began"],
+            "reason": first_step["reason"],
+            "began": first_step["began"],
             "gated": bool(steps["gated"].any()),
             "blocker": blocker,
             "needs": needs,
@@ -178,32 +183,35 @@ class Context:
             "rule": self.log,
             "note": steps["note"][-1],
         }
-        return ranges | facts_of_job | self._of_cluster(start, end)
+        return ranges | facts_of_job | self._of_cluster(wait_start, wait_end)
 
     def _of_cluster(self, start: float, end: float) -> dict:
-        """GPUs that were down at most, and ranges of GPUs in use and running jobs between two instants; 0 without a timeline."""
+        """Return a dict of the GPUs that were down at most, and of the ranges (least, most) of GPUs in use and of running jobs.
+
+        All are taken between two instants (s), and are 0 without a timeline.
+        """
         if not len(self.times):
             return {"down": 0.0, "used": (0.0, 0.0), "running": (0, 0)}
-        first = np.searchsorted(self.times, start, "right") - 1
-        ticks = slice(max(0, first), np.searchsorted(self.times, end))
+        first_tick = np.searchsorted(self.times, start, "right") - 1
+        ticks = slice(max(0, first_tick), np.searchsorted(self.times, end))
         used = self.used[ticks]
         running = self.running[ticks]
         down = float(self.total - self.capacity[ticks].min())
         return {"down": down, "used": (used.min(), used.max()), "running": (running.min(), running.max())}
 
     def about(self, steps: pl.DataFrame) -> str:
-        """Head line: the request of the job, under which policy, and how long it waited."""
+        """Return the head line, a text: the request of the job, under which policy, and how long it waited."""
         job = self.job
         waits = int(steps["began"].count())
         waited = float((steps["end"] - steps["start"]).sum())
         served = self.run.info["policy"]
-        if order := self.log.get("key"):
-            served += f", which serves by the lowest key ({order})"
-        total = "did not wait"
+        if order_words := self.log.get("key"):
+            served += f", which serves by the lowest key ({order_words})"
+        waited_in_words = "did not wait"
         if steps.height:
-            total = f"waited {hours(waited)}"
+            waited_in_words = f"waited {hours(waited)}"
             if waits > 1:
-                total += f" in {waits} waits"
+                waited_in_words += f" in {waits} waits"
         since = f"submitted at {hours(job['submit'])}"
         demand = span((job["gpus"], job["gpus"]), "GPU")
-        return f"job {job['job_id']} of {demand}, {since}, {total} under {served}."
+        return f"job {job['job_id']} of {demand}, {since}, {waited_in_words} under {served}."

@@ -13,25 +13,27 @@ NUMBERS = {
 
 
 def fault_of(simulation) -> SpeedError | PolicyError:
-    """Fault of the job that the engine blames."""
+    """Return the error of the job that the engine blames: a `SpeedError` if the table lacks a speed, else a `PolicyError`."""
     scalar = simulation.state.scalar[0]
-    j = int(scalar["culprit"])
+    blamed_job = int(scalar["culprit"])
     fault = int(scalar["fault"])
-    b = simulation.state.body[j]
-    who = f"job {simulation.trace['job_id'][j]}"
+    body = simulation.state.body[blamed_job]
+    who = f"job {simulation.trace['job_id'][blamed_job]}"
     models = simulation.state.job["model"]
-    name = "without a model"
-    if models[j] >= 0:
-        name = f"model {simulation.speeds.models[models[j]]}"
+    model_words = "without a model"
+    if models[blamed_job] >= 0:
+        model_words = f"model {simulation.speeds.models[models[blamed_job]]}"
     if fault == records.NO_SPEED:
         return SpeedError(
-            f"{who} ({name}) was given {b['got'] / SLOTS:g} GPUs of {simulation.cluster.gpu_types[b['type']]} on {b['nodes']} "
+            f"{who} ({model_words}) was given {body['got'] / SLOTS:g} GPUs of "
+            f"{simulation.cluster.gpu_types[body['type']]} on {body['nodes']} "
             "nodes, which its speed table lacks. Allow only configurations of speeds.configurations(), or extend the table."
         )
     if fault in NUMBERS:
-        function, (wrong, expected) = NUMBERS[fault]
+        function, (wrong_words, expected) = NUMBERS[fault]
         return PolicyError(
-            f"{simulation.policy.name}.{function} gave {who} at t={simulation.now:g} s a value that is {wrong}; expected {expected}. "
+            f"{simulation.policy.name}.{function} gave {who} at t={simulation.now:g} s a value that is "
+            f"{wrong_words}; expected {expected}. "
             "Mind divisions by zero (a job is just submitted, has no estimate) and logarithms."
         )
     if fault == records.BAD_STANDING:
@@ -44,17 +46,18 @@ def fault_of(simulation) -> SpeedError | PolicyError:
             f"{simulation.policy.name} at t={simulation.now:g} s: nodes names GPUs for {who} that other jobs hold, or that its node "
             "cannot give as one cell. See view.free; jobs without named nodes stay where they are."
         )
-    second = int(b["source"])
+    second = int(body["source"])
     if fault == records.NO_PAIR:
-        second = int(b["partner"])
-    table = "sharing"
+        second = int(body["partner"])
+    pair_table = "sharing"
     relation = "shares GPUs with"
     if fault == records.NO_TRANSFER:
-        table = "transfer"
+        pair_table = "transfer"
         relation = "started from the result of"
-    elif b["joint"]:
-        table = "merged"
+    elif body["joint"]:
+        pair_table = "merged"
     return SpeedError(
-        f"{who} ({name}) {relation} job {simulation.trace['job_id'][second]}, and Speeds.{table} has no row for the two models. "
+        f"{who} ({model_words}) {relation} job {simulation.trace['job_id'][second]}, and Speeds.{pair_table} has "
+        "no row for the two models. "
         "Extend the table, or do not bring them together."
     )

@@ -98,33 +98,37 @@ class Allocation:
         filled = dict.fromkeys(_EMPTY)
         nodes = []
         reserved = {}
-        for rows, part in parts:
-            for name, empty in _EMPTY.items():
-                value = getattr(part, name)
-                if value is not None:
-                    value = np.asarray(value)
-                    if filled[name] is None:
-                        filled[name] = np.full(n, empty, value.dtype if name != "delay" else object)
-                    filled[name][rows] = np.where(value >= 0, rows[value], -1) if name == "partner" else value
-            if part.nodes is not None and len(part.nodes):
-                own = np.array(part.nodes, float)
-                own[:, POSITION] = rows[own[:, POSITION].astype(int)]
-                nodes.append(own)
-            for name, gpus in part.reserved.items():
-                reserved[name] = reserved.get(name, 0.0) + np.asarray(gpus, float)
-        filled |= {name: np.zeros(n) for name in ("gpu_type", "gpus") if filled[name] is None}
-        wakes = [part.wake for _, part in parts]
-        solved = [part for rows, part in parts if len(rows)]
-        words = dict.fromkeys(part.status or "no program" for part in solved)
+        for rows, part_answer in parts:
+            for answer_field, empty in _EMPTY.items():
+                part_values = getattr(part_answer, answer_field)
+                if part_values is not None:
+                    part_values = np.asarray(part_values)
+                    if filled[answer_field] is None:
+                        filled[answer_field] = np.full(
+                            n, empty, part_values.dtype if answer_field != "delay" else object
+                        )
+                    filled[answer_field][rows] = (
+                        np.where(part_values >= 0, rows[part_values], -1) if answer_field == "partner" else part_values
+                    )
+            if part_answer.nodes is not None and len(part_answer.nodes):
+                part_cells = np.array(part_answer.nodes, float)
+                part_cells[:, POSITION] = rows[part_cells[:, POSITION].astype(int)]
+                nodes.append(part_cells)
+            for pool_name, gpus in part_answer.reserved.items():
+                reserved[pool_name] = reserved.get(pool_name, 0.0) + np.asarray(gpus, float)
+        filled |= {answer_field: np.zeros(n) for answer_field in ("gpu_type", "gpus") if filled[answer_field] is None}
+        wakes = [part_answer.wake for _, part_answer in parts]
+        solved = [part_answer for rows, part_answer in parts if len(rows)]
+        statuses = dict.fromkeys(part_answer.status or "no program" for part_answer in solved)
         return cls(
             **filled,
             nodes=np.concatenate(nodes) if nodes else None,
             reserved=reserved,
             wake=None if None in wakes or not wakes else min(wakes),
-            objective=float(sum(part.objective for part in solved)) if solved else np.nan,
-            bound=float(sum(part.bound for part in solved)) if solved else np.nan,
-            seconds=float(sum(part.seconds for part in solved)) if solved else np.nan,
-            status=" ".join(words) if any(part.status for part in solved) else "",
+            objective=float(sum(part_answer.objective for part_answer in solved)) if solved else np.nan,
+            bound=float(sum(part_answer.bound for part_answer in solved)) if solved else np.nan,
+            seconds=float(sum(part_answer.seconds for part_answer in solved)) if solved else np.nan,
+            status=" ".join(statuses) if any(part_answer.status for part_answer in solved) else "",
         )
 
 

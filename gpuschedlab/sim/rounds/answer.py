@@ -26,17 +26,17 @@ class Checked(NamedTuple):
 @njit
 def usual(gpus, types, asked, capacity):
     """Whether jobs get their requested number or nothing, and no more than there is; their types (n,), -1 if they wait, and slots (n,)."""
-    given = np.zeros(len(capacity))
-    kinds = np.full(len(gpus), -1)
+    gpus_given = np.zeros(len(capacity))
+    answered_types = np.full(len(gpus), -1)
     slots = np.zeros(len(gpus))
-    for i in range(len(gpus)):
-        if gpus[i] != 0:
-            if gpus[i] != asked[i] or not 0 <= types[i] < len(capacity):
-                return False, kinds, slots
-            kinds[i] = types[i]
-            slots[i] = np.ceil(gpus[i] * SLOTS - 1e-6)
-            given[types[i]] += gpus[i]
-    return bool(np.all(given <= capacity + 1e-9)), kinds, slots
+    for job in range(len(gpus)):
+        if gpus[job] != 0:
+            if gpus[job] != asked[job] or not 0 <= types[job] < len(capacity):
+                return False, answered_types, slots
+            answered_types[job] = types[job]
+            slots[job] = np.ceil(gpus[job] * SLOTS - 1e-6)
+            gpus_given[types[job]] += gpus[job]
+    return bool(np.all(gpus_given <= capacity + 1e-9)), answered_types, slots
 
 
 class Check:
@@ -50,29 +50,29 @@ class Check:
         self.when = f"at t={view.now:g} s"
 
     def checked(self) -> Checked:
-        """Check the fields one by one."""
+        """Check the fields one by one and return them as `Checked`; raise the policy's error if one is wrong."""
         if not isinstance(self.answer, Allocation):
             raise self._error(f"found {type(self.answer).__name__}; expected an Allocation.")
-        given = self.answer
-        out = np.zeros(self.n, ANSWER)
-        out["job"] = self.view.index
-        out["host"] = -1
-        out["source"] = -1
-        out["delay"] = -1.0
-        host, reserved = (out["host"], {}) if self._usual(out) else self._demands(out)
+        allocation = self.answer
+        checked_jobs = np.zeros(self.n, ANSWER)
+        checked_jobs["job"] = self.view.index
+        checked_jobs["host"] = -1
+        checked_jobs["source"] = -1
+        checked_jobs["delay"] = -1.0
+        host, reserved = (checked_jobs["host"], {}) if self._usual(checked_jobs) else self._demands(checked_jobs)
         if self.view.bound:
-            self._types(out)
-        if given.merged is not None:
-            out["joint"] = self._flags("merged") & (host >= 0)
-        if given.source is not None:
-            out["source"] = self._sources()
-        if given.delay is not None:
-            out["delay"] = self._delays()
-        cells = self._cells(out, host)
-        if given.partner is not None:
-            out["host"] = np.where(host >= 0, self.view.index[host] if self.n else host, -1)
+            self._types(checked_jobs)
+        if allocation.merged is not None:
+            checked_jobs["joint"] = self._flags("merged") & (host >= 0)
+        if allocation.source is not None:
+            checked_jobs["source"] = self._sources()
+        if allocation.delay is not None:
+            checked_jobs["delay"] = self._delays()
+        answer_cells = self._cells(checked_jobs, host)
+        if allocation.partner is not None:
+            checked_jobs["host"] = np.where(host >= 0, self.view.index[host] if self.n else host, -1)
         self._proved()
-        return Checked(out, cells, reserved, self._wake())
+        return Checked(checked_jobs, answer_cells, reserved, self._wake())
 
     def _usual(self, out) -> bool:
         """Fill in types and slots of an answer in which nothing of these is unusual; False: it needs a closer look."""
@@ -81,8 +81,8 @@ class Check:
         types = self.answer.gpu_type
         if given.partner is not None or given.profiling is not None or given.reserved:
             return False
-        for array, kind in ((gpus, "f"), (types, "i")):
-            if not isinstance(array, np.ndarray) or array.dtype.kind != kind or array.shape != (self.n,):
+        for array, dtype_kind in ((gpus, "f"), (types, "i")):
+            if not isinstance(array, np.ndarray) or array.dtype.kind != dtype_kind or array.shape != (self.n,):
                 return False
         given = (np.require(gpus, float, "CW"), np.require(types, np.int64, "CW"))
         good, out["type"], out["slots"] = usual(*given, self.view.gpus, self.view.capacity)
@@ -90,27 +90,28 @@ class Check:
 
     def _types(self, out):
         """Check that jobs get none but the types and partitions that they asked for."""
-        given = out["slots"] > 0
-        for i in np.flatnonzero(given & ~self.view.allowed[np.arange(self.n), out["type"]])[:1]:
-            names = np.array(self.view.cluster.gpu_types)
+        has_gpus = out["slots"] > 0
+        for job in np.flatnonzero(has_gpus & ~self.view.allowed[np.arange(self.n), out["type"]])[:1]:
+            type_names = np.array(self.view.cluster.gpu_types)
             raise self._error(
-                f"job {self.view.job_id(i)} is given GPUs of {names[out['type'][i]]}; expected {', '.join(names[self.view.allowed[i]])}, "
+                f"job {self.view.job_id(job)} is given GPUs of {type_names[out['type'][job]]}; expected "
+                f"{', '.join(type_names[self.view.allowed[job]])}, "
                 "which it asks for: view.allowed says it of all jobs."
             )
 
     def _demands(self, out) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Check GPUs, types, partners and capacity; the positions (n,) of hosts, and the reservations."""
-        given = self.answer
+        """Check GPUs, types, partners and capacity; return an array (n,) of positions of hosts, and a dict of reservations."""
+        allocation = self.answer
         host = out["host"]
         gpus = self._numbers("gpus")
         self._demand(gpus >= 0, "gpus", gpus, "0 or more", ", which is negative")
-        held = gpus > 0
-        types = self._whole("gpu_type", 0, len(self.view.cluster.gpu_types) - 1, held)
-        out["type"] = np.where(held, types, -1)
+        has_gpus = gpus > 0
+        types = self._whole("gpu_type", 0, len(self.view.cluster.gpu_types) - 1, has_gpus)
+        out["type"] = np.where(has_gpus, types, -1)
         out["slots"] = np.ceil(gpus * SLOTS - 1e-6)
-        if given.profiling is not None:
-            out["idle"] = self._flags("profiling") & held
-        if given.partner is not None:
+        if allocation.profiling is not None:
+            out["idle"] = self._flags("profiling") & has_gpus
+        if allocation.partner is not None:
             host = self._partners(gpus, out["type"])
         reserved = self._reserved()
         self._capacity(gpus * (host < 0), out["type"], reserved)
@@ -124,44 +125,51 @@ class Check:
         """Name the first job for which a field is wrong."""
         if good.all():
             return
-        wrong = np.flatnonzero(~good)
-        i = int(wrong[0])
-        more = f" ({len(wrong) - 1} more like it)" if len(wrong) > 1 else ""
-        raise self._error(f"{field} of job {self.view.job_id(i)} is {values[i]}{fault}{more}; expected {expected}.")
+        wrong_jobs = np.flatnonzero(~good)
+        job = int(wrong_jobs[0])
+        further_jobs = f" ({len(wrong_jobs) - 1} more like it)" if len(wrong_jobs) > 1 else ""
+        raise self._error(
+            f"{field} of job {self.view.job_id(job)} is {values[job]}{fault}{further_jobs}; expected {expected}."
+        )
 
-    def _array(self, field: str, given, kind=float) -> np.ndarray:
+    def _array(self, field: str, field_values, kind=float) -> np.ndarray:
         try:
-            return np.asarray(given, kind)
+            return np.asarray(field_values, kind)
         except (TypeError, ValueError) as error:
             raise self._error(f"{field} holds what is no number: {error}.") from error
 
     def _numbers(self, field: str) -> np.ndarray:
-        values = self._array(field, getattr(self.answer, field))
-        if values.shape != (self.n,):
+        answered_numbers = self._array(field, getattr(self.answer, field))
+        if answered_numbers.shape != (self.n,):
             raise self._error(
-                f"{field} has shape {values.shape}; expected ({self.n},), an entry for each job of the view."
+                f"{field} has shape {answered_numbers.shape}; expected ({self.n},), an entry for each job of the view."
             )
-        self._demand(np.isfinite(values), field, values, "a number", ", which is not finite")
-        return values
+        self._demand(np.isfinite(answered_numbers), field, answered_numbers, "a number", ", which is not finite")
+        return answered_numbers
 
     def _flags(self, field: str) -> np.ndarray:
         return self._numbers(field) != 0
 
     def _whole(self, field: str, low: int, high: int, used=True) -> np.ndarray:
-        """Whole numbers between two bounds, wherever they are used."""
-        values = self._numbers(field)
-        whole = (values >= low) & (values <= high) & (values == np.floor(values))
-        self._demand(whole | ~np.asarray(used), field, values, f"{low} to {high}, a whole number")
-        return values.astype(np.int64)
+        """Return the array of a field's whole numbers, which must lie between two bounds wherever they are used."""
+        answered_numbers = self._numbers(field)
+        in_bounds = (
+            (answered_numbers >= low) & (answered_numbers <= high) & (answered_numbers == np.floor(answered_numbers))
+        )
+        self._demand(in_bounds | ~np.asarray(used), field, answered_numbers, f"{low} to {high}, a whole number")
+        return answered_numbers.astype(np.int64)
 
     def _requests(self, gpus, out):
         """Rigid jobs get exactly the GPUs that they requested, unless they are profiled."""
-        asked = np.ceil(self.view.gpus * SLOTS - 1e-6)
-        wrong = (out["slots"] > 0) & (out["slots"] != asked) & (out["idle"] == 0) & ~self.view.elastic
-        if wrong.any():
-            i = int(np.flatnonzero(wrong)[0])
+        requested_slots = np.ceil(self.view.gpus * SLOTS - 1e-6)
+        wrong_requests = (
+            (out["slots"] > 0) & (out["slots"] != requested_slots) & (out["idle"] == 0) & ~self.view.elastic
+        )
+        if wrong_requests.any():
+            job = int(np.flatnonzero(wrong_requests)[0])
             raise self._error(
-                f"job {self.view.job_id(i)} has {gpus[i]:g} GPUs and requests {self.view.gpus[i]:g}; no table has its speed "
+                f"job {self.view.job_id(job)} has {gpus[job]:g} GPUs and requests {self.view.gpus[job]:g}; no "
+                "table has its speed "
                 "on another number. Give it what it requests or nothing, profile it, or pass speeds in which its model "
                 "is elastic."
             )
@@ -169,107 +177,131 @@ class Check:
     def _partners(self, gpus, types) -> np.ndarray:
         host = self._whole("partner", -1, self.n - 1)
         guests = np.flatnonzero((host >= 0) & (gpus > 0))
-        for i in guests:
-            h = host[i]
-            expected = f"a job with {gpus[i]:g} GPUs of the same type, of its own, shared with no third"
-            if h == i or host[h] >= 0 or gpus[h] != gpus[i] or types[h] != types[i] or (host[guests] == h).sum() > 1:
-                self._demand(np.arange(self.n) != i, "partner", host, expected)
+        for guest in guests:
+            host_of_guest = host[guest]
+            expected = f"a job with {gpus[guest]:g} GPUs of the same type, of its own, shared with no third"
+            if (
+                host_of_guest == guest
+                or host[host_of_guest] >= 0
+                or gpus[host_of_guest] != gpus[guest]
+                or types[host_of_guest] != types[guest]
+                or (host[guests] == host_of_guest).sum() > 1
+            ):
+                self._demand(np.arange(self.n) != guest, "partner", host, expected)
         return np.where(gpus > 0, host, -1)
 
     def _sources(self) -> np.ndarray:
         source = self._whole("source", -1, self.view.submitted - 1)
-        rows = np.flatnonzero((source >= 0) & (source != self.view.index))
+        jobs_with_source = np.flatnonzero((source >= 0) & (source != self.view.index))
         good = np.full(self.n, True)
-        good[rows] = self.view.has_run(source[rows])
+        good[jobs_with_source] = self.view.has_run(source[jobs_with_source])
         self._demand(good, "source", source, "the row of a job that has run")
         return source
 
     def _delays(self) -> np.ndarray:
-        kinds = np.asarray(self.answer.delay, object)
-        if kinds.shape != (self.n,):
-            raise self._error(f"delay has shape {kinds.shape}; expected ({self.n},), a kind of start each.")
+        answered_kinds = np.asarray(self.answer.delay, object)
+        if answered_kinds.shape != (self.n,):
+            raise self._error(f"delay has shape {answered_kinds.shape}; expected ({self.n},), a kind of start each.")
         seconds = np.full(self.n, -1.0)
-        names = self.view.start_kinds
-        known = ", ".join(map(repr, names)) or "none"
-        self._demand(np.isin(kinds, ("", *names)), "delay", kinds, f"'' or one of Delays.kinds ({known})")
-        for kind in sorted(set(kinds.tolist()) - {""}):
-            rows = np.flatnonzero(kinds == kind)
-            seconds[rows] = self.view.start_seconds(kind, rows)
+        kind_names = self.view.start_kinds
+        known_kinds = ", ".join(map(repr, kind_names)) or "none"
+        self._demand(
+            np.isin(answered_kinds, ("", *kind_names)),
+            "delay",
+            answered_kinds,
+            f"'' or one of Delays.kinds ({known_kinds})",
+        )
+        for start_kind in sorted(set(answered_kinds.tolist()) - {""}):
+            jobs_of_kind = np.flatnonzero(answered_kinds == start_kind)
+            seconds[jobs_of_kind] = self.view.start_seconds(start_kind, jobs_of_kind)
         return seconds
 
     def _reserved(self) -> dict[str, np.ndarray]:
         types = len(self.view.cluster.gpu_types)
-        found = {}
-        for name, given in self.answer.reserved.items():
-            gpus = self._array(f"reserved[{name!r}]", given)
+        reserved_gpus = {}
+        for pool_name, answered_gpus in self.answer.reserved.items():
+            gpus = self._array(f"reserved[{pool_name!r}]", answered_gpus)
             gpus = np.full(1, gpus) if gpus.ndim == 0 and types == 1 else gpus
             if gpus.shape != (types,) or not np.isfinite(gpus).all() or (gpus < 0).any():
                 raise self._error(
-                    f"reserved[{name!r}] is {given}; expected ({types},) GPUs, one number for each type, 0 or more."
+                    f"reserved[{pool_name!r}] is {answered_gpus}; expected ({types},) GPUs, one number for each type, 0 or more."
                 )
-            found[str(name)] = gpus
-        return found
+            reserved_gpus[str(pool_name)] = gpus
+        return reserved_gpus
 
     def _capacity(self, gpus, types, reserved):
-        kept = sum(reserved.values(), np.zeros(len(self.view.cluster.gpu_types)))
-        given = np.bincount(types[gpus > 0], weights=gpus[gpus > 0], minlength=len(kept))
-        for t in np.flatnonzero(given + kept > self.view.capacity + 1e-9):
-            beside = f" beside {kept[t]:g} reserved" if kept[t] else ""
+        reserved_gpus = sum(reserved.values(), np.zeros(len(self.view.cluster.gpu_types)))
+        answered_gpus = np.bincount(types[gpus > 0], weights=gpus[gpus > 0], minlength=len(reserved_gpus))
+        for type_number in np.flatnonzero(answered_gpus + reserved_gpus > self.view.capacity + 1e-9):
+            beside = f" beside {reserved_gpus[type_number]:g} reserved" if reserved_gpus[type_number] else ""
             raise PolicyError(
-                f"{self.who} gave {given[t]:g} GPUs of {self.view.cluster.gpu_types[t]}{beside} {self.when}; "
-                f"the cluster has {self.view.capacity[t]:g} up. Return at most view.capacity."
+                f"{self.who} gave {answered_gpus[type_number]:g} GPUs of "
+                f"{self.view.cluster.gpu_types[type_number]}{beside} {self.when}; "
+                f"the cluster has {self.view.capacity[type_number]:g} up. Return at most view.capacity."
             )
 
     def _cells(self, out, host) -> np.ndarray:
-        """Rows of nodes by job and node; `out` gets the rows of each job."""
+        """Return an array of rows of nodes by job and node; `out` gets the rows of each job."""
         if self.answer.nodes is None or len(self.answer.nodes) == 0:
             return np.zeros(0, CELL)
-        rows = self._array("nodes", self.answer.nodes)
-        if rows.ndim != 2 or rows.shape[1] != 3:
-            raise self._error(f"nodes has shape {rows.shape}; expected (m, 3), rows of job, node, GPUs.")
-        self._rows(rows, out, host)
-        owner = rows[:, POSITION].astype(int)
-        named = np.full(self.n, len(rows))  # the row that names each job first: in this order they take their GPUs
-        np.minimum.at(named, owner, np.arange(len(rows)))
-        rows = rows[np.lexsort((rows[:, NODE], named[owner]))]
-        owner = rows[:, POSITION].astype(int)
-        cells = np.zeros(len(rows), CELL)
-        cells["answer"] = owner
-        cells["node"] = rows[:, NODE]
-        cells["slots"] = np.ceil(rows[:, GPUS] * SLOTS - 1e-6)
+        node_rows = self._array("nodes", self.answer.nodes)
+        if node_rows.ndim != 2 or node_rows.shape[1] != 3:
+            raise self._error(f"nodes has shape {node_rows.shape}; expected (m, 3), rows of job, node, GPUs.")
+        self._rows(node_rows, out, host)
+        owner = node_rows[:, POSITION].astype(int)
+        named = np.full(self.n, len(node_rows))  # the row that names each job first: in this order they take their GPUs
+        np.minimum.at(named, owner, np.arange(len(node_rows)))
+        node_rows = node_rows[np.lexsort((node_rows[:, NODE], named[owner]))]
+        owner = node_rows[:, POSITION].astype(int)
+        answer_cells = np.zeros(len(node_rows), CELL)
+        answer_cells["answer"] = owner
+        answer_cells["node"] = node_rows[:, NODE]
+        answer_cells["slots"] = np.ceil(node_rows[:, GPUS] * SLOTS - 1e-6)
         out["cells"] = np.bincount(owner, minlength=self.n)
-        out["first"][owner[::-1]] = np.arange(len(rows))[::-1]
-        total = np.bincount(owner, cells["slots"], self.n)
+        out["first"][owner[::-1]] = np.arange(len(node_rows))[::-1]
+        slots_of_job = np.bincount(owner, answer_cells["slots"], self.n)
         self._demand(
-            (out["cells"] == 0) | (total == out["slots"]), "nodes", total / SLOTS, "rows that add up to its GPUs"
+            (out["cells"] == 0) | (slots_of_job == out["slots"]),
+            "nodes",
+            slots_of_job / SLOTS,
+            "rows that add up to its GPUs",
         )
-        return cells
+        return answer_cells
 
-    def _rows(self, rows, out, host):
+    def _rows(self, node_rows, out, host):
         """Each row names a job and a node that are there, once, with GPUs that the node has."""
         cluster = self.view.cluster
-        whole = rows[:, : NODE + 1]
-        fits = np.isfinite(rows).all(axis=1) & (whole == np.floor(whole)).all(axis=1) & (rows[:, GPUS] > 0)
-        fits &= (whole >= 0).all(axis=1) & (rows[:, POSITION] < self.n) & (rows[:, NODE] < cluster.total_nodes)
+        job_and_node = node_rows[:, : NODE + 1]
+        fits = (
+            np.isfinite(node_rows).all(axis=1)
+            & (job_and_node == np.floor(job_and_node)).all(axis=1)
+            & (node_rows[:, GPUS] > 0)
+        )
+        fits &= (
+            (job_and_node >= 0).all(axis=1)
+            & (node_rows[:, POSITION] < self.n)
+            & (node_rows[:, NODE] < cluster.total_nodes)
+        )
         if fits.all():
-            job, node = whole.astype(int).T
+            job, node = job_and_node.astype(int).T
             fits = (out["type"][job] == cluster.node_type[node]) & (host[job] < 0) & self.view.up[node]
-            given = np.bincount(node, rows[:, GPUS], cluster.total_nodes)
-            fits &= given[node] <= cluster.node_gpus[node] + 1e-9
-            _, which, counts, _ = distinct_rows(whole.astype(int))
-            fits &= counts[which] == 1
+            gpus_of_node = np.bincount(node, node_rows[:, GPUS], cluster.total_nodes)
+            fits &= gpus_of_node[node] <= cluster.node_gpus[node] + 1e-9
+            _, which, rows_of_pair, _ = distinct_rows(job_and_node.astype(int))
+            fits &= rows_of_pair[which] == 1
         if not fits.all():
-            i = int(np.flatnonzero(~fits)[0])
+            bad_row = int(np.flatnonzero(~fits)[0])
             raise self._error(
-                f"row {i} of nodes is {rows[i].tolist()}; expected a job of the view that has GPUs of its own, a "
+                f"row {bad_row} of nodes is {node_rows[bad_row].tolist()}; expected a job of the view that has "
+                "GPUs of its own, a "
                 "node of its type that is up, once, and no more GPUs than the node has for all of them."
             )
 
     def _proved(self):
         """Raise an error unless the log of the round is numbers and a text."""
-        for name in ("objective", "bound", "seconds"):
-            if not isinstance(value := getattr(self.answer, name), NUMBER):
-                raise self._error(f"{name} is {value!r}; expected a number, or nan.")
+        for proof_field in ("objective", "bound", "seconds"):
+            if not isinstance(proof_value := getattr(self.answer, proof_field), NUMBER):
+                raise self._error(f"{proof_field} is {proof_value!r}; expected a number, or nan.")
         if not isinstance(self.answer.status, str):
             raise self._error(f"status is {self.answer.status!r}; expected a text.")
 

@@ -16,35 +16,35 @@ from gpuschedlab.sim.rounds.view import View
 def decide(simulation):
     """Ask the policy of a simulation at a round that is due, and put its answer into force."""
     view = view_now(simulation)
-    begin = time.perf_counter()
+    answer_begin = time.perf_counter()
     answer = _answer(simulation, view)
-    put_into_force(simulation, view, answer, time.perf_counter() - begin)
+    put_into_force(simulation, view, answer, time.perf_counter() - answer_begin)
 
 
 def view_now(simulation) -> View:
-    """View of the policy now, once the estimator has renewed its estimates."""
+    """Return the `View` of the policy now, once the estimator has renewed its estimates."""
     s = simulation
-    index = refresh_active(simulation.state)
-    known = {"memory": s.memory, "reserved": s.reserved, "learnt": s.learnt}
+    active_jobs = refresh_active(simulation.state)
+    round_state = {"memory": s.memory, "reserved": s.reserved, "learnt": s.learnt}
     if s.estimator.learns_speeds:
-        _learn(s.learnt, View(s.state, s.prepared, index, **known))
-    view = View(s.state, s.prepared, index, **known)
+        _learn(s.learnt, View(s.state, s.prepared, active_jobs, **round_state))
+    view = View(s.state, s.prepared, active_jobs, **round_state)
     renewed = s.estimator.renewed(view)
     if renewed is None:
         return view
-    s.state.job["estimate"][index] = renewed
-    return View(s.state, s.prepared, index, **known)  # what the first has read, it keeps
+    s.state.job["estimate"][active_jobs] = renewed
+    return View(s.state, s.prepared, active_jobs, **round_state)  # what the first has read, it keeps
 
 
 def _learn(learnt: np.ndarray, view: View):
     """Keep which types jobs have run on, and whether on one GPU or on several."""
     ran = np.flatnonzero((view.gpu_type >= 0) & (view.effort > 0))
-    at = (view.index[ran], view.gpu_type[ran])
-    learnt[at] = np.maximum(learnt[at], np.where(view.running_gpus[ran] > 1, 2, 1))
+    job_and_type = (view.index[ran], view.gpu_type[ran])
+    learnt[job_and_type] = np.maximum(learnt[job_and_type], np.where(view.running_gpus[ran] > 1, 2, 1))
 
 
 def _answer(simulation, view: View) -> Allocation:
-    """The policy's answer; its name and the time are added to its own exceptions."""
+    """Return the policy's answer, an `Allocation`; its name and the time are added to its own exceptions."""
     try:
         return simulation.policy.allocate(view)
     except LabError:
@@ -72,13 +72,16 @@ def put_into_force(simulation, view: View, answer: Allocation, seconds: float):
 
 
 def reserve(simulation, reserved: dict[str, np.ndarray]) -> bool:
-    """Log the reservations from now on, GPUs (T,) by name, in the place of earlier ones; whether that changes anything."""
+    """Log the reservations from now on, GPUs (T,) by name, in the place of earlier ones; return whether that changes anything."""
     s = simulation
-    before = len(simulation.pools)
+    pools_before = len(simulation.pools)
     none = np.zeros(len(simulation.cluster.gpu_types))
-    for name in sorted(s.reserved.keys() | reserved.keys()):
-        old = s.reserved.get(name, none)
-        new = reserved.get(name, none)
-        s.pools.extend((s.now, name, s.cluster.gpu_types[k], float(new[k])) for k in np.flatnonzero(old != new))
+    for pool_name in sorted(s.reserved.keys() | reserved.keys()):
+        old_gpus = s.reserved.get(pool_name, none)
+        new_gpus = reserved.get(pool_name, none)
+        s.pools.extend(
+            (s.now, pool_name, s.cluster.gpu_types[type_number], float(new_gpus[type_number]))
+            for type_number in np.flatnonzero(old_gpus != new_gpus)
+        )
     s.reserved = reserved
-    return len(s.pools) > before
+    return len(s.pools) > pools_before

@@ -12,45 +12,53 @@ from gpuschedlab.sim.setup.prepared import Prepared
 
 
 def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple[State, np.ndarray]:
-    """State at an instant, and the rows (n,) of the jobs submitted by then; they wait, unless arrays say otherwise."""
+    """Return a pair: the `State` at an instant, and an array (n,) of the rows of the jobs submitted by then.
+
+    The jobs wait, unless arrays say otherwise.
+    """
     state = build_state(prepared, policy)
-    index = np.arange(np.searchsorted(state.job["submit"], now, "right"))
+    submitted_jobs = np.arange(np.searchsorted(state.job["submit"], now, "right"))
     state.scalar["now"] = now
-    state.scalar["arrived"] = len(index)
-    state.job["state"][index] = WAITING
+    state.scalar["arrived"] = len(submitted_jobs)
+    state.job["state"][submitted_jobs] = WAITING
     if "up" in arrays:
         state.nodes["down"] = ~np.asarray(arrays.pop("up"), bool)
     if "restarts" in arrays:
-        state.job["starts"][index] = 1 + np.asarray(arrays.pop("restarts"))
+        state.job["starts"][submitted_jobs] = 1 + np.asarray(arrays.pop("restarts"))
     if "partner" in arrays:
-        state.body["partner"][index] = arrays.pop("partner")
-    for name in FIELDS.keys() & arrays.keys():
-        array, field, _ = FIELDS[name]
-        values = np.asarray(arrays.pop(name))
-        if values.ndim == 0 or len(values) != len(index):
+        state.body["partner"][submitted_jobs] = arrays.pop("partner")
+    for array_name in FIELDS.keys() & arrays.keys():
+        array, field, _ = FIELDS[array_name]
+        given_array = np.asarray(arrays.pop(array_name))
+        if given_array.ndim == 0 or len(given_array) != len(submitted_jobs):
             raise RunError(
-                f"view: {name} has shape {values.shape}; expected ({len(index)},), an entry for each job submitted by now."
+                f"view: {array_name} has shape {given_array.shape}; expected ({len(submitted_jobs)},), an entry "
+                "for each job submitted by now."
             )
-        getattr(state, array)[field][index] = values / state.body["jobs"][index] if name in IN_TOTAL else values
+        getattr(state, array)[field][submitted_jobs] = (
+            given_array / state.body["jobs"][submitted_jobs] if array_name in IN_TOTAL else given_array
+        )
     _give_nodes(state, np.asarray(arrays.pop("nodes", ()), float).reshape(-1, 3), prepared.cluster.node_type)
     runs = np.flatnonzero(state.job["held"] > 0)
     state.job["state"][runs], state.job["starts"][runs] = RUNNING, np.maximum(state.job["starts"][runs], 1)
-    return state, index
+    return state, submitted_jobs
 
 
-def _give_nodes(state: State, rows: np.ndarray, node_type: np.ndarray):
+def _give_nodes(state: State, node_rows: np.ndarray, node_type: np.ndarray):
     """Let jobs hold the GPUs of rows (job, node, GPUs), as linked entries in order of node."""
-    if not len(rows):
+    if not len(node_rows):
         return
-    job = rows[:, 0].astype(int)
-    node = rows[:, 1].astype(int)
-    held = np.bincount(job, rows[:, 2], len(state.job)) / state.body["jobs"]
-    state.job["held"] = np.where(held > 0, held, state.job["held"])
+    job = node_rows[:, 0].astype(int)
+    node = node_rows[:, 1].astype(int)
+    gpus_of_job = np.bincount(job, node_rows[:, 2], len(state.job)) / state.body["jobs"]
+    state.job["held"] = np.where(gpus_of_job > 0, gpus_of_job, state.job["held"])
     state.body["nodes"][job] = np.bincount(job, minlength=len(state.job))[job]
     state.body["type"][job] = node_type[node]
-    state.nodes["free"] -= np.rint(np.bincount(node, rows[:, 2], len(state.nodes)) * SLOTS).astype(np.int32)
-    for e, row in enumerate(np.lexsort((-node, job))):  # the last node first: each entry points to the one before
-        state.entry["next"][e] = state.body["head"][job[row]]
-        state.entry["node"][e] = node[row]
-        state.entry["slots"][e] = np.rint(rows[row, 2] * SLOTS)
-        state.body["head"][job[row]] = e
+    state.nodes["free"] -= np.rint(np.bincount(node, node_rows[:, 2], len(state.nodes)) * SLOTS).astype(np.int32)
+    for entry, node_row in enumerate(
+        np.lexsort((-node, job))
+    ):  # the last node first: each entry points to the one before
+        state.entry["next"][entry] = state.body["head"][job[node_row]]
+        state.entry["node"][entry] = node[node_row]
+        state.entry["slots"][entry] = np.rint(node_rows[node_row, 2] * SLOTS)
+        state.body["head"][job[node_row]] = entry

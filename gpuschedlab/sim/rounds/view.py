@@ -102,7 +102,7 @@ class View(OfJobs):
         nodes: np.ndarray | None = None,
         memory: object = None,
     ) -> "View":
-        """View of a part: some of the jobs, and some of the GPUs.
+        """Return the `View` of a part: some of the jobs, and some of the GPUs.
 
         Parameters
         ----------
@@ -119,17 +119,17 @@ class View(OfJobs):
         --------
         See `gpuschedlab.policies.Pop`.
         """
-        known = {"reserved": self.reserved, "learnt": self._learnt}
-        part = View(self._state, self._prepared, self.index[rows], memory=memory, **known)
-        part.interval = self.interval
+        round_state = {"reserved": self.reserved, "learnt": self._learnt}
+        part_view = View(self._state, self._prepared, self.index[rows], memory=memory, **round_state)
+        part_view.interval = self.interval
         if nodes is not None:
-            part.up = self.up & nodes
+            part_view.up = self.up & nodes
         if capacity is not None:
-            part.capacity = np.asarray(capacity, float)
-        return part
+            part_view.capacity = np.asarray(capacity, float)
+        return part_view
 
     def codes(self, column: str) -> np.ndarray:
-        """Small integers (n,) for the values of any text column of the trace, in order of name; -1 if it is null.
+        """Return an array (n,) of small integers for the values of any text column of the trace, in order of name; -1 for null.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class View(OfJobs):
         return self._prepared.codes(column)[self.index]
 
     def usage(self, column: str) -> np.ndarray:
-        """Decayed usage (n,) of all that have the same value in a text column as each job (GPU-s); 0 if it is null.
+        """Return an array (n,): decayed usage (GPU-s) of all that have the job's value in a text column; 0 if that is null.
 
         Usage is charged to the policy's accounts (`Policy.charged`, `half_life`).
 
@@ -150,21 +150,25 @@ class View(OfJobs):
         """
         codes = self._prepared.codes(column)
         account = self._state.body["account"]
-        value = np.full(len(self._state.ledger), -1)
-        value[account[account >= 0]] = codes[account >= 0]
-        if not (account >= 0).any() or (value[account] != codes)[account >= 0].any():
+        value_of_account = np.full(len(self._state.ledger), -1)
+        value_of_account[account[account >= 0]] = codes[account >= 0]
+        if not (account >= 0).any() or (value_of_account[account] != codes)[account >= 0].any():
             raise KeyError(
                 f"usage: accounts are not those of column {column!r}; expected charged = ({column!r},) in the policy."
             )
-        by_value = np.bincount(value[value >= 0], usage_now(self._state)[value >= 0], codes.max(initial=-1) + 2)
+        by_value = np.bincount(
+            value_of_account[value_of_account >= 0],
+            usage_now(self._state)[value_of_account >= 0],
+            codes.max(initial=-1) + 2,
+        )
         return by_value[codes[self.index]]  # the last entry, which no account has, is that of jobs without a value
 
     def texts(self, column: str) -> np.ndarray:
-        """Values (n,) of a text column of the trace, "" if it is null or the trace has no such column; KeyError as `codes`."""
+        """Return an array (n,) of a text column of the trace, "" for null or if it has no such column; KeyError as `codes`."""
         return self._prepared.texts(column)[self.index]
 
     def declared(self, column: str, default: float) -> np.ndarray:
-        """Numbers (n,) that the owners of jobs declare, of a column of `DECLARED`; `default` if there is none.
+        """Return an array (n,) of numbers that owners of jobs declare, of a column of `DECLARED`; `default` if there is none.
 
         Raises
         ------
@@ -174,7 +178,7 @@ class View(OfJobs):
         return self._prepared.declared(column, default)[self.index]
 
     def start_seconds(self, kind: str = "", jobs: np.ndarray | None = None) -> np.ndarray:
-        """Seconds (k,) before progress if a job starts now: at a start of a kind, or "" as every start.
+        """Return an array (k,) of seconds before progress if jobs start now: at a start of a kind, or "" as every start.
 
         Parameters
         ----------
@@ -188,39 +192,39 @@ class View(OfJobs):
         SpeedError
             There is no such kind, or it says nothing of the model of one of these jobs.
         """
-        rows = self.index if jobs is None else self.index[jobs]
+        job_rows = self.index if jobs is None else self.index[jobs]
         if not kind:
-            body = self._state.body[rows]
-            return body["switch"] + body["restart"] * (self._state.job["starts"][rows] > 0)
-        return self._prepared.start_seconds(kind, rows)
+            job_bodies = self._state.body[job_rows]
+            return job_bodies["switch"] + job_bodies["restart"] * (self._state.job["starts"][job_rows] > 0)
+        return self._prepared.start_seconds(kind, job_rows)
 
     def job_id(self, i: int) -> str:
-        """Name of the job at a position."""
+        """Return the name of the job at a position, a string."""
         return self._prepared.trace.frame["job_id"][int(self.index[i])]
 
     def model_name(self, i: int) -> str | None:
-        """Name of its model; None without one."""
+        """Return the name of its model, a string; None without one."""
         return self._prepared.models[int(self.index[i])]
 
     def has_run(self, rows: np.ndarray) -> np.ndarray:
-        """Whether jobs, by their rows in the trace, have been started."""
+        """Return an array of bools, of the shape of `rows`: whether each job, by its row in the trace, has been started."""
         return (self._state.job["state"][rows] != UNSEEN) & (self._state.job["starts"][rows] > 0)
 
     @cached_property
     def up(self) -> np.ndarray:
-        """(N,) bool, nodes that are up."""
+        """Array (N,) of bools: nodes that are up."""
         return self._state.nodes["down"] == 0
 
     @cached_property
     def free(self) -> np.ndarray:
-        """(N,) free GPUs of each node that is up."""
+        """Array (N,) of the free GPUs of each node that is up."""
         return np.where(self.up, self._state.nodes["free"] / SLOTS, 0.0)
 
     @cached_property
     def capacity(self) -> np.ndarray:
-        """(T,) GPUs up now of each type."""
-        size = self._state.nodes["size"] * self.up
-        return np.bincount(self._state.nodes["type"], weights=size, minlength=len(self.cluster.gpu_types)) / SLOTS
+        """Array (T,) of the GPUs up now of each type."""
+        slots_up = self._state.nodes["size"] * self.up
+        return np.bincount(self._state.nodes["type"], weights=slots_up, minlength=len(self.cluster.gpu_types)) / SLOTS
 
     @cached_property
     def learnt(self) -> np.ndarray:
@@ -239,7 +243,7 @@ class View(OfJobs):
 
     @cached_property
     def metric(self) -> np.ndarray:
-        """(n,) metric that its training shows now, nan if no curve is known."""
+        """Array (n,) of the metric that its training shows now, nan if no curve is known."""
         return metric_shown(self, self._state, np.inf)
 
     def metric_after(self, count: float) -> np.ndarray:
@@ -253,7 +257,7 @@ class View(OfJobs):
         return metric_shown(self, self._state, count)
 
     def factors(self, mode: str) -> np.ndarray | None:
-        """Speed factors by pair of models (M, M), as far as the estimator knows them; None if no pair is known.
+        """Array (M, M) of speed factors by pair of models, as far as the estimator knows them; None if no pair is known.
 
         Parameters
         ----------
@@ -301,15 +305,17 @@ class View(OfJobs):
             nan if a job cannot run so. A job without a model goes at 1 on its requested GPUs of any type; one that is
             not elastic runs on its requested GPUs only.
         """
-        types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))
-        asked = (np.ceil(self.gpus)[:, None] == gpus) & self.allowed[:, types]
-        rates = np.where(asked, 1.0, np.nan)
+        types, nodes, gpus = (np.asarray(configuration_array, np.int64) for configuration_array in (types, nodes, gpus))
+        as_requested = (np.ceil(self.gpus)[:, None] == gpus) & self.allowed[:, types]
+        rates = np.where(as_requested, 1.0, np.nan)
         if self.speeds is None:
             return rates
-        known = self.speeds.type_codes(self.cluster.gpu_types)[types]
+        type_in_table = self.speeds.type_codes(self.cluster.gpu_types)[types]
         named = self.model >= 0
-        table = self.speeds.rates(self.model[named], self.progress[named], np.maximum(known, 0), nodes, gpus)
-        able = (known >= 0) & (asked | self.elastic[:, None] & self.allowed[:, types])[named]
-        rates[named] = np.where(able, table, np.nan)
+        table_rates = self.speeds.rates(
+            self.model[named], self.progress[named], np.maximum(type_in_table, 0), nodes, gpus
+        )
+        able = (type_in_table >= 0) & (as_requested | self.elastic[:, None] & self.allowed[:, types])[named]
+        rates[named] = np.where(able, table_rates, np.nan)
         estimator = self._prepared.estimator
         return estimator.rates(rates, self.learnt, types, gpus) if estimator.learns_speeds else rates

@@ -36,71 +36,71 @@ class OfJobs:
         if name not in FIELDS:
             raise AttributeError(f"a view has no {name!r}; it has {', '.join(FIELDS)} and what its docstring lists.")
         array, field, waiting = FIELDS[name]
-        values = getattr(self._state, array)[field][self.index]
+        job_field = getattr(self._state, array)[field][self.index]
         if waiting is not None:
-            values = np.where(self._state.job["state"][self.index] == RUNNING, values, waiting)
+            job_field = np.where(self._state.job["state"][self.index] == RUNNING, job_field, waiting)
         if name in IN_TOTAL:
-            values = values * self._state.body["jobs"][self.index]
+            job_field = job_field * self._state.body["jobs"][self.index]
         if name in FLAGS:
-            values = values == 1
-        setattr(self, name, values)
-        return values
+            job_field = job_field == 1
+        setattr(self, name, job_field)
+        return job_field
 
     @cached_property
     def age(self) -> np.ndarray:
-        """(n,) seconds since submission."""
+        """Array (n,) of seconds since submission."""
         return self.now - self.submit
 
     @cached_property
     def elastic(self) -> np.ndarray:
-        """(n,) bool, runs on other numbers of GPUs than it requests."""
+        """Array (n,) of bools: runs on other numbers of GPUs than it requests."""
         return self.model >= 0 if self.speeds is None else (self.model >= 0) & ~self.speeds.relative[self.model]
 
     @cached_property
     def running(self) -> np.ndarray:
-        """(n,) bool, holding GPUs now."""
+        """Array (n,) of bools: holding GPUs now."""
         return self._state.job["state"][self.index] == RUNNING
 
     @cached_property
     def restarts(self) -> np.ndarray:
-        """(n,) starts after the first."""
+        """Array (n,) of starts after the first."""
         return np.maximum(self._state.job["starts"][self.index] - 1, 0)
 
     @cached_property
     def restart(self) -> np.ndarray:
-        """(n,) seconds of delay at a restart."""
+        """Array (n,) of seconds of delay at a restart."""
         return self._state.body["restart"][self.index] + self._state.body["switch"][self.index]
 
     @cached_property
     def partner(self) -> np.ndarray:
-        """(n,) position of the job that it shares GPUs with, -1: none."""
-        place = np.full(len(self._state.job) + 1, -1)  # the last entry means no partner
-        place[self.index] = np.arange(len(self))
-        return place[self._state.body["partner"][self.index]]
+        """Array (n,) of the position of the job that it shares GPUs with, -1: none."""
+        position_of_row = np.full(len(self._state.job) + 1, -1)  # the last entry means no partner
+        position_of_row[self.index] = np.arange(len(self))
+        return position_of_row[self._state.body["partner"][self.index]]
 
     @cached_property
     def nodes(self) -> np.ndarray:
-        """(m, 3) rows (job, node, GPUs) of running jobs, in order; without jobs that share another's GPUs."""
-        head = np.where(self.running, self._state.body["head"][self.index], -1)
+        """Array (m, 3) of rows (job, node, GPUs) of running jobs, in order; without jobs that share another's GPUs."""
+        first_entry = np.where(self.running, self._state.body["head"][self.index], -1)
         entry = self._state.entry
-        at = np.flatnonzero(head >= 0)
-        next_ = head[at]
-        rows = [np.zeros((0, 3))]
-        while len(at):  # the entries of a job are a linked list: one step for all jobs at a time
-            rows.append(np.column_stack([at, entry["node"][next_], entry["slots"][next_] / SLOTS]))
+        jobs_with_entry = np.flatnonzero(first_entry >= 0)
+        next_ = first_entry[jobs_with_entry]
+        node_rows = [np.zeros((0, 3))]
+        while len(jobs_with_entry):  # the entries of a job are a linked list: one step for all jobs at a time
+            node_rows.append(np.column_stack([jobs_with_entry, entry["node"][next_], entry["slots"][next_] / SLOTS]))
             next_ = entry["next"][next_]
-            at = at[next_ >= 0]
+            jobs_with_entry = jobs_with_entry[next_ >= 0]
             next_ = next_[next_ >= 0]
-        held = np.concatenate(rows)
-        return held[np.lexsort((held[:, 1], held[:, 0]))]
+        cells_of_jobs = np.concatenate(node_rows)
+        return cells_of_jobs[np.lexsort((cells_of_jobs[:, 1], cells_of_jobs[:, 0]))]
 
 
 def metric_shown(view, state: State, count: float) -> np.ndarray:
-    """Metric (n,) that jobs showed at their progress, or at an earlier measurement; nan: no curve, or not yet."""
-    shown = np.full(len(view), np.nan)
+    """Return an array (n,) of the metric that jobs showed at their progress, or a measurement before; nan: none yet."""
+    metric = np.full(len(view), np.nan)
     curves = None if view.speeds is None else view.speeds.curves
     if curves is None:
-        return shown
+        return metric
     partner = state.body["partner"][view.index]
     paired = view.merged & (partner >= 0)
     alone = np.ones(len(view), bool)
@@ -109,12 +109,16 @@ def metric_shown(view, state: State, count: float) -> np.ndarray:
         ("merged", paired, partner, view.effort),
         ("transfer", ~paired & (view.source >= 0), view.source, view.effort),
     )
-    for mode, rows, others, reached in ways:
-        rows = np.flatnonzero(rows)
-        model = view.model[rows]
-        reached = reached[rows]
-        other = np.where(others[rows] < 0, -1, state.job["model"][others[rows]])
-        then = curves.measured(mode, model, other, 1.0 if np.isinf(count) else count)
-        seen = curves.at_pair(mode, model, other, reached if np.isinf(count) else then)
-        shown[rows] = np.where(np.isnan(then), shown[rows], np.where(reached >= then - 1e-9, seen, np.nan))
-    return shown
+    for mode, curve_jobs, partners, reached in ways:
+        curve_jobs = np.flatnonzero(curve_jobs)
+        model = view.model[curve_jobs]
+        reached = reached[curve_jobs]
+        partner_model = np.where(partners[curve_jobs] < 0, -1, state.job["model"][partners[curve_jobs]])
+        measured_progress = curves.measured(mode, model, partner_model, 1.0 if np.isinf(count) else count)
+        measured_metric = curves.at_pair(mode, model, partner_model, reached if np.isinf(count) else measured_progress)
+        metric[curve_jobs] = np.where(
+            np.isnan(measured_progress),
+            metric[curve_jobs],
+            np.where(reached >= measured_progress - 1e-9, measured_metric, np.nan),
+        )
+    return metric

@@ -17,7 +17,10 @@ from gpuschedlab.sim.setup.prepared import NEW_BODY, NEW_JOB, Prepared, constant
 
 
 def _classes(prepared: Prepared, job, rule):
-    """Group jobs by demand (`Prepared.demands`): the classes, each with the one that its jobs join later, and the class of each."""
+    """Group jobs by demand (`Prepared.demands`); return a tuple: the classes, the class of each job, and their total size.
+
+    Each class has the one that its jobs join later.
+    """
     tight = (rule["placement"][0] == RELAX) & (job["spread"] < rule["skew"][0])
     demands = prepared.demands(bool(rule["sharing"][0]))
     # One number a demand: of jobs that are to be profiled, that insist on few nodes, and that are relaxed.
@@ -29,29 +32,29 @@ def _classes(prepared: Prepared, job, rule):
     if job["stage"].any():
         profiled_code = insisting_code + 2 * job["stage"]
     codes = (profiled_code, insisting_code, relaxed_code)
-    size = sum(_once_each(codes, lambda code: np.bincount(code, minlength=4 * len(demands.slots))))
-    rows = np.flatnonzero(size)
-    number = np.zeros(len(size), np.int32)
-    number[rows] = np.arange(len(rows))
-    first, base, relaxed = _once_each(codes, lambda code: number[code])
-    cls = np.zeros(len(rows), records.CLASS)
-    demand_of_class = rows // 4
-    cls["tight"] = rows & 1
-    cls["stage"] = rows >> 1 & 1
+    demand_sizes = sum(_once_each(codes, lambda code: np.bincount(code, minlength=4 * len(demands.slots))))
+    used_demands = np.flatnonzero(demand_sizes)
+    class_number = np.zeros(len(demand_sizes), np.int32)
+    class_number[used_demands] = np.arange(len(used_demands))
+    first_class, base, relaxed = _once_each(codes, lambda code: class_number[code])
+    cls = np.zeros(len(used_demands), records.CLASS)
+    demand_of_class = used_demands // 4
+    cls["tight"] = used_demands & 1
+    cls["stage"] = used_demands >> 1 & 1
     cls["slots"] = demands.slots[demand_of_class]
     cls["model"] = demands.model[demand_of_class]
     cls["asked"] = demands.nodes[demand_of_class]
     cls["relaxed"] = cls["next"] = np.arange(len(cls))
     cls["relaxed"][base] = relaxed
-    cls["next"][first] = base
-    room = size[rows]
+    cls["next"][first_class] = base
+    room = demand_sizes[used_demands]
     cls["room"] = room
     cls["base"] = cls["first"] = cls["head"] = np.cumsum(room) - room
-    return cls, first, int(size.sum())
+    return cls, first_class, int(demand_sizes.sum())
 
 
 def _once_each(codes: tuple[np.ndarray, ...], function) -> list[np.ndarray]:
-    """Result of a function for each array; arrays that are the same object are computed once."""
+    """Return a list of a function's result for each array; arrays that are the same object are computed once."""
     results = {}
     for code in codes:
         if id(code) not in results:
@@ -60,34 +63,34 @@ def _once_each(codes: tuple[np.ndarray, ...], function) -> list[np.ndarray]:
 
 
 def _classed(prepared: Prepared, job, body, rule):
-    """Put jobs into classes; those of the last run in which no job had started are made once. The classes, and the heaps' size."""
+    """Put jobs into classes, and return them and the heaps' size; those of the last run without started jobs are made once."""
     fresh = (job["state"] <= records.WAITING) & (job["starts"] == 0)
     # `place_in_queue` skips the stage where no profiler is large enough
     profiled = rule["profile"][0] > 0
     if profiled or job["stage"].any():
         job["stage"] = (fresh | (job["stage"] == 1)) & profiled
     if not fresh.all():
-        cls, first, size = _classes(prepared, job, rule)
+        cls, first_class, heap_size = _classes(prepared, job, rule)
     else:
         rule_of_classes = (rule["sharing"][0], rule["placement"][0], rule["skew"][0], profiled)
-        key = ("classes",)  # a word alone is a column of the trace
-        cached_rule, classes = prepared.cache.get(key, (None, None))
+        cache_key = ("classes",)  # a word alone is a column of the trace
+        cached_rule, classes = prepared.cache.get(cache_key, (None, None))
         if cached_rule != rule_of_classes:
             classes = _classes(prepared, job, rule)
-            prepared.cache[key] = (rule_of_classes, classes)
-        cls, first, size = classes
-    body["base"] = body["cls"] = first
-    return copied(cls), size
+            prepared.cache[cache_key] = (rule_of_classes, classes)
+        cls, first_class, heap_size = classes
+    body["base"] = body["cls"] = first_class
+    return copied(cls), heap_size
 
 
 def build_state(prepared: Prepared, policy, ready=None) -> State:
-    """Make the arrays of a simulation at its beginning, which is 0 or the first submission of a warm job; `ready` as in `arrange`."""
+    """Make the `State` of a simulation at its beginning: 0, or the first submission of a warm job; `ready` as in `arrange`."""
     job = filled(NEW_JOB, prepared.trace.frame.height, prepared.job)
     body = filled(NEW_BODY, len(job), prepared.body)
     ruled = arrange(prepared, job, body, policy, ready)
-    n = len(job)
+    job_count = len(job)
     capacity = int(ruled["nodes"]["size"].sum())
-    count, member, sizes = index_nodes(ruled["nodes"], len(ruled["pools"]))
+    nodes_by_level, member, sizes = index_nodes(ruled["nodes"], len(ruled["pools"]))
     node_count = len(ruled["nodes"])
     # Twice: within a decision, jobs that start already hold what preempted ones vacated.
     busy = 2 * (capacity // _smallest(prepared))
@@ -102,20 +105,20 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
     scalar["stand_at"] = np.inf
     if ruled["rule"]["period"][0] > 0:
         scalar["stand_at"] = scalar["now"]
-    work_length = max(n, node_count) + 2
-    work_space = {name: np.zeros(work_length, np.int32) for name in WORK_SPACE}
+    work_length = max(job_count, node_count) + 2
+    work_space = {array_name: np.zeros(work_length, np.int32) for array_name in WORK_SPACE}
     return State(
         job=job,
         body=body,
         entry=entry,
-        timers=np.zeros(n + 1, np.int32),
-        running=np.zeros(n + 1, np.int32),
-        rank=np.zeros(n + 1, np.int32),
-        ticks=new_log(3 * n + 1024, records.TICK),
-        stretches=new_log(2 * n + 8 * len(entry) + 64, records.STRETCH),
+        timers=np.zeros(job_count + 1, np.int32),
+        running=np.zeros(job_count + 1, np.int32),
+        rank=np.zeros(job_count + 1, np.int32),
+        ticks=new_log(3 * job_count + 1024, records.TICK),
+        stretches=new_log(2 * job_count + 8 * len(entry) + 64, records.STRETCH),
         scalar=scalar,
-        seconds_on=np.zeros((n, len(prepared.cluster.gpu_types))),
-        count=count,
+        seconds_on=np.zeros((job_count, len(prepared.cluster.gpu_types))),
+        count=nodes_by_level,
         member=member,
         sizes=sizes,
         **work_space,
@@ -125,12 +128,12 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
 
 
 def _smallest(prepared: Prepared) -> int:
-    """Slots of the smallest job, at most those of a GPU."""
+    """Return the number of slots of the smallest job, at most those of a GPU."""
     return min(SLOTS, int(prepared.body["slots"].min(initial=SLOTS)))
 
 
 def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready=None) -> dict:
-    """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes."""
+    """Make a dict of the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes."""
     # `ready`: the nodes that a profiler may take now, in order; None: all.
     cluster = prepared.cluster
     checkpoint = prepared.delays.checkpoint
@@ -171,30 +174,30 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
 
 
 def _planned(prepared: Prepared, rule, nodes: np.ndarray, pools: int):
-    """Rows that a plan needs: for jobs, for the nodes that it promises (linked), and for steps of the GPUs that will be free."""
+    """Return the rows a plan needs, a tuple: for jobs, nodes that it promises (linked), and steps of GPUs that will be free."""
     if rule["backfill"] != records.PLAN:
         return 1, np.zeros(1, records.ENTRY), 1
     slots = prepared.body["slots"]
-    n = len(slots)
+    job_count = len(slots)
     whole_gpus = -(-slots // SLOTS)
     nodes_of_jobs = np.sort(np.minimum(whole_gpus, len(nodes)))
-    depth = int(min(n, rule["depth"] * pools))
-    parts = int(nodes_of_jobs[n - depth :].sum())
-    promised = np.zeros(parts + 1, records.ENTRY)
+    depth = int(min(job_count, rule["depth"] * pools))
+    promised_nodes = int(nodes_of_jobs[job_count - depth :].sum())
+    promised = np.zeros(promised_nodes + 1, records.ENTRY)
     promised["next"] = np.arange(1, len(promised) + 1)
     # One a node, one for each part of a running job, two for each of a job that starts, is promised a start, or a window.
     busy = int(nodes["size"].sum()) // _smallest(prepared)
     plans = 1
     if rule["keep"]:
         plans = 2
-    twice = busy + plans * parts + len(prepared.constant["window"])
-    return n + 1, promised, len(nodes) + busy + 2 * twice
+    twice = busy + plans * promised_nodes + len(prepared.constant["window"])
+    return job_count + 1, promised, len(nodes) + busy + 2 * twice
 
 
 def _check_eligible(prepared: Prepared, placing: Placing, every: bool):
     """Check once that each job could ever be placed; `every`: on types without a speed, too, as rounds choose other GPUs."""
-    key = ("placeable", placing, every)
-    if key in prepared.cache:
+    cache_key = ("placeable", placing, every)
+    if cache_key in prepared.cache:
         return
     empty = EmptyCluster(prepared.cluster, placing)
     slots = prepared.body["slots"]
@@ -208,46 +211,52 @@ def _check_eligible(prepared: Prepared, placing: Placing, every: bool):
         requests = Requests(demands.slots, demands.nodes, usable[demands.known])
         if not able_to_run(empty, requests).all():
             check_eligible(empty, Requests(slots, prepared.asked, usable[prepared.body["knows"]]), prepared.trace)
-    prepared.cache[key] = True
+    prepared.cache[cache_key] = True
 
 
 def _nodes(prepared: Prepared, profiler_nodes: int, ready):
-    """Nodes, each in the pool of its type and purpose, made once for those that may be any."""
+    """Return the arrays of `_divided`, a tuple; those of nodes that may be any are made once."""
     if ready is not None and profiler_nodes:
         return _divided(prepared.cluster, profiler_nodes, ready)
-    key = ("nodes", profiler_nodes)
-    if key not in prepared.cache:
-        prepared.cache[key] = _divided(prepared.cluster, profiler_nodes, np.arange(prepared.cluster.total_nodes))
-    return tuple(copied(part) for part in prepared.cache[key])
+    cache_key = ("nodes", profiler_nodes)
+    if cache_key not in prepared.cache:
+        prepared.cache[cache_key] = _divided(prepared.cluster, profiler_nodes, np.arange(prepared.cluster.total_nodes))
+    return tuple(copied(node_array) for node_array in prepared.cache[cache_key])
 
 
 def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
-    """Nodes, pools, and the nodes that each lacks. A profiler has nodes like the first ones, so many of each kind."""
+    """Return a tuple of three arrays: nodes, pools, and the nodes that each lacks.
+
+    A profiler has nodes like the first ones, so many of each kind.
+    """
     nodes = np.zeros(cluster.total_nodes, NODE)
     nodes["size"] = nodes["free"] = cluster.node_gpus * SLOTS
     nodes["type"] = cluster.node_type
     types = len(cluster.gpu_types)
-    alike = cluster.node_type * LEVELS + cluster.node_gpus
-    wanted = np.bincount(alike[:profiler_nodes], minlength=types * LEVELS)
-    stage = np.zeros(len(nodes), int)
-    for kind in np.flatnonzero(wanted):
-        ready_of_kind = ready[alike[ready] == kind]
-        stage[ready_of_kind[: wanted[kind]]] = 1
-    purpose = stage * types + nodes["type"]
+    nodes_alike = cluster.node_type * LEVELS + cluster.node_gpus
+    wanted = np.bincount(nodes_alike[:profiler_nodes], minlength=types * LEVELS)
+    node_stage = np.zeros(len(nodes), int)
+    for node_kind in np.flatnonzero(wanted):
+        ready_of_kind = ready[nodes_alike[ready] == node_kind]
+        node_stage[ready_of_kind[: wanted[node_kind]]] = 1
+    purpose = node_stage * types + nodes["type"]
     profiled_types = np.flatnonzero(wanted) // LEVELS
     purposes = np.unique(np.concatenate([purpose, types + profiled_types]))
     nodes["pool"] = np.searchsorted(purposes, purpose)
     pools = np.zeros(len(purposes), records.POOL)
     pools["stage"], pools["type"] = np.divmod(purposes, types)
     pools["free"] = pools["size"] = pools["total"] = np.bincount(nodes["pool"], nodes["size"], len(purposes))
-    taken = np.bincount(alike[stage == 1], minlength=len(wanted))
-    missing = (wanted - taken).reshape(types, LEVELS)
-    lacking = np.where(pools["stage"][:, None] == 1, missing[pools["type"]], 0)
-    return nodes, pools, lacking.astype(np.int32)
+    nodes_taken = np.bincount(nodes_alike[node_stage == 1], minlength=len(wanted))
+    missing = (wanted - nodes_taken).reshape(types, LEVELS)
+    lacking_nodes = np.where(pools["stage"][:, None] == 1, missing[pools["type"]], 0)
+    return nodes, pools, lacking_nodes.astype(np.int32)
 
 
 def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str, np.ndarray]:
-    """Ledger of a policy's accounts, nothing used yet, and their tree; accounts and points are put into jobs, which have none yet."""
+    """Return a dict of two arrays: the `ledger` of a policy's accounts, nothing used yet, and their `tree`.
+
+    Accounts and points are put into jobs, which have none yet.
+    """
     trace = prepared.trace.frame
     accounts = policy.accounts(trace)
     if accounts is None:
@@ -265,28 +274,28 @@ def open_ledger(prepared, policy, job: np.ndarray, body: np.ndarray) -> dict[str
     return {"ledger": np.zeros(1 + max(of_row, default=-1), LEDGER), "tree": tree}
 
 
-def _charged_accounts(trace: pl.DataFrame, columns) -> tuple:
-    """Account (n,) of each job, and their tree as `Ordered.accounts` returns it.
+def _charged_accounts(trace: pl.DataFrame, charged_columns) -> tuple:
+    """Return a pair: the account (n,) of each job, an array, and their tree as `Ordered.accounts` returns it.
 
     Jobs that are alike in all columns that are charged have an account, and each account one share. Without such columns no job has one.
     """
-    account = constant(-1, trace.height)
-    if columns and not set(columns) - set(trace.columns):
-        complete = pl.all_horizontal(pl.col(columns).is_not_null())
-        ranks = trace.select(pl.when(complete).then(pl.struct(columns).rank("dense"))).to_series()
-        account = ranks.rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
-    numbers = np.arange(account.max(initial=-1) + 1)
-    parent = np.append(-1, np.zeros_like(numbers))
-    shares = np.append(0.0, np.ones(len(numbers)))
-    return account, (parent, shares, np.append(-1, numbers))
+    account_of_job = constant(-1, trace.height)
+    if charged_columns and not set(charged_columns) - set(trace.columns):
+        complete = pl.all_horizontal(pl.col(charged_columns).is_not_null())
+        ranks = trace.select(pl.when(complete).then(pl.struct(charged_columns).rank("dense"))).to_series()
+        account_of_job = ranks.rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
+    account_numbers = np.arange(account_of_job.max(initial=-1) + 1)
+    parent = np.append(-1, np.zeros_like(account_numbers))
+    shares = np.append(0.0, np.ones(len(account_numbers)))
+    return account_of_job, (parent, shares, np.append(-1, account_numbers))
 
 
 def open_quotas(prepared, policy) -> dict[str, np.ndarray]:
-    """Quotas of a policy, and the claims of jobs on them."""
+    """Return a dict of two arrays: the quotas of a policy, and the claims of jobs on them."""
     trace = prepared.trace.frame
     no_quotas = (np.zeros((trace.height, 0), CLAIM), np.zeros(0))
-    claims, most = policy.quotas(trace, prepared.cluster) or no_quotas
-    return {"claim": np.ascontiguousarray(claims), "quota": np.array(most, float)}
+    claims, quota_limits = policy.quotas(trace, prepared.cluster) or no_quotas
+    return {"claim": np.ascontiguousarray(claims), "quota": np.array(quota_limits, float)}
 
 
 def charge_past(state: State):
@@ -295,27 +304,27 @@ def charge_past(state: State):
         return
     instant = state.scalar["now"][0]
     body = state.body
-    half_life = state.rule["half_life"][0]
+    usage_half_life = state.rule["half_life"][0]
     log = state.stretches[: state.scalar["stretches"][0]]
     runs = state.running[: state.scalar["running"][0]]
     job = np.concatenate([log["job"], runs])
     slots = np.concatenate([log["slots"], body["got"][runs]])
     shared = np.concatenate([log["partner"], body["partner"][runs]]) >= 0
-    start = np.concatenate([log["start"], body["stretch"][runs]])
-    end = np.append(log["end"], np.full(len(runs), instant))
-    worth = end - start
-    if half_life != math.inf:
-        remembered = -np.expm1(-math.log(2) * worth / half_life)
-        worth = half_life / math.log(2) * remembered
+    held_from = np.concatenate([log["start"], body["stretch"][runs]])
+    held_until = np.append(log["end"], np.full(len(runs), instant))
+    charged_seconds = held_until - held_from
+    if usage_half_life != math.inf:
+        remembered = -np.expm1(-math.log(2) * charged_seconds / usage_half_life)
+        charged_seconds = usage_half_life / math.log(2) * remembered
     gpus = slots / SLOTS * np.where(shared, 0.5, 1.0)
-    decay = 0.5 ** ((instant - end) / half_life)
+    decay = 0.5 ** ((instant - held_until) / usage_half_life)
     body["charged"][runs] = body["got"][runs] * np.where(body["partner"][runs] >= 0, 1, 2)
     state.ledger["since"] = instant
-    state.ledger["usage"] = _sums(body["account"][job], gpus * worth * decay, len(state.ledger))
+    state.ledger["usage"] = _sums(body["account"][job], gpus * charged_seconds * decay, len(state.ledger))
     state.ledger["held"] = _sums(body["account"][runs], body["charged"][runs], len(state.ledger))
 
 
 def _sums(account: np.ndarray, values: np.ndarray, accounts: int) -> np.ndarray:
-    """Sum of values (n,) in each account; those of account -1 are in none."""
+    """Return an array of the sums of values (n,) in each account; those of account -1 are in none."""
     has_account = account >= 0
     return np.bincount(account[has_account], values[has_account], accounts)

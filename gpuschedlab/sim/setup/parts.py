@@ -37,7 +37,7 @@ def part_of(scenario, first: int, count: int, pace: float):
         )
     prepared = scenario.prepared
     warm_jobs = scenario.played.height - scenario.trace.height
-    rows = slice(warm_jobs + first, warm_jobs + first + count)
+    rows_of_part = slice(warm_jobs + first, warm_jobs + first + count)
     trace = scenario.trace[first : first + count]
     submit = trace["submit"].to_numpy()
     shifted = (submit - submit[0]) * pace
@@ -45,40 +45,43 @@ def part_of(scenario, first: int, count: int, pace: float):
     alone = {"trace": trace, "history": None, "warm": None, "estimator": scenario.knowledge}
     if shifted[-1] > LATEST or not np.array_equal(np.diff(shifted) > 0, np.diff(submit) > 0):
         return dataclasses.replace(scenario, **alone)  # it is refused, or sorted in another way
-    part = object.__new__(type(scenario))
-    vars(part).update(vars(scenario) | alone | {"_common": {}})
+    part_scenario = object.__new__(type(scenario))
+    vars(part_scenario).update(vars(scenario) | alone | {"_common": {}})
     remember(trace, canonical_order(trace.columns))
-    part._common["knowledge"] = scenario.knowledge
-    part._common["prepared"] = _prepared_part(prepared, part, rows)
-    return part
+    part_scenario._common["knowledge"] = scenario.knowledge
+    part_scenario._common["prepared"] = _prepared_part(prepared, part_scenario, rows_of_part)
+    return part_scenario
 
 
-def _prepared_part(whole: Prepared, part, rows: slice) -> Prepared:
-    """Cut the arrays of a part out of those of the whole; fields that depend on the clock, or on which jobs there are, are made anew."""
+def _prepared_part(whole_scenario: Prepared, part, rows: slice) -> Prepared:
+    """Return the `Prepared` of a part, its arrays cut out of those of the whole.
+
+    Fields that depend on the clock, or on which jobs there are, are made anew.
+    """
     trace = part.trace.clone()
-    job = {name: values[rows] for name, values in whole.job.items()}
-    body = {name: values[rows] for name, values in whole.body.items()}
+    job = {field_name: job_field[rows] for field_name, job_field in whole_scenario.job.items()}
+    part_bodies = {field_name: job_field[rows] for field_name, job_field in whole_scenario.body.items()}
     job["submit"] = trace["submit"].to_numpy()
     if "deadline" in trace.columns:
         job["deadline"] = job["submit"] + trace["deadline"].fill_null(math.inf).to_numpy()
     limits = limits_of(trace, part.limits)
     job["estimate"] = np.minimum(estimates_of(part, trace), limits)
-    for name in CODED:
-        job[name] = _renumbered(job[name])
-    type_map = whole.constant["type_map"]
-    types, body["knows"] = known_types(whole.speeds, job, body, type_map)
-    turns = eligibility_of(trace, whole.cluster, part.types)
-    types = allowed_types(types, body, turns)
+    for field_name in CODED:
+        job[field_name] = _renumbered(job[field_name])
+    type_map = whole_scenario.constant["type_map"]
+    types, part_bodies["knows"] = known_types(whole_scenario.speeds, job, part_bodies, type_map)
+    turns = eligibility_of(trace, whole_scenario.cluster, part.types)
+    types = allowed_types(types, part_bodies, turns)
     elastic = 0
-    if whole.speeds is not None:
+    if whole_scenario.speeds is not None:
         models = job["model"][job["model"] >= 0]
-        elastic = int((~whole.speeds.relative[models]).sum())
+        elastic = int((~whole_scenario.speeds.relative[models]).sum())
     return dataclasses.replace(
-        whole,
+        whole_scenario,
         trace=Columns(trace),
         job=job,
-        body=body,
-        constant=whole.constant | {"known": types},
+        body=part_bodies,
+        constant=whole_scenario.constant | {"known": types},
         elastic=elastic,
         turns=turns,
         cache={},
@@ -86,9 +89,9 @@ def _prepared_part(whole: Prepared, part, rows: slice) -> Prepared:
 
 
 def _renumbered(codes: np.ndarray) -> np.ndarray:
-    """Codes (n,) of a part of the jobs, as if no other job had a name: from 0 up, without gaps, -1 if there is none."""
-    names = np.unique(codes[codes >= 0])
-    renumbered = np.searchsorted(names, codes).astype(np.int32)
+    """Return an array of codes (n,) of a part of the jobs, as if no other had a name: from 0 up, without gaps, -1 for none."""
+    used_codes = np.unique(codes[codes >= 0])
+    renumbered = np.searchsorted(used_codes, codes).astype(np.int32)
     renumbered[codes < 0] = -1
     return renumbered
 
@@ -99,8 +102,8 @@ def with_durations(scenario, durations: np.ndarray):
     It is for rigid jobs, and for estimators that do not know durations. Frames of its runs show the durations of its trace.
     """
     prepared = scenario.prepared
-    body = prepared.body | {"work": np.ascontiguousarray(durations, float)}
+    job_bodies = prepared.body | {"work": np.ascontiguousarray(durations, float)}
     twin = object.__new__(type(scenario))
-    common = scenario._common | {"prepared": dataclasses.replace(prepared, body=body)}
+    common = scenario._common | {"prepared": dataclasses.replace(prepared, body=job_bodies)}
     vars(twin).update(vars(scenario) | {"_common": common})
     return twin

@@ -68,35 +68,35 @@ class Prepared:
     cache: dict = field(default_factory=dict)
 
     def demands(self, sharing: bool) -> Demands:
-        """Return the demands of jobs by slots, usable types, nodes, and, if jobs share GPUs, model."""
-        key = ("demands", sharing)
-        if key not in self.cache:
+        """The jobs' `Demands`: by slots, usable types, nodes, and, if jobs share GPUs, model."""
+        cache_key = ("demands", sharing)
+        if cache_key not in self.cache:
             knows = self.body["knows"].astype(np.int64)
             model = np.full(len(knows), -1)
             if sharing:
                 model = self.job["model"]
             models = int(model.max(initial=0)) + 2
-            kinds = int(knows.max(initial=0)) + 1
+            knowledge_kinds = int(knows.max(initial=0)) + 1
             code = self.body["slots"].astype(np.int64) * models + model + 1
-            code = code * kinds + knows
+            code = code * knowledge_kinds + knows
             most_nodes = int(self.asked.max(initial=0)) + 1
             codes, of_job = distinct(code * most_nodes + self.asked)
             codes, nodes = np.divmod(codes, most_nodes)
-            slots_and_model = codes // kinds
+            slots_and_model = codes // knowledge_kinds
             slots = slots_and_model // models
-            self.cache[key] = Demands(of_job, slots, slots_and_model % models - 1, nodes, codes % kinds)
-        return self.cache[key]
+            self.cache[cache_key] = Demands(of_job, slots, slots_and_model % models - 1, nodes, codes % knowledge_kinds)
+        return self.cache[cache_key]
 
     @cached_property
     def asked(self) -> np.ndarray:
-        """Nodes (n,) that each job asks for, 0: any number."""
+        """Array (n,) of the nodes that each job asks for, 0: any number."""
         return _column(self.trace.frame, "nodes", 0).astype(np.int64)
 
     def codes(self, column: str) -> np.ndarray:
         """Small integers (n,) for the values of a text column, as `View.codes`."""
         _check_known(column)
         if column not in self.cache:
-            texts = [name for name, dtype in self.trace.frame.schema.items() if dtype == pl.String]
+            texts = [column_name for column_name, dtype in self.trace.frame.schema.items() if dtype == pl.String]
             if column not in texts:
                 raise KeyError(f"codes: found no text column {column!r}; the trace has {', '.join(texts)}.")
             self.cache[column] = text_codes(self.trace.frame, column)
@@ -105,14 +105,14 @@ class Prepared:
     def texts(self, column: str) -> np.ndarray:
         """Values (n,) of a text column, as `View.texts`."""
         _check_known(column)
-        key = ("text", column)
+        cache_key = ("text", column)
         trace = self.trace.frame
-        if key not in self.cache:
+        if cache_key not in self.cache:
             texts = [""] * trace.height
             if column in trace.columns:
                 texts = trace[column].fill_null("").to_list()
-            self.cache[key] = np.array(texts, object)
-        return self.cache[key]
+            self.cache[cache_key] = np.array(texts, object)
+        return self.cache[cache_key]
 
     def declared(self, column: str, default: float) -> np.ndarray:
         """Numbers (n,) that the owners of jobs declare, as `View.declared`."""
@@ -123,17 +123,17 @@ class Prepared:
             return np.full(trace.height, default)
         if column not in self.cache:
             self.cache[column] = trace[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
-        numbers = self.cache[column]
-        return np.where(np.isnan(numbers), default, numbers)
+        declared_numbers = self.cache[column]
+        return np.where(np.isnan(declared_numbers), default, declared_numbers)
 
     @cached_property
     def models(self) -> pl.Series:
-        """Model of each job, null without one."""
+        """Polars Series of the model of each job (text), null without one."""
         return self.trace.frame.get_column("model", default=pl.Series([None] * self.trace.frame.height, dtype=pl.Utf8))
 
     @cached_property
     def _before(self) -> dict[str, np.ndarray]:
-        """Seconds (n,) before progress of each job at a start of each kind, nan if it says nothing of the model."""
+        """Dict of arrays (n,): seconds before progress of each job at a start of each kind, nan if the model's are not known."""
         return dict(zip(self.delays.names, self.delays.table(self.models), strict=True))
 
     def start_seconds(self, kind: str, rows: np.ndarray) -> np.ndarray:
@@ -145,14 +145,17 @@ class Prepared:
 
 
 def distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (n,) from 0 up that differ, ascending, and which of them each is (n,); as `numpy.unique`, which sorts them all."""
-    most = int(numbers.max(initial=0))
-    if most > 4 * len(numbers):
+    """Return a tuple of two arrays: the numbers from 0 up that differ, ascending, and which of them each is (n,).
+
+    The same as `numpy.unique`, which sorts them all.
+    """
+    largest_number = int(numbers.max(initial=0))
+    if largest_number > 4 * len(numbers):
         return np.unique(numbers, return_inverse=True)
-    rows = np.flatnonzero(np.bincount(numbers, minlength=most + 1))
-    rank = np.zeros(most + 1, np.int32)
-    rank[rows] = np.arange(len(rows))
-    return rows, rank[numbers]
+    used_numbers = np.flatnonzero(np.bincount(numbers, minlength=largest_number + 1))
+    rank = np.zeros(largest_number + 1, np.int32)
+    rank[used_numbers] = np.arange(len(used_numbers))
+    return used_numbers, rank[numbers]
 
 
 def _check_known(column: str) -> None:
@@ -164,28 +167,29 @@ def _check_known(column: str) -> None:
 
 
 def limits_of(trace: pl.DataFrame, limits: str | float | None) -> np.ndarray:
-    """Seconds (n,) for which each job may run from a start of it, inf: for as long as it likes."""
+    """Return an array (n,) of the seconds for which each job may run from a start of it, inf: for as long as it likes."""
     if isinstance(limits, int | float) and not isinstance(limits, bool) and limits > 0:
         return constant(float(limits), trace.height)
     if limits not in (None, "requested", "none"):
         raise TraceError(
             f"limits: found {limits!r}; expected None (column `limit`), 'requested' (column `requested_time`), 'none', or seconds."
         )
-    column = LIMITS.get(limits, "")
-    if column not in trace.columns and limits != "requested":
+    limit_column = LIMITS.get(limits, "")
+    if limit_column not in trace.columns and limits != "requested":
         return constant(math.inf, trace.height)
-    seconds = trace.get_column(column, default=pl.repeat(None, trace.height, dtype=pl.Float64, eager=True))
+    seconds = trace.get_column(limit_column, default=pl.repeat(None, trace.height, dtype=pl.Float64, eager=True))
     if limits == "requested" and seconds.null_count():
-        first = trace["job_id"][int(seconds.is_null().arg_max())]
+        first_job = trace["job_id"][int(seconds.is_null().arg_max())]
         raise TraceError(
-            f"limits='requested': found no requested_time of {seconds.null_count():,} of {trace.height:,} jobs, first {first}; expected "
+            f"limits='requested': found no requested_time of {seconds.null_count():,} of {trace.height:,} jobs, "
+            f"first {first_job}; expected "
             "seconds, or inf: no limit. Fill it with what their queue allows."
         )
     return seconds.fill_null(math.inf).to_numpy()
 
 
 def prepare(scenario) -> Prepared:
-    """Make the arrays that simulations of a scenario have in common; its estimator predicts each job."""
+    """Make the arrays that simulations of a scenario have in common, a `Prepared`; its estimator predicts each job."""
     trace = scenario.played.clone()  # which nobody else can change in place
     speeds = scenario.speeds
     cluster = scenario.cluster
@@ -211,81 +215,87 @@ def prepare(scenario) -> Prepared:
 
 
 def _events(cluster: Cluster) -> dict[str, np.ndarray]:
-    """Windows of a cluster, and instants at which its nodes fail (1) or come back (-1), each in order."""
+    """Return a dict of arrays: windows of a cluster, and instants at which nodes fail (1) or come back (-1), each in order."""
     outages = [(event.start, 1, event.node) for event in cluster.events]
     outages += [(event.end, -1, event.node) for event in cluster.events if np.isfinite(event.end)]
-    in_order = [(time, node, change) for time, change, node in sorted(outages)]
+    in_order = [(event_time, node, change) for event_time, change, node in sorted(outages)]
     windows = [(e.start, e.end, e.announced, e.node) for e in cluster.events if isinstance(e, Window)]
     return {"window": np.array(sorted(windows), WINDOW), "outage": np.array(in_order, OUTAGE)}
 
 
 def estimates_of(scenario, trace: pl.DataFrame) -> np.ndarray:
-    """Duration (n,) that the estimator of a scenario expects of each job, by the columns known at submission."""
-    known_columns = trace[[name for name in trace.columns if name not in RECORDED]]
+    """Return an array (n,) of the duration that a scenario's estimator expects of each job, by columns known at submission."""
+    known_columns = trace[[column_name for column_name in trace.columns if column_name not in RECORDED]]
     if "jobs" in trace.columns:  # where a row represents several jobs, one of them
         known_columns = known_columns.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0))
     return np.asarray(scenario.knowledge.predict(known_columns), float)
 
 
-def _column(trace: pl.DataFrame, name: str, default) -> np.ndarray:
-    """Column (n,) with a default for nulls; if there is none, the default takes no memory, and cannot be written to."""
-    if name in trace.columns:
-        return trace[name].fill_null(default).to_numpy()
+def _column(trace: pl.DataFrame, column_name: str, default) -> np.ndarray:
+    """Return a column, an array (n,), with a default for nulls; if it is not there, an array that cannot be written to."""
+    if column_name in trace.columns:
+        return trace[column_name].fill_null(default).to_numpy()
     return constant(default, trace.height)
 
 
 def constant(value, rows: int) -> np.ndarray:
-    """Array (rows,) of one value, which takes the memory of one."""
+    """Return an array (rows,) of one value, which takes the memory of one."""
     return np.broadcast_to(np.asarray(value), rows)
 
 
 def text_codes(trace: pl.DataFrame, name: str) -> np.ndarray:
-    """Small integers for the values of a text column, in order of name; -1 for null or no column."""
+    """Return an array (n,) of small integers for the values of a text column, in order of name; -1 for null or no column."""
     if name not in trace.columns:
         return np.full(trace.height, -1, np.int32)
-    names = pl.Enum(trace[name].drop_nulls().unique().sort())
-    return trace[name].cast(names).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
+    text_names = pl.Enum(trace[name].drop_nulls().unique().sort())
+    return trace[name].cast(text_names).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
 
 
 def model_codes(trace: pl.DataFrame, speeds) -> np.ndarray:
-    """(n,) index of each job's model in the speed table, -1 without one."""
+    """Return an array (n,) of the index of each job's model in the speed table, -1 without one."""
     if speeds is None or "model" not in trace.columns:
         return np.full(trace.height, -1, np.int32)
-    code_of_name = {name: i for i, name in enumerate(speeds.models)}
+    code_of_name = {model_name: i for i, model_name in enumerate(speeds.models)}
     return trace["model"].replace_strict(code_of_name, default=-1, return_dtype=pl.Int32).fill_null(-1).to_numpy()
 
 
 def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_map) -> np.ndarray:
-    """(n,) speed on twice the least number of nodes, relative to the least; 1 if either is unknown."""
+    """Return an array (n,) of speeds on twice the least number of nodes, relative to the least; 1 if either is unknown."""
     if speeds is None or len(type_map) == 0 or type_map[0] < 0:
         return constant(1.0, len(model))
     models, model_row = np.unique(model, return_inverse=True)
-    counts, count_row = np.unique(gpus.astype(int), return_inverse=True)
-    least = cluster.fewest_nodes(0, counts)
-    kinds = np.full(2 * len(counts), type_map[0])
-    nodes = np.concatenate([least, 2 * least])
-    rates = speeds.rates(models, np.zeros(len(models)), kinds, nodes, np.tile(counts, 2))
+    gpu_counts, count_row = np.unique(gpus.astype(int), return_inverse=True)
+    fewest_nodes = cluster.fewest_nodes(0, gpu_counts)
+    first_types = np.full(2 * len(gpu_counts), type_map[0])
+    nodes = np.concatenate([fewest_nodes, 2 * fewest_nodes])
+    rates = speeds.rates(models, np.zeros(len(models)), first_types, nodes, np.tile(gpu_counts, 2))
     near, far = np.hsplit(rates, 2)
-    ratio = np.where(counts > 1, far / near, 1.0)
+    ratio = np.where(gpu_counts > 1, far / near, 1.0)
     ratio[~np.isfinite(ratio)] = 1.0
     return ratio[model_row, count_row]
 
 
 def known_types(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
-    """GPU types (K, T) on which jobs have a speed on the GPUs that they request (`Speeds.usable`), and the row of each job (n,)."""
+    """Return a tuple of two arrays: the GPU types (K, T) on which jobs have a speed, and the row of each job (n,).
+
+    A speed is known for the GPUs that a job requests (`Speeds.usable`).
+    """
     if speeds is None:
         return np.ones((1, len(type_map)), np.int8), constant(np.int32(0), len(body["slots"]))
     gpus_of_job = body["slots"] / SLOTS / body["jobs"]  # as the engine looks speeds up
     whole_gpus = np.where(body["jobs"] > 1, np.rint(gpus_of_job), np.floor(gpus_of_job))
     gpus = np.maximum(1, whole_gpus).astype(np.int64)
     model = job["model"].astype(np.int64)
-    _, first, demand = np.unique(model * (ANY + 1) + gpus, return_index=True, return_inverse=True)
-    rows, kind = _rows(speeds.usable(model[first], gpus[first], type_map))
-    return rows, kind[demand]
+    _, first_of_demand, demand = np.unique(model * (ANY + 1) + gpus, return_index=True, return_inverse=True)
+    type_rows, row_of_demand = _rows(speeds.usable(model[first_of_demand], gpus[first_of_demand], type_map))
+    return type_rows, row_of_demand[demand]
 
 
 def allowed_types(known: np.ndarray, body: dict, turns: np.ndarray | None) -> np.ndarray:
-    """Types (K, T) on which jobs may run, of those (L, T) that know their models; `body["knows"]` is changed to its rows."""
+    """Return an array (K, T) of the types on which jobs may run, of those (L, T) that know their models.
+
+    `body["knows"]` is changed to its rows.
+    """
     if turns is None:
         return known
     allowed, body["knows"] = _rows(known[body["knows"]] * turns)
@@ -293,7 +303,7 @@ def allowed_types(known: np.ndarray, body: dict, turns: np.ndarray | None) -> np
 
 
 def _rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (K, T) of a table that differ, and which of them each is (n,)."""
+    """Return a tuple of two arrays: the rows (K, T) of a table that differ, and which of them each is (n,)."""
     from gpuschedlab.cluster.distinct_rows import distinct_rows
 
     distinct = distinct_rows(table)
@@ -301,26 +311,29 @@ def _rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _work(trace: pl.DataFrame, speeds, model: np.ndarray) -> np.ndarray:
-    """(n,) true work: duration, or target, or the model's whole progress."""
+    """Return an array (n,) of true work: duration, or target, or the model's whole progress."""
     duration = trace["duration"].to_numpy()
     if speeds is None:
         return duration
-    total = np.append(speeds.seg_end[speeds.seg_first[1:] - 1], np.inf)[model]
+    model_progress = np.append(speeds.seg_end[speeds.seg_first[1:] - 1], np.inf)[model]
     target = _column(trace, "target", np.nan).astype(float)
-    target = np.where(np.isnan(target), total, target)
+    target = np.where(np.isnan(target), model_progress, target)
     rigid = (model < 0) | np.append(speeds.relative, True)[model]
     work = np.where(rigid, duration, target)
     if not np.isfinite(work).all():
-        i = int(np.flatnonzero(~np.isfinite(work))[0])
+        endless_job = int(np.flatnonzero(~np.isfinite(work))[0])
         raise SpeedError(
-            f"job {trace['job_id'][i]}: model {trace['model'][i]} has no end in the speed table; "
+            f"job {trace['job_id'][endless_job]}: model {trace['model'][endless_job]} has no end in the speed table; "
             "expected a value in column `target`."
         )
     return work
 
 
 def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cluster: Cluster, type_map):
-    """Fields (n,) of JOB and BODY that a scenario says, each job's row of `known` among them; and `known` (K, T)."""
+    """Return the fields (n,) of JOB and BODY that a scenario says, two dicts, and the types (K, T) on which jobs are known.
+
+    Each job's row of these is among the fields.
+    """
     body = {
         "jobs": _column(trace, "jobs", 1.0),
         "slots": np.ceil(trace["gpus"].to_numpy() * SLOTS - 1e-6).astype(np.int32),
@@ -340,29 +353,32 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
         job["kind"] = trace["kind"].replace_strict(KINDS, default=0, return_dtype=pl.Int32).to_numpy()
     job["spread"] = _spread(speeds, job["model"], job["gpus"], cluster, type_map)
     body["work"] = _work(trace, speeds, job["model"])
-    for name in ("restart", "switch"):
-        seconds = getattr(delays, name)
-        body[name] = _column(trace, name, seconds)
-        if name in trace.columns:
-            body[name] = np.nan_to_num(body[name].astype(float), nan=seconds)
+    for delay_name in ("restart", "switch"):
+        seconds = getattr(delays, delay_name)
+        body[delay_name] = _column(trace, delay_name, seconds)
+        if delay_name in trace.columns:
+            body[delay_name] = np.nan_to_num(body[delay_name].astype(float), nan=seconds)
     types, body["knows"] = known_types(speeds, job, body, type_map)
     return job, body, types
 
 
 def _tables(speeds) -> dict:
-    """Arrays of the speed table by name; without speeds, and for tables of pairs that are not there, arrays without rows."""
+    """Return a dict of the speed table's arrays; they have no rows without speeds, and for tables of pairs that are not there."""
     if speeds is None:
         tables = dict.fromkeys(("code", "row"), np.zeros(0, np.int64))
-        tables |= {name: np.zeros(0) for name in ("rate", "seg_end")}
+        tables |= {table_name: np.zeros(0) for table_name in ("rate", "seg_end")}
         tables |= dict.fromkeys(("first", "seg_first"), np.zeros(1, np.int64))
-        tables |= {name: np.zeros((0, 0)) for name in PAIRS}
+        tables |= {table_name: np.zeros((0, 0)) for table_name in PAIRS}
         return tables | {"rounding": np.zeros(1)}
-    tables = {name: getattr(speeds, name) for name in ("first", "code", "row", "rate", "seg_first", "seg_end")}
-    for name in PAIRS:
-        table = getattr(speeds, name)
-        if table is None:
-            table = np.zeros((0, 0))
-        tables[name] = np.ascontiguousarray(table)
+    tables = {
+        table_name: getattr(speeds, table_name)
+        for table_name in ("first", "code", "row", "rate", "seg_first", "seg_end")
+    }
+    for table_name in PAIRS:
+        speed_table = getattr(speeds, table_name)
+        if speed_table is None:
+            speed_table = np.zeros((0, 0))
+        tables[table_name] = np.ascontiguousarray(speed_table)
     return tables | {"rounding": np.array([speeds.rounding])}
 
 

@@ -18,12 +18,12 @@ NAMED = 10
 
 
 def commonest(counts: Iterable[tuple[str, int]]) -> str:
-    """The first of some names with their counts, and how many more there are."""
-    named = [f"{name} ({count})" for name, count in counts]
-    first = ", ".join(named[:NAMED])
+    """Write the first of some names with their counts, and how many more there are, as text."""
+    named = [f"{unknown_name} ({name_count})" for unknown_name, name_count in counts]
+    first_names = ", ".join(named[:NAMED])
     if len(named) > NAMED:
-        return f"{first} and {len(named) - NAMED} more"
-    return first
+        return f"{first_names} and {len(named) - NAMED} more"
+    return first_names
 
 
 def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
@@ -49,23 +49,24 @@ def check_models(trace: pl.DataFrame, speeds: "Speeds | None", cluster: Cluster)
     """Warn of jobs that name models which the speed table lacks; SpeedError for the first one that it has on absent types only."""
     if speeds is None or "model" not in trace.columns:
         return
-    used = trace["model"].drop_nulls().value_counts().sort("count", "model", descending=[True, False])
-    unknown = used.filter(~pl.col("model").is_in(speeds.models))
-    if not unknown.is_empty():
-        most = commonest(unknown.iter_rows())
+    used_models = trace["model"].drop_nulls().value_counts().sort("count", "model", descending=[True, False])
+    unknown_models = used_models.filter(~pl.col("model").is_in(speeds.models))
+    if not unknown_models.is_empty():
+        commonest_models = commonest(unknown_models.iter_rows())
         warnings.warn(
-            f"{unknown['count'].sum()} of {trace.height} jobs name models that the speed table lacks: "
-            f"{most}; expected {', '.join(speeds.models)}. They run for their durations on every GPU "
+            f"{unknown_models['count'].sum()} of {trace.height} jobs name models that the speed table lacks: "
+            f"{commonest_models}; expected {', '.join(speeds.models)}. They run for their durations on every GPU "
             "type and placement. Extend the table, rename the models, or set them to null.",
             SpeedWarning,
             stacklevel=4,  # the caller of Scenario(...)
         )
     types = tuple(dict.fromkeys(map(bare, cluster.gpu_types)))
-    for m, model in enumerate(speeds.models):
-        if model not in used["model"] or speeds.types_of(m) & set(types):
+    for model_number, model in enumerate(speeds.models):
+        if model not in used_models["model"] or speeds.types_of(model_number) & set(types):
             continue
         jobs = trace.filter(model=model)["job_id"]
         raise SpeedError(
-            f"model {model!r} ({len(jobs)} jobs, such as {jobs[0]}) is known on {', '.join(sorted(speeds.types_of(m)))} "
+            f"model {model!r} ({len(jobs)} jobs, such as {jobs[0]}) is known on "
+            f"{', '.join(sorted(speeds.types_of(model_number)))} "
             f"only; the cluster has {', '.join(types)}. Add its speed on one of these, or leave its jobs out."
         )

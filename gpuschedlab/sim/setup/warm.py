@@ -7,7 +7,7 @@ from gpuschedlab.traces import validate
 
 
 def validated_warm(warm: pl.DataFrame | None, trace: pl.DataFrame) -> pl.DataFrame | None:
-    """Return warm jobs with the columns of a trace, or None if there are none.
+    """Return a frame of warm jobs with the columns of a trace, or None if there are none.
 
     Raises
     ------
@@ -24,10 +24,10 @@ def validated_warm(warm: pl.DataFrame | None, trace: pl.DataFrame) -> pl.DataFra
             f"warm: found {late.height:,} of {warm.height:,} jobs submitted at 0 or later, the first {late['job_id'][0]}; expected "
             "jobs before the trace, on its clock. Subtract the days from their column `submit`."
         )
-    first = warm["submit"].min()
-    sound = validate(warm.with_columns(pl.col("submit") - first), source="warm")
-    common = [name for name in trace.columns if name in sound.columns]
-    sound = sound.select(common).with_columns(pl.col("submit") + first)
+    first_submission = warm["submit"].min()
+    sound = validate(warm.with_columns(pl.col("submit") - first_submission), source="warm")
+    common = [column_name for column_name in trace.columns if column_name in sound.columns]
+    sound = sound.select(common).with_columns(pl.col("submit") + first_submission)
     twice = sound.join(trace, on="job_id", how="semi")
     if not twice.is_empty():
         raise TraceError(
@@ -38,7 +38,7 @@ def validated_warm(warm: pl.DataFrame | None, trace: pl.DataFrame) -> pl.DataFra
 
 
 def parted_played(played: pl.DataFrame) -> dict[str, pl.DataFrame | None]:
-    """Return the parts `trace` and `warm` of a scenario that plays these jobs; `warm` is None without jobs before."""
+    """Return a dict of a scenario's parts `trace` and `warm` (frames) that play these jobs; `warm` is None if it has none."""
     warm = played.filter(pl.col("submit") < 0)
     if warm.is_empty():
         return {"trace": played, "warm": None}

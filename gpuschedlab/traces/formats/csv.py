@@ -27,61 +27,62 @@ def recognises(head: str) -> bool:
     """Whether a file begins as a table whose columns are found by their names."""
     first = head.partition("\n")[0]
     mark = _mark(first)
-    names = {_plain(name.strip('"')) for name in first.split(mark)}
-    has_submit = names & set(NAMES["submit"])
-    has_job = names & {*NAMES["job_id"], *NAMES["gpus"]}
+    header_names = {_plain(header_name.strip('"')) for header_name in first.split(mark)}
+    has_submit = header_names & set(NAMES["submit"])
+    has_job = header_names & {*NAMES["job_id"], *NAMES["gpus"]}
     return bool(has_submit and has_job)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Rows of a table, one a job, with a header line."""
+    """Return a `Raw` of the rows of a table with a header line, one a job."""
     # Columns are found by their usual names (`NAMES`; case, spaces, `-` and `_` do not count), unless `columns` gives
     # them. Each of submit, start and end is a number or a date, and duration a number or a text such as 1-02:30:00;
     # without a duration it is end - start. A column `queue` of numbers holds waiting times, and is no virtual
     # cluster. Slurm's steps are left out.
     source = f"csv {files[0].name}"
-    with readable(source), opened(files[0]) as lines:
-        first = lines.readline(MOST_CELL).decode("utf-8-sig", errors="replace")
-    table = tables(files, "csv", (), separator=options.separator or _mark(first))
-    given = set(options.columns)
-    where = _places(table, given, options, source)
+    with readable(source), opened(files[0]) as log_stream:
+        header_line = log_stream.readline(MOST_CELL).decode("utf-8-sig", errors="replace")
+    log_rows = tables(files, "csv", (), separator=options.separator or _mark(header_line))
+    given_columns = set(options.columns)
+    where = _places(log_rows, given_columns, options, source)
     assumed = []
-    if not {"job_id"} & {*where, *given}:
+    if not {"job_id"} & {*where, *given_columns}:
         where["job_id"] = pl.int_range(1, 1 + pl.len()).cast(pl.String)
         assumed = ["no column names the jobs: they are numbered (columns.job_id= gives one)"]
-    has = {*where, *given}
+    has = {*where, *given_columns}
     if isinstance(where.get("job_id"), str):
         step = pl.col(where["job_id"]).str.contains(STEP)
         where["left"] = pl.when(step).then(pl.lit("steps"))
-    if {"state", "status", "censored"} <= set(table.columns) and "state" not in given:  # as `write_csv` writes them
+    # These three are as `write_csv` writes them.
+    if {"state", "status", "censored"} <= set(log_rows.columns) and "state" not in given_columns:
         where |= {"state": "state", "meaning": "status"}
-    for name in [n for n in has & set(where) if SCHEMA.get(n) and SCHEMA[n].dtype == pl.Boolean]:
-        lower_case = pl.col(where[name]).str.to_lowercase()
-        where[name] = lower_case.replace_strict(TRUTH, default=None)
+    for boolean_column in [n for n in has & set(where) if SCHEMA.get(n) and SCHEMA[n].dtype == pl.Boolean]:
+        lower_case = pl.col(where[boolean_column]).str.to_lowercase()
+        where[boolean_column] = lower_case.replace_strict(TRUTH, default=None)
     all_columns = where | dict(options.columns)
-    theirs = {ours: name for ours, name in all_columns.items() if isinstance(name, str)}
-    units = _units_in_names(table, theirs, options)
+    theirs = {ours: log_column for ours, log_column in all_columns.items() if isinstance(log_column, str)}
+    units = _units_in_names(log_rows, theirs, options)
     assumed += [f"{theirs[n]!r} is in {unit}, as its name says (units= gives another)" for n, unit in units.items()]
     seconds = {ours: UNITS[unit] for ours, unit in units.items()}
-    if {"numgpusalloc", "jobstate"} <= {_plain(name) for name in table.columns} and theirs.get(
+    if {"numgpusalloc", "jobstate"} <= {_plain(log_column) for log_column in log_rows.columns} and theirs.get(
         "requested_time"
     ) == "time_limit":
         seconds.setdefault("requested_time", UNITS["min"])
         assumed.append("'time_limit' is in min, as Slurm's own interface gives it (units= gives another)")
-    return Raw(table, where, units=seconds, assumed=assumed, guessed=[n for n in where if n != "left"])
+    return Raw(log_rows, where, units=seconds, assumed=assumed, guessed=[n for n in where if n != "left"])
 
 
-def _units_in_names(table: pl.DataFrame, theirs: dict[str, str], options: Options) -> dict[str, str]:
-    """Units of times by our columns, if the name of the file's column says one and the column holds numbers; empty if none does."""
+def _units_in_names(log_rows: pl.DataFrame, theirs: dict[str, str], options: Options) -> dict[str, str]:
+    """Return a dict of units of times by our columns, if the file's column says one and holds numbers; empty if none does."""
     units = {}
     for ours in TIMES:
         # Of columns, not of expressions over them, which convert as they are written.
-        if theirs.get(ours) not in table.columns or options.unit(ours, 0.0) != 0.0:
+        if theirs.get(ours) not in log_rows.columns or options.unit(ours, 0.0) != 0.0:
             continue
         unit = unit_in(theirs[ours])
         if not unit:
             continue
-        numbers = table[theirs[ours]].cast(pl.Float64, strict=False)
+        numbers = log_rows[theirs[ours]].cast(pl.Float64, strict=False)
         if numbers.is_not_null().any():
             units[ours] = unit
     return units
@@ -92,22 +93,26 @@ def _plain(name: str) -> str:
 
 
 def _mark(header: str) -> str:
-    """Sign between values: whichever the header has most of."""
+    """Return the sign between values as a text: the one that the header has most of."""
     return max(",;|\t", key=header.count)
 
 
-def _places(table: pl.DataFrame, given: set[str], options: Options, source: str) -> dict[str, Any]:
-    """Our columns -> those of the file, by their usual names."""
-    taken = set(options.columns.values())
-    plain = {_plain(name): name for name in reversed(table.columns) if name not in taken and not name.endswith("\0raw")}
+def _places(log_rows: pl.DataFrame, given_columns: set[str], options: Options, source: str) -> dict[str, Any]:
+    """Return a dict of our columns -> those of the file, by their usual names."""
+    named_columns = set(options.columns.values())
+    plain = {
+        _plain(log_column): log_column
+        for log_column in reversed(log_rows.columns)
+        if log_column not in named_columns and not log_column.endswith("\0raw")
+    }
     where: dict[str, Any] = {}
-    if "queue" in plain and table[plain["queue"]].drop_nulls().cast(pl.Float64, strict=False).is_not_null().all():
+    if "queue" in plain and log_rows[plain["queue"]].drop_nulls().cast(pl.Float64, strict=False).is_not_null().all():
         del plain["queue"]  # numbers are seconds waited
-    for ours, names in NAMES.items():
-        found = [plain[n] for n in names if n in plain]
-        if found and ours not in given:
-            where[ours] = found[0]
-    has = {*where, *given}
+    for ours, usual_spellings in NAMES.items():
+        usual_names = [plain[n] for n in usual_spellings if n in plain]
+        if usual_names and ours not in given_columns:
+            where[ours] = usual_names[0]
+    has = {*where, *given_columns}
     lacking = [ours for ours in ("submit", "gpus") if ours not in has]
     if "duration" not in has and not {"start", "end"} <= has:
         lacking.append("duration (or start and end)")
@@ -115,8 +120,8 @@ def _places(table: pl.DataFrame, given: set[str], options: Options, source: str)
         lacking = [*({"job_id"} - has), *lacking]
         example = lacking[0].split()[0]
         raise TraceError(
-            f"{source}: found the columns {shown(table.columns)}; expected also {', '.join(lacking)}. Name yours: "
+            f"{source}: found the columns {shown(log_rows.columns)}; expected also {', '.join(lacking)}. Name yours: "
             f"columns={{{example!r}: '...'}}, or on the command line csv:FILE:{example}=..."
-            f"{nearest(example, table.columns)}{headless(table.columns)}"
+            f"{nearest(example, log_rows.columns)}{headless(log_rows.columns)}"
         )
     return where

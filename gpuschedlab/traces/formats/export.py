@@ -19,22 +19,27 @@ NUMBERED = {"user": "user", "group": "account", "executable": "name", "queue": "
 
 
 def without_names(trace: pl.DataFrame) -> pl.DataFrame:
-    """Replace users, accounts and job names by u1, a1, j1, in order of appearance."""
-    own = {name: _numbers(trace[name]) for name in NAMES if name in trace.columns}
-    numbered = [pl.format("{}{}", pl.lit(NAMES[name]), number).alias(name) for name, number in own.items()]
+    """Return a frame with users, accounts and job names replaced by u1, a1, j1, in order of appearance."""
+    numbers_of_names = {
+        name_column: _numbers(trace[name_column]) for name_column in NAMES if name_column in trace.columns
+    }
+    numbered = [
+        pl.format("{}{}", pl.lit(NAMES[name_column]), number).alias(name_column)
+        for name_column, number in numbers_of_names.items()
+    ]
     return trace.with_columns(numbered)
 
 
 def _numbers(values: pl.Series) -> pl.Series:
-    """Number of each value in order of appearance, from 1; null if it is null."""
-    known = values.drop_nulls().unique(maintain_order=True)
+    """Return a Series: the number of each value in order of appearance, from 1; null if it is null."""
+    distinct_values = values.drop_nulls().unique(maintain_order=True)
     return values.replace_strict(
-        known, pl.int_range(1, len(known) + 1, eager=True), default=None, return_dtype=pl.Int64
+        distinct_values, pl.int_range(1, len(distinct_values) + 1, eager=True), default=None, return_dtype=pl.Int64
     )
 
 
 def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> Path:
-    """Write a trace as a csv file that `read("csv", path)` reads back: equal in every column of the schema.
+    """Write a trace as a csv file that `read("csv", path)` reads back, equal in every column of the schema, and return the path.
 
     Lists are texts with `|` between their entries, an unlimited requested time is `unlimited`, and `clock` is written as the
     times of submission if it is there.
@@ -63,20 +68,24 @@ def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     if "clock" in trace.columns:
         first_submit = trace["submit"].min()
         zero = trace["clock"].min() - pl.duration(microseconds=first_submit * 1e6)
-        for name in [n for n in ("submit", "eligible", "started") if n in trace.columns]:
-            microseconds = pl.col(name) * 1e6
+        for instant_column in [n for n in ("submit", "eligible", "started") if n in trace.columns]:
+            microseconds = pl.col(instant_column) * 1e6
             elapsed = microseconds.round().cast(pl.Int64)
             stamp = zero + pl.duration(microseconds=elapsed)
-            changed.append(stamp.dt.strftime("%Y-%m-%d %H:%M:%S%.6f").alias(name))
+            changed.append(stamp.dt.strftime("%Y-%m-%d %H:%M:%S%.6f").alias(instant_column))
     if "state" in trace.columns:  # what a state means is written beside it
-        given = {"status": pl.lit(None, pl.String), "censored": pl.lit(False)}
-        changed += [value.alias(name) for name, value in given.items() if name not in trace.columns]
-    frame = trace.with_columns(changed).drop("clock", strict=False)
-    return written(frame.write_csv().encode(), path)
+        status_columns = {"status": pl.lit(None, pl.String), "censored": pl.lit(False)}
+        changed += [
+            value.alias(status_column)
+            for status_column, value in status_columns.items()
+            if status_column not in trace.columns
+        ]
+    csv_rows = trace.with_columns(changed).drop("clock", strict=False)
+    return written(csv_rows.write_csv().encode(), path)
 
 
 def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> Path:
-    """Write a trace in the Standard Workload Format, with GPUs in the place of processors.
+    """Write a trace in the Standard Workload Format, with GPUs in the place of processors, and return the path.
 
     Jobs are numbered from 1 in their order, and so are users, accounts (field 13), names, virtual clusters (15) and types (16);
     a csv file beside it (`path` + ".map.csv") says which job has which number. GPUs are rounded up; the wait comes from
@@ -101,56 +110,60 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
     Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999, version 2.2.
     """
     trace = validate(trace, source="write_swf").with_columns(number=pl.int_range(1, pl.len() + 1))
-    columns = {name: pl.lit(-1.0) for name in FIELDS} | {
+    swf_columns = {swf_name: pl.lit(-1.0) for swf_name in FIELDS} | {
         "job": pl.col("number"),
         "submit": pl.col("submit"),
         "run_time": pl.col("duration"),
     }
-    columns |= dict.fromkeys(("allocated", "requested"), pl.col("gpus").ceil())
+    swf_columns |= dict.fromkeys(("allocated", "requested"), pl.col("gpus").ceil())
     has = set(trace.columns)
-    columns |= {field: pl.lit(_numbers(trace[name])) for field, name in NUMBERED.items() if name in has}
-    known = {"default": None, "return_dtype": pl.Float64}
+    swf_columns |= {
+        swf_name: pl.lit(_numbers(trace[trace_column]))
+        for swf_name, trace_column in NUMBERED.items()
+        if trace_column in has
+    }
+    unknown_is_null = {"default": None, "return_dtype": pl.Float64}
     before = pl.col("after").list.first()
     limit = pl.col("requested_time")
     optional = {
         "wait": pl.col("started") - pl.col("submit"),
         "requested_time": pl.when(limit.is_finite()).then(limit),
-        "status": pl.col("status").replace_strict(STATUS, **known),
-        "preceding": before.replace_strict(trace["job_id"], trace["number"], **known),
+        "status": pl.col("status").replace_strict(STATUS, **unknown_is_null),
+        "preceding": before.replace_strict(trace["job_id"], trace["number"], **unknown_is_null),
         "think_time": pl.col("think_time"),
     }
-    for field, value in optional.items():
-        if set(value.meta.root_names()) <= has:
-            columns[field] = value
-    table = trace.select(_number(columns[field]).alias(field) for field in FIELDS)
-    head = ["; Version: 2.2", f"; MaxRecords: {trace.height}"]
+    for swf_name, swf_field in optional.items():
+        if set(swf_field.meta.root_names()) <= has:
+            swf_columns[swf_name] = swf_field
+    swf_rows = trace.select(_number(swf_columns[swf_name]).alias(swf_name) for swf_name in FIELDS)
+    swf_header = ["; Version: 2.2", f"; MaxRecords: {trace.height}"]
     if "clock" in has and trace.height:
         clock = pl.col("clock").dt.epoch("us")
         zero = clock.min() / 1e6 - pl.col("submit").min()
         start = trace.select(zero).item()
-        head.append(f"; UnixStartTime: {round(start)}")
+        swf_header.append(f"; UnixStartTime: {round(start)}")
     mapped = ["number", "job_id", *NUMBERED.values()]
-    mapped = [name for name in mapped if name in trace.columns]
+    mapped = [trace_column for trace_column in mapped if trace_column in trace.columns]
     if not names:
-        mapped = [name for name in mapped if name not in NAMES]
+        mapped = [trace_column for trace_column in mapped if trace_column not in NAMES]
     number_map = trace.select(mapped).write_csv()
     written(number_map.encode(), f"{path}.map.csv")
-    lines = "\n".join(head) + "\n" + table.write_csv(separator=" ", include_header=False)
-    return written(lines.encode(), path)
+    swf_text = "\n".join(swf_header) + "\n" + swf_rows.write_csv(separator=" ", include_header=False)
+    return written(swf_text.encode(), path)
 
 
 def lost_in_swf(trace: pl.DataFrame) -> list[str]:
-    """Columns of a trace that SWF has no field for, and those that are rounded."""
-    kept = {*NUMBERED.values(), "job_id", *["submit", "gpus", "duration", "started", "requested_time"]}
-    kept |= {"status", "clock", "after", "think_time"}
-    lost = [name for name in trace.columns if name not in kept]
+    """Return a list of the columns of a trace that SWF has no field for, and those that are rounded."""
+    swf_columns = {*NUMBERED.values(), "job_id", *["submit", "gpus", "duration", "started", "requested_time"]}
+    swf_columns |= {"status", "clock", "after", "think_time"}
+    lost = [trace_column for trace_column in trace.columns if trace_column not in swf_columns]
     if "gpus" in trace.columns and (trace["gpus"] % 1 != 0).any():
         lost.append("shares of GPUs (rounded up)")
     return lost
 
 
 def _number(value: pl.Expr) -> pl.Expr:
-    """Text of a number, whole if it is, -1 if it is not known."""
+    """Return an expression (`pl.Expr`): the text of a number, whole if it is, -1 if it is not known."""
     value = value.cast(pl.Float64).fill_null(-1.0).fill_nan(-1.0)
     is_whole = value == value.floor()
     integer = value.cast(pl.Int64, strict=False).cast(pl.String)

@@ -19,20 +19,22 @@ REPORT = "gpuschedlab intake"
 
 
 def stored(path: Path, on_bad: OnBad) -> tuple[Intake, pl.DataFrame]:
-    """Trace of a file with its report on the log of which it was made, and its bad rows."""
-    found = read_parquet(path, on_bad=on_bad)
-    trace, bad = found if isinstance(found, tuple) else (found, pl.DataFrame())
+    """Return a tuple: the `Intake` of a file, with the report on the log of which it was made, and a frame of its bad rows."""
+    good_and_bad = read_parquet(path, on_bad=on_bad)
+    trace, bad = good_and_bad if isinstance(good_and_bad, tuple) else (good_and_bad, pl.DataFrame())
     with contextlib.suppress(*UNREADABLE, TypeError):
         if stored_report := pl.read_parquet_metadata(path).get(REPORT):
             entries = {"peak": most_at_once(trace)} | json.loads(stored_report)
             return Intake(trace, None, Report(**entries)), bad
     hours = float((trace["gpus"] * trace["duration"]).sum()) / HOUR
-    rows = trace.height + bad.height
+    log_height = trace.height + bad.height
     peak = most_at_once(trace)
-    out = {}
+    left_out = {}
     if bad.height:
-        out["bad"] = {"rows": bad.height, "gpu_hours": 0.0, "share": 0.0, "example": int(bad["row"][0])}
-    report = Report("parquet", path.name, rows=rows, jobs=trace.height, gpu_hours=hours, left_out=out, peak=peak)
+        left_out["bad"] = {"rows": bad.height, "gpu_hours": 0.0, "share": 0.0, "example": int(bad["row"][0])}
+    report = Report(
+        "parquet", path.name, rows=log_height, jobs=trace.height, gpu_hours=hours, left_out=left_out, peak=peak
+    )
     return Intake(trace, None, report), bad
 
 
@@ -64,14 +66,14 @@ def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> Read:
     gpuschedlab.errors.TraceError: nowhere.parquet: ...; expected a parquet file with the columns of a trace...
     """
     try:
-        frame = read_frame(Path(path))
+        stored_trace = read_frame(Path(path))
     except OSError as error:
         raise TraceError(
             f"{path}: found {error}; expected a parquet file with the columns of a trace. "
             "Check the path; if the file is cut off or harmed, store or fetch it again; if another program has changed it, "
             f"have it leave out the entry {KEY!r} of the metadata."
         ) from error
-    return validate(frame, source=str(path), on_bad=on_bad)
+    return validate(stored_trace, source=str(path), on_bad=on_bad)
 
 
 def write_parquet(trace: pl.DataFrame, path: str | Path, *, report: Report | None = None) -> Path:
@@ -105,17 +107,17 @@ def write_parquet(trace: pl.DataFrame, path: str | Path, *, report: Report | Non
     >>> read_parquet(write_parquet(trace, f"{tempfile.mkdtemp()}/trace.parquet")).equals(trace)
     True
     """
-    data = parquet(trace, {} if report is None else {REPORT: json.dumps(asdict(report))})
-    return written(data, path, f"room for {trace.height:,} rows. Free some space, or choose another folder.")
+    parquet_bytes = parquet(trace, {} if report is None else {REPORT: json.dumps(asdict(report))})
+    return written(parquet_bytes, path, f"room for {trace.height:,} rows. Free some space, or choose another folder.")
 
 
 def written(data: bytes, path: str | Path, expected: str = "room for it.") -> Path:
-    """Write a trace's file, whole or not at all."""
+    """Write a trace's file, whole or not at all, and return its path."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole(path) as part:
-            part.write_bytes(data)
+        with whole(path) as part_file:
+            part_file.write_bytes(data)
     except OSError as error:
         raise TraceError(f"trace not stored in {path}: found {error.strerror or error}; expected {expected}") from error
     return path

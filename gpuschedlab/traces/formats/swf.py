@@ -33,28 +33,30 @@ def recognises(head: str) -> bool:
     if head.startswith(";"):
         return True
     whole_lines = head.splitlines()[:-1] or [head]
-    lines = [line for line in whole_lines if not line.startswith(";") and line.strip()]
-    if not lines or len(lines[0].split()) != len(FIELDS):
+    log_lines = [line for line in whole_lines if not line.startswith(";") and line.strip()]
+    if not log_lines or len(log_lines[0].split()) != len(FIELDS):
         return False
-    return re.fullmatch(r"[-\d.\s]+", lines[0]) is not None
+    return re.fullmatch(r"[-\d.\s]+", log_lines[0]) is not None
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a log, with processors in the place of GPUs: those requested or, if that is not known, allocated."""
+    """Return a `Raw` of a log's jobs, with processors in the place of GPUs: those requested or, if that is not known, allocated."""
     # The wait gives the recorded start; the group is the account; fields 17 and 18 are `after` and `think_time`. With
     # UnixStartTime in the header `clock` is kept, in the zone of TimeZoneString; MaxProcs (and MaxNodes) give the
     # cluster. Lines on parts of a job (status 2 to 4) are left out. Status 5 is killed, 0 failed.
     # See Feitelson, Tsafrir and Krakov, "Experience with using the Parallel Workloads Archive", JPDC 2014; Chapin et
     # al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999 (the format, version
     # 2.2).
-    frame = lines_of(files, "swf", "lines of 18 numbers")
-    text = pl.col("line").str.strip_chars()
-    comment = text.str.starts_with(";")
-    header = "\n".join(frame.filter(comment)["line"])
-    frame = frame.filter(~comment, text != "").with_columns(fields=text.str.extract_all(r"\S+"))
+    swf_lines = lines_of(files, "swf", "lines of 18 numbers")
+    line_text = pl.col("line").str.strip_chars()
+    comment = line_text.str.starts_with(";")
+    header = "\n".join(swf_lines.filter(comment)["line"])
+    swf_lines = swf_lines.filter(~comment, line_text != "").with_columns(fields=line_text.str.extract_all(r"\S+"))
     numbers = pl.col("fields").list
-    frame = frame.with_columns(numbers.get(i, null_on_oob=True).alias(name) for i, name in enumerate(FIELDS))
-    width = frame.select(numbers.len()).to_series()
+    swf_lines = swf_lines.with_columns(
+        numbers.get(i, null_on_oob=True).alias(swf_field) for i, swf_field in enumerate(FIELDS)
+    )
+    width = swf_lines.select(numbers.len()).to_series()
     requested = as_number("requested")
     allocated = as_number("allocated")
     wait = as_number("wait")
@@ -64,8 +66,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     is_part = pl.col("status").is_in(PARTS)
     reason = pl.when(is_part).then(pl.lit("parts"))
     where: dict[str, Any] = {}
-    for ours, name in TEXTS.items():
-        value = pl.col(name)
+    for ours, swf_field in TEXTS.items():
+        value = pl.col(swf_field)
         where[ours] = pl.when(value != "-1").then(value)
     where |= {
         "job_id": "job",
@@ -76,11 +78,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "line": "line",
         "left": reason.otherwise(no_processors),
     }
-    fields = pl.Series("width", width != len(FIELDS))
+    wrong_width = pl.Series("width", width != len(FIELDS))
     start = re.search(r"^;\s*UnixStartTime:\s*(\d+)", header, flags=re.M)
-    rules = [Rule("line", f"{len(FIELDS)} fields, separated by spaces", pl.lit(fields))]
+    rules = [Rule("line", f"{len(FIELDS)} fields, separated by spaces", pl.lit(wrong_width))]
     return Raw(
-        frame,
+        swf_lines,
         where,
         states=STATUSES | dict.fromkeys(PARTS, "records"),
         zone=_zone(header),
@@ -91,20 +93,22 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _zone(header: str) -> str | None:
-    """Time zone of the header, if there is such a zone; None otherwise."""
-    found = re.search(r"^;\s*TimeZoneString:\s*(\S+)", header, flags=re.M)
+    """Return the time zone of the header as a text, if there is such a zone; None otherwise."""
+    zone_match = re.search(r"^;\s*TimeZoneString:\s*(\S+)", header, flags=re.M)
     with contextlib.suppress(TraceError):
-        if found:
-            check_zone(found[1], "swf")
-            return found[1]
+        if zone_match:
+            check_zone(zone_match[1], "swf")
+            return zone_match[1]
     return None
 
 
 def _cluster(header: str) -> Cluster | None:
     """Cluster that the header states, its processors as GPUs; None if it states none."""
-    found = {key: int(n) for key, n in re.findall(r"^;\s*(MaxProcs|MaxNodes):\s*(\d+)", header, flags=re.M)}
-    procs = found.get("MaxProcs", 0)
-    nodes = found.get("MaxNodes", 1) or 1
+    header_sizes = {
+        header_key: int(n) for header_key, n in re.findall(r"^;\s*(MaxProcs|MaxNodes):\s*(\d+)", header, flags=re.M)
+    }
+    procs = header_sizes.get("MaxProcs", 0)
+    nodes = header_sizes.get("MaxNodes", 1) or 1
     if not 0 < procs < 10**7:
         return None
     return Cluster.homogeneous(nodes, procs // nodes) if procs % nodes == 0 else Cluster.homogeneous(1, procs)

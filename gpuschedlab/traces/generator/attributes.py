@@ -21,14 +21,17 @@ class Latents(NamedTuple):
 
 
 def spells(new: float, recency: float, batches: int, rng: np.random.Generator) -> np.ndarray:
-    """Return each batch's spell of work: a `new` one, or that of a recent batch (`new_spell` and `recency` of `Marks`)."""
+    """Return an array (batches,): each batch's spell of work, a `new` one or that of a recent batch.
+
+    Chances are `new_spell` and `recency` of `Marks`.
+    """
     n = batches + WARM
-    own = np.arange(n)
+    batch_number = np.arange(n)
     chance = 1.0 - rng.random(n)
     distance = np.floor(chance ** (-1.0 / recency))
     lag = np.minimum(distance, n).astype(np.int64)
-    begins = (rng.random(n) < new) | (lag > own)
-    parent = np.where(begins, own, own - lag)
+    begins = (rng.random(n) < new) | (lag > batch_number)
+    parent = np.where(begins, batch_number, batch_number - lag)
     while True:  # pointer doubling: as many rounds as the longest chain has binary digits
         grand = parent[parent]
         if np.array_equal(grand, parent):
@@ -37,7 +40,7 @@ def spells(new: float, recency: float, batches: int, rng: np.random.Generator) -
 
 
 def score(values: np.ndarray) -> np.ndarray:
-    """Standardise values (all zero if they do not vary)."""
+    """Return an array of the standardised values (all zero if they do not vary)."""
     spread = values.std() if len(values) else 0.0
     if spread > 0:
         return (values - values.mean()) / spread
@@ -45,7 +48,7 @@ def score(values: np.ndarray) -> np.ndarray:
 
 
 def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Generator) -> Latents:
-    """Draw the latents of all jobs, whose batches have spells (b,)."""
+    """Return the `Latents` of all jobs, drawn for batches that have spells (b,)."""
     batch = slots.batch
     size = score(np.log(slots.size)[batch])
     surplus = score(slots.residual[slots.hour][batch])
@@ -63,9 +66,9 @@ def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Gene
     # traces: of two jobs of a batch that follow each other, a quarter last within some per cent of each other, half within
     # 15 % (Philly) to 70 % (PAI), others as long as any two. The correlation within a batch is the chance that neither is odd.
     odd = rng.random(len(z)) > np.sqrt(inside)
-    own = rng.standard_normal(len(z))
-    near = np.sqrt(1 - JITTER**2) * z + JITTER * own
-    z = np.where(odd, own, near)
+    own_latent = rng.standard_normal(len(z))
+    near = np.sqrt(1 - JITTER**2) * z + JITTER * own_latent
+    z = np.where(odd, own_latent, near)
     x = _part(x, 1 - figures.x_size**2 - figures.x_residual**2)
     z = _part(z, 1 - figures.z_size**2 - figures.z_residual**2)
     week_x = np.asarray(figures.week_x)[week]
@@ -80,7 +83,7 @@ def _part(values: np.ndarray, share: float) -> np.ndarray:
 
 
 def gpu_counts(figures: Marks, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Give the jobs with the highest x the largest GPU counts, in the calibrated shares (exact but for rounding)."""
+    """Return an array of GPU counts: jobs with the highest x have the largest, in the calibrated shares (exact but for rounding)."""
     n = len(x)
     share = np.cumsum(figures.gpu_share)
     jobs_up_to = share / share[-1] * n
@@ -95,27 +98,27 @@ def gpu_counts(figures: Marks, x: np.ndarray, rng: np.random.Generator) -> np.nd
 
 
 def bucket_of(figures: Marks, gpus: np.ndarray) -> np.ndarray:
-    """Return each job's bucket of GPU counts."""
+    """Return an array: each job's bucket of GPU counts."""
     return np.searchsorted(np.asarray(figures.bucket_low), gpus, side="right") - 1
 
 
 def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Give the jobs of each bucket the calibrated distribution of durations (s), in the order of z."""
+    """Return an array of durations (s): the jobs of each bucket have the calibrated distribution, in the order of z."""
     # The levels are stratified, one in each of the n equal parts of (0, 1): a long trace has the calibrated
     # distribution almost exactly.
     bucket = bucket_of(figures, gpus)
     seconds = np.empty(len(gpus))
-    for k, table in enumerate(figures.duration):
-        own = np.flatnonzero(bucket == k)
-        number = len(own)
-        level = (np.arange(number) + rng.random(number)) / max(number, 1)
-        order = np.argsort(z[own], kind="stable")
-        seconds[own[order]] = quantile(table, level)
+    for k, duration_table in enumerate(figures.duration):
+        jobs_of_bucket = np.flatnonzero(bucket == k)
+        job_count = len(jobs_of_bucket)
+        level = (np.arange(job_count) + rng.random(job_count)) / max(job_count, 1)
+        order = np.argsort(z[jobs_of_bucket], kind="stable")
+        seconds[jobs_of_bucket[order]] = quantile(duration_table, level)
     return seconds
 
 
 def quantile(table: tuple[float, ...], level: np.ndarray) -> np.ndarray:
-    """Read a table of durations (s) at the given probabilities: linear in the logarithm, at least 1 s."""
+    """Return an array: a table of durations (s) read at the given probabilities, linear in the logarithm, at least 1 s."""
     log_seconds = np.interp(level, levels(len(table)), np.log(table))
     return np.maximum(1.0, np.exp(log_seconds))
 
@@ -124,7 +127,7 @@ def mean_work(figures: Marks) -> float:
     """Return the mean GPU time of a job (GPU-s)."""
     share = np.asarray(figures.gpu_share) / np.sum(figures.gpu_share)
     level = (np.arange(20_000) + 0.5) / 20_000
-    mean = np.array([np.mean(quantile(table, level)) for table in figures.duration])
+    mean = np.array([np.mean(quantile(duration_table, level)) for duration_table in figures.duration])
     gpus = np.asarray(figures.gpus)
     duration = mean[bucket_of(figures, gpus)]
     return float(np.sum(share * gpus * duration))

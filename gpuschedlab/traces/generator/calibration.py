@@ -43,7 +43,7 @@ def calibrate(
     users: int | None = None,
     waits: Waits | None = None,
 ) -> Calibration:
-    """Measure a trace, so that `generate` can make others like it.
+    """Measure a trace, and return the `Calibration` by which `generate` can make others like it.
 
     Parameters
     ----------
@@ -82,30 +82,30 @@ def calibrate(
     >>> found.days, found.jobs
     (14.0, 9739)
     """
-    frame, hours = _checked(trace, name, days)
-    zero = _zero(frame, start)
-    submit, gpus, duration = (frame[column].to_numpy() for column in ("submit", "gpus", "duration"))
-    vc = frame["vc"].fill_null("").to_numpy() if "vc" in frame.columns else None
+    checked_trace, hours = _checked(trace, name, days)
+    zero = _zero(checked_trace, start)
+    submit, gpus, duration = (checked_trace[column].to_numpy() for column in ("submit", "gpus", "duration"))
+    vc = checked_trace["vc"].fill_null("").to_numpy() if "vc" in checked_trace.columns else None
     batch, size = batches(submit, gpus, vc)
     arrivals, surplus = _arrivals(submit, batch, size, hours, zero)
     gpu_seconds = np.rint(gpus @ duration)
     if vcs is None:
-        vcs = _shares(frame, "vc")
+        vcs = _shares(checked_trace, "vc")
     figures = Calibration(
         name=name,
         origin=origin,
         start=zero.isoformat(sep=" "),
         days=hours / 24,
-        jobs=frame.height,
+        jobs=checked_trace.height,
         gpu_seconds=float(gpu_seconds),
         arrivals=arrivals,
         marks=figures_of_marks(submit, gpus, duration, batch, size, surplus),
         demand=_demand(submit, gpus, duration, hours),
-        outcomes=outcomes or _outcomes(frame),
+        outcomes=outcomes or _outcomes(checked_trace),
         vcs=vcs,
-        users=users or _user_count(frame),
+        users=users or _user_count(checked_trace),
     )
-    return tune(figures, frame, waits) if waits else figures
+    return tune(figures, checked_trace, waits) if waits else figures
 
 
 def _user_count(frame: pl.DataFrame) -> int:
@@ -116,44 +116,44 @@ def _user_count(frame: pl.DataFrame) -> int:
 
 
 def _checked(trace: pl.DataFrame, name: str, days: float | None) -> tuple[pl.DataFrame, int]:
-    """Return the trace and its hours, if it is long enough for a calibration."""
-    frame = validate(trace, source=f"calibrate {name}")
-    last = frame["submit"].max() or 0.0
+    """Return a tuple: the frame of the trace and its hours, if it is long enough for a calibration."""
+    checked_trace = validate(trace, source=f"calibrate {name}")
+    last = checked_trace["submit"].max() or 0.0
     hours = round(days * 24) if days else int(last // HOUR) + 1
-    if frame.height < LEAST_JOBS or hours < LEAST_HOURS or last > hours * HOUR:
+    if checked_trace.height < LEAST_JOBS or hours < LEAST_HOURS or last > hours * HOUR:
         raise TraceError(
-            f"calibrate {name}: found {frame.height} jobs in {hours} h; expected at least {LEAST_JOBS}, all within at "
+            f"calibrate {name}: found {checked_trace.height} jobs in {hours} h; expected at least {LEAST_JOBS}, all within at "
             f"least {LEAST_HOURS} h. Use a longer stretch, or another days."
         )
-    return frame, hours
+    return checked_trace, hours
 
 
 def _zero(frame: pl.DataFrame, start: str | None) -> datetime.datetime:
     if start is None and "clock" in frame.columns and frame["clock"].null_count() < frame.height:
         timed = frame.filter(pl.col("clock").is_not_null())
-        row = timed.row(0, named=True)
-        zero = row["clock"] - datetime.timedelta(seconds=row["submit"])
+        timed_job = timed.row(0, named=True)
+        zero = timed_job["clock"] - datetime.timedelta(seconds=timed_job["submit"])
         return zero.replace(microsecond=0)
     return datetime.datetime.fromisoformat(start or "2020-07-06")
 
 
 def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple[Arrivals, np.ndarray]:
-    """Return the figures of arrivals, and each hour's normal score of its surplus over the expectation."""
-    counts = hourly(submit, hours)
+    """Return a tuple: the figures of `Arrivals`, and an array of each hour's normal score of its surplus over the expectation."""
+    hourly_jobs = hourly(submit, hours)
     first_hour = zero.weekday() * 24 + zero.hour
-    week, weekday, hour = _profiles(counts, first_hour)
+    week, weekday, hour = _profiles(hourly_jobs, first_hour)
     shape = Arrivals(1.0, week, weekday, hour, (), (), (), 0.0, 0.0, 0.0, 0.0, ())
     mean = expected(shape, hours, first_hour)
     kind = busyness(mean, HOUR_CLASSES)
-    mean_count = float(counts.mean())
-    relative = counts / mean_count
+    mean_count = float(hourly_jobs.mean())
+    relative = hourly_jobs / mean_count
     points = levels(41)
     quantiles = [np.quantile(relative[kind == k], points) for k in range(HOUR_CLASSES)]
-    table = tuple(rounded(values) for values in quantiles)
-    surplus = scores_within(counts / np.maximum(mean, 1e-9), kind)
+    residual_table = tuple(rounded(class_quantiles) for class_quantiles in quantiles)
+    surplus = scores_within(hourly_jobs / np.maximum(mean, 1e-9), kind)
     weight = _memory(surplus, daily=True)
     first_jobs = np.unique(batch, return_index=True)[1]
-    scale, power, spread = _batching(counts, submit[first_jobs] // HOUR, size)
+    scale, power, spread = _batching(hourly_jobs, submit[first_jobs] // HOUR, size)
     inside = np.diff(np.sort(batch)) == 0
     by_batch = np.lexsort((submit, batch))
     gaps = np.diff(submit[by_batch])[inside]
@@ -165,7 +165,7 @@ def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple
         week=week,
         weekday=weekday,
         hour=hour,
-        residual=table,
+        residual=residual_table,
         memory_hours=MEMORY,
         memory_weight=weight[:-1],
         daily_weight=weight[-1],
@@ -178,7 +178,7 @@ def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple
 
 
 def _profiles(counts: np.ndarray, first_hour: int) -> tuple[tuple[float, ...], ...]:
-    """Return the levels of weeks (of the stretch), weekdays and hours of the day, each with mean 1."""
+    """Return a tuple of tuples: levels of weeks (of the stretch), weekdays and hours of the day, each with mean 1."""
     week_of_hour = _weeks(len(counts))
     week = _means(counts, week_of_hour)
     within_week = counts / np.maximum(week[week_of_hour], 1e-9)
@@ -194,21 +194,24 @@ def _profiles(counts: np.ndarray, first_hour: int) -> tuple[tuple[float, ...], .
 
 
 def _weeks(hours: int) -> np.ndarray:
-    """Return each hour's week; a last one of less than two days belongs to the one before."""
-    whole = max(1, (hours + WEEK_HOURS - 48) // WEEK_HOURS)
-    return np.minimum(np.arange(hours) // WEEK_HOURS, whole - 1)
+    """Return an array (hours,): each hour's week; a last one of less than two days belongs to the one before."""
+    whole_weeks = max(1, (hours + WEEK_HOURS - 48) // WEEK_HOURS)
+    return np.minimum(np.arange(hours) // WEEK_HOURS, whole_weeks - 1)
 
 
 def _means(values: np.ndarray, kind: np.ndarray, kinds: int = 0) -> np.ndarray:
-    """Return the mean of each kind; the mean of all for kinds that do not occur."""
-    number = np.bincount(kind, minlength=kinds)
+    """Return an array of the mean of each kind; the mean of all for kinds that do not occur."""
+    hours_of_kind = np.bincount(kind, minlength=kinds)
     total = np.bincount(kind, values, minlength=kinds)
-    mean = total / np.maximum(number, 1)
-    return np.where(number > 0, mean, values.mean())
+    mean = total / np.maximum(hours_of_kind, 1)
+    return np.where(hours_of_kind > 0, mean, values.mean())
 
 
 def _memory(scores: np.ndarray, daily: bool = False) -> tuple[float, ...]:
-    """Fit the weights of the time constants MEMORY, and of the daily memory, to the autocorrelation of normal scores."""
+    """Fit the weights of the time constants MEMORY, and of the daily memory, to normal scores, and return them as a tuple.
+
+    The fit is to their autocorrelation.
+    """
     from scipy.optimize import nnls
 
     lags = LAGS[len(scores) // 2 > LAGS]
@@ -228,12 +231,15 @@ def _mean_product(scores: np.ndarray, lag: int) -> float:
 
 
 def _batching(counts: np.ndarray, hour: np.ndarray, size: np.ndarray) -> tuple[float, float, float]:
-    """Fit batches an hour = scale * jobs ** power, and the spread of lognormal weights of the batches' sizes."""
+    """Fit batches an hour = scale * jobs ** power, and return a tuple: scale, power, and the spread of sizes.
+
+    Sizes have lognormal weights.
+    """
     hour = np.minimum(hour.astype(np.int64), len(counts) - 1)
-    number = np.bincount(hour, minlength=len(counts))
-    has_batches = number > 0
+    batches_of_hour = np.bincount(hour, minlength=len(counts))
+    has_batches = batches_of_hour > 0
     busy_counts = counts[has_batches]
-    busy_numbers = number[has_batches]
+    busy_numbers = batches_of_hour[has_batches]
     edges = np.quantile(busy_counts, np.linspace(0, 1, 20))
     kind = np.digitize(busy_counts, np.unique(edges)[1:-1])
     groups = np.unique(kind)
@@ -246,16 +252,16 @@ def _batching(counts: np.ndarray, hour: np.ndarray, size: np.ndarray) -> tuple[f
     if len(groups) > 1:
         power, scale = np.polyfit(log_counts, log_numbers, 1)
     # Hours that have both several batches and jobs to divide between them; E[sum of squared shares] gives the spread.
-    divided = (number[hour] >= 2) & (counts[hour] >= 2 * number[hour])
+    divided = (batches_of_hour[hour] >= 2) & (counts[hour] >= 2 * batches_of_hour[hour])
     hour = hour[divided]
-    spare = counts[hour] - number[hour]
+    spare = counts[hour] - batches_of_hour[hour]
     share = (size[divided] - 1) / np.maximum(spare, 1)
     busy = np.unique(hour)
     squares = np.bincount(hour, share**2, minlength=len(counts))
-    uneven = squares[busy] * number[busy]
+    uneven = squares[busy] * batches_of_hour[busy]
     spread = 1.0
     if len(busy):
-        spread = _spread(number[busy][:400], float(uneven.mean()))
+        spread = _spread(batches_of_hour[busy][:400], float(uneven.mean()))
     return rounded([np.exp(scale), power, spread])
 
 
@@ -276,7 +282,7 @@ def _spread(number: np.ndarray, uneven: float) -> float:
 
 
 def _demand(submit, gpus, duration, hours: int) -> Demand:
-    """Measure GPUs in demand: weekly levels, residuals by class of week, memory, and the demand of a full cluster."""
+    """Return the `Demand` of GPUs: weekly levels, residuals by class of week, memory, and the demand of a full cluster."""
     instants = (np.arange(hours * 6) + 0.5) * 600.0
     demanded = demand(submit, gpus, duration, instants)
     mean = (gpus @ duration) / (hours * HOUR)
@@ -290,10 +296,10 @@ def _demand(submit, gpus, duration, hours: int) -> Demand:
     ratio = np.maximum(hour / level, 0.02)
     points = levels(25)
     quantiles = [np.quantile(ratio[kind == k], points) for k in range(WEEK_CLASSES)]
-    table = tuple(rounded(values) for values in quantiles)
+    residual_table = tuple(rounded(class_quantiles) for class_quantiles in quantiles)
     return Demand(
         week=rounded(week / mean),
-        residual=table,
+        residual=residual_table,
         memory_hours=MEMORY,
         memory_weight=_memory(scores_within(ratio, kind)),
         pull=PULL,
@@ -302,7 +308,7 @@ def _demand(submit, gpus, duration, hours: int) -> Demand:
 
 
 def _outcomes(frame: pl.DataFrame) -> dict[str, dict[str, float]]:
-    """Return the shares of the outcomes among jobs and in GPU time."""
+    """Return a dict of dicts: the shares of the outcomes among jobs and in GPU time."""
     if "status" not in frame.columns or frame["status"].null_count() == frame.height:
         return {kind: {"completed": 1.0} for kind in ("jobs", "gpu_time")}
     ended = frame.filter(pl.col("status").is_not_null())
@@ -319,7 +325,7 @@ def _outcomes(frame: pl.DataFrame) -> dict[str, dict[str, float]]:
 def _shares(frame: pl.DataFrame, column: str) -> dict[str, float]:
     if column not in frame.columns or frame[column].null_count() == frame.height:
         return {}
-    counts = frame[column].drop_nulls().value_counts()
-    counts = counts.sort("count", column, descending=[True, False])
-    total = counts["count"].sum()
-    return {value: round(number / total, 5) for value, number in counts.iter_rows()}
+    value_counts = frame[column].drop_nulls().value_counts()
+    value_counts = value_counts.sort("count", column, descending=[True, False])
+    total = value_counts["count"].sum()
+    return {value: round(jobs_of_value / total, 5) for value, jobs_of_value in value_counts.iter_rows()}

@@ -27,10 +27,10 @@ RECENCY = 1.0
 
 
 def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
-    """Measure the demands of jobs; `surplus` (hours,) is the normal score of each hour's jobs over their expectation."""
+    """Return the measured demands of jobs as `Marks`; `surplus` (hours,) is the normal score of each hour's jobs over expectation."""
     low = _buckets(gpus)
     bucket = np.searchsorted(low, gpus, side="right") - 1
-    values, number = np.unique(gpus, return_counts=True)
+    gpu_counts, jobs_of_count = np.unique(gpus, return_counts=True)
     hour = np.minimum((submit // HOUR).astype(np.int64), len(surplus) - 1)
     cause = np.stack([score(np.log(size)[batch]), score(surplus[hour])], axis=1)
     x, shrink = _middle_scores(gpus)
@@ -52,8 +52,8 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     x_spell, z_spell, z_batch = rounded([X_SPELL, spell_share, inside - spell_share])
     tables = tuple(_table(duration[bucket == k]) for k in range(len(low)))
     return Marks(
-        gpus=tuple(values.tolist()),
-        gpu_share=rounded(number / len(gpus), 7),
+        gpus=tuple(gpu_counts.tolist()),
+        gpu_share=rounded(jobs_of_count / len(gpus), 7),
         bucket_low=tuple(low.tolist()),
         duration=tables,
         x_size=x_size,
@@ -71,10 +71,10 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
 
 
 def _buckets(gpus: np.ndarray) -> np.ndarray:
-    """Return the lower ends of the buckets with enough jobs; others join the one below."""
-    place = np.searchsorted(BUCKETS, gpus, side="right") - 1
-    number = np.bincount(place, minlength=len(BUCKETS))
-    filled = [low for low, jobs in zip(BUCKETS, number) if jobs >= LEAST]
+    """Return an array of the lower ends of the buckets with enough jobs; others join the one below."""
+    bucket_place = np.searchsorted(BUCKETS, gpus, side="right") - 1
+    jobs_of_bucket = np.bincount(bucket_place, minlength=len(BUCKETS))
+    filled = [low for low, jobs in zip(BUCKETS, jobs_of_bucket) if jobs >= LEAST]
     return np.array([0.0, *filled[1:]])
 
 
@@ -85,15 +85,15 @@ def _table(duration: np.ndarray) -> tuple[float, ...]:
 
 
 def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return E[latent | value] for values that are steps of a standard normal latent, and the variance of that."""
+    """Return a tuple: array E[latent | value] for values that are steps of a standard normal latent, and the variance of that."""
     from scipy.special import ndtri
 
-    place, number = np.unique(values, return_inverse=True, return_counts=True)[1:]
-    below = np.concatenate([[0], np.cumsum(number)])
+    value_place, jobs_of_value = np.unique(values, return_inverse=True, return_counts=True)[1:]
+    below = np.concatenate([[0], np.cumsum(jobs_of_value)])
     edge = ndtri(below / len(values))
     density = np.exp(-0.5 * edge**2) / np.sqrt(2 * np.pi)
-    middle = -np.diff(density) / (number / len(values))
-    scores = middle[place]
+    middle = -np.diff(density) / (jobs_of_value / len(values))
+    scores = middle[value_place]
     variance = float(np.mean(scores**2))
     return scores, max(variance, 1e-9)
 
@@ -110,7 +110,7 @@ def _explain(y: np.ndarray, shrink: float, cause: np.ndarray, week: np.ndarray):
 
 
 def batch_correlations(gpus: np.ndarray, z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return the correlations (2, lags) of batches LAGS apart: of the logarithm of their GPU counts, and of the means of their z."""
+    """Return an array (2, lags) of correlations of batches LAGS apart: of the logarithm of GPU counts, and of the means of z."""
     first_jobs = np.unique(batch, return_index=True)[1]
     log_gpus = np.log2(gpus[first_jobs])
     deviation = log_gpus - log_gpus.mean()
@@ -130,7 +130,7 @@ def _near(values: np.ndarray, lag: int, variance: float | None = None) -> float:
 
 
 def recurrence(near: np.ndarray, recency: float) -> float:
-    """Find the share of batches with a new spell, for which P(same spell | lag) comes next to the correlation of GPU counts."""
+    """Return the share of batches with a new spell, a float. For it P(same spell | lag) comes next to the correlation of GPU counts."""
 
     def squared_error(new: float) -> float:
         error = near - X_SPELL * same_spell(new, recency)
@@ -141,7 +141,7 @@ def recurrence(near: np.ndarray, recency: float) -> float:
 
 @cache
 def same_spell(new: float, recency: float) -> np.ndarray:
-    """Return P(same spell) of batches LAGS apart."""
+    """Return an array of P(same spell) of batches LAGS apart."""
     spell = spells(new, recency, 40_000, np.random.default_rng(0))
     chances = [np.mean(spell[lag:] == spell[:-lag]) for lag in LAGS]
     return np.array(chances)

@@ -60,7 +60,7 @@ class Aim(NamedTuple):
 def follow(
     figures: Marks, pull: float, level: np.ndarray, slots: Slots, spell: np.ndarray, drawn: Latents, rng
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn latents into GPU counts and durations, with demand near its level."""
+    """Turn latents into a tuple of arrays, GPU counts and durations (s), with demand near its level."""
     # Batch by batch, in the order of time: with d the GPUs in demand once the batch has come and l their level, the
     # batch's z moves by 2 p, where p = -pull ln(d / l), found by bisection, and its x by the p of its spell's first
     # batch: users choose GPUs once. Then counts and durations go by rank, so that their distributions stay as
@@ -79,23 +79,23 @@ def follow(
 
 
 def usual(figures: Demand, mean: float, hours: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the level of demand (GPUs) in each hour, with the given mean of its weeks."""
-    number = np.arange(hours) // WEEK_HOURS
-    week = np.asarray(figures.week)[number % len(figures.week)]
+    """Return an array (hours,): the level of demand (GPUs) drawn for each hour, with the given mean of its weeks."""
+    week_number = np.arange(hours) // WEEK_HOURS
+    week = np.asarray(figures.week)[week_number % len(figures.week)]
     kind = busyness(week, len(figures.residual))
     latent = memory(figures.memory_hours, figures.memory_weight, hours, rng)
     return mean * week / week.mean() * read_classes(figures.residual, kind, latent, rng)
 
 
 def _before(figures: Marks, hours: int) -> np.ndarray:
-    """Return how much of the demand at the start, left by jobs that came before it, is still there at each hour."""
+    """Return an array: how much of the demand at the start, left by jobs that came before it, is still there at each hour."""
     # In a steady state that is E[gpus (duration - t)+] / E[gpus duration]. The trace itself starts without those jobs.
     level = (np.arange(2_000) + 0.5) / 2_000
     gpus = np.asarray(figures.gpus)
     share = np.asarray(figures.gpu_share) * gpus
     bucket = bucket_of(figures, gpus)
     weight = np.bincount(bucket, share, minlength=len(figures.duration))
-    duration = np.concatenate([quantile(table, level) for table in figures.duration])
+    duration = np.concatenate([quantile(duration_table, level) for duration_table in figures.duration])
     weight = np.repeat(weight, len(level))
     order = np.argsort(duration)
     duration = duration[order]
@@ -108,13 +108,16 @@ def _before(figures: Marks, hours: int) -> np.ndarray:
 
 
 def _sums_from(values: np.ndarray) -> np.ndarray:
-    """Return the sum of the values from each one on, and 0 at the end: (n,) -> (n + 1,)."""
+    """Return an array (n + 1,): the sum of the values (n,) from each one on, and 0 at the end."""
     sums = np.cumsum(values[::-1])[::-1]
     return np.concatenate([sums, [0.0]])
 
 
 def _tables(figures: Marks, moved: Latents | None, gpus: np.ndarray | None) -> Tables:
-    """Return the values of latents: by the normal distribution, or if some are given (`moved`, of jobs with `gpus`) by theirs."""
+    """Return the values of latents as `Tables`: by the normal distribution, or by that of latents that are given.
+
+    These are `moved`, of jobs with `gpus`.
+    """
     from scipy.special import ndtr
 
     grid = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
@@ -134,9 +137,9 @@ def _tables(figures: Marks, moved: Latents | None, gpus: np.ndarray | None) -> T
 
 
 def _share_below(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Return the share of the values below each point of a grid; within (0, 1)."""
-    number = np.searchsorted(np.sort(values), grid)
-    return (number + 0.5) / (len(values) + 1)
+    """Return an array: the share of the values below each point of a grid; within (0, 1)."""
+    values_below = np.searchsorted(np.sort(values), grid)
+    return (values_below + 0.5) / (len(values) + 1)
 
 
 @njit
@@ -204,8 +207,8 @@ def _shifts(batches, drawn, aim, tables):
             demand -= ending[clock]
         hour = min(int(start[b] / HOUR), hours - 1)
         spell = batches.spell[b]
-        own = slice(batches.first[b], batches.first[b + 1])
-        jobs = Latents(drawn.x[own], drawn.z[own])
+        jobs_of_batch = slice(batches.first[b], batches.first[b + 1])
+        jobs = Latents(drawn.x[jobs_of_batch], drawn.z[jobs_of_batch])
         p = _answer(jobs, of_spell[spell], aim.pull, demand, aim.level[hour], tables)
         if np.isnan(of_spell[spell]):
             of_spell[spell] = p

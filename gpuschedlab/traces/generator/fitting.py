@@ -34,7 +34,7 @@ Waits = Callable[[pl.DataFrame, float], np.ndarray]
 
 
 def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration:
-    """Choose `recency`, `z_spell`, `pull` and `ceiling` so that jobs wait as long as the trace's."""
+    """Return the `Calibration` with `recency`, `z_spell`, `pull` and `ceiling` chosen so that jobs wait as long as the trace's."""
     # For each recency, new_spell is that with which GPU counts correlate with earlier batches as in the trace, or
     # somewhat lower: the correlation of all batches says little of the few wide ones. What is minimised over all is the
     # largest deviation of the waits (of their logarithms, over seeds: simulated moments).
@@ -68,7 +68,7 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
 
 
 def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> int:
-    """Return which of NEW_SPELLS makes GPU counts as alike as in the trace (by bisection)."""
+    """Return the index of the entry of NEW_SPELLS that makes GPU counts as alike as in the trace (by bisection)."""
     near = _batch_correlation(figures, trace)
     low = 0
     high = len(NEW_SPELLS)
@@ -85,10 +85,15 @@ def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> in
 
 
 def _marks(marks: Marks, recency: float, new: int, share: float) -> Marks:
-    """Change the spells, and their share of the correlation within a batch."""
+    """Return `Marks` with changed spells, and a changed share of them in the correlation within a batch."""
     inside = marks.z_spell + marks.z_batch
-    part = round(share * inside, 4)
-    changes = {"recency": recency, "new_spell": NEW_SPELLS[new], "z_spell": part, "z_batch": round(inside - part, 4)}
+    z_spell = round(share * inside, 4)
+    changes = {
+        "recency": recency,
+        "new_spell": NEW_SPELLS[new],
+        "z_spell": z_spell,
+        "z_batch": round(inside - z_spell, 4),
+    }
     return dataclasses.replace(marks, **changes)
 
 
@@ -106,7 +111,7 @@ def _made(figures: Calibration, seed: int) -> pl.DataFrame:
 
 
 def _columns(trace: pl.DataFrame) -> list[np.ndarray]:
-    return [trace[name].to_numpy() for name in ("submit", "gpus", "duration")]
+    return [trace[trace_column].to_numpy() for trace_column in ("submit", "gpus", "duration")]
 
 
 def _log_waits(figures: Calibration, waits: Waits, seed: int) -> np.ndarray:

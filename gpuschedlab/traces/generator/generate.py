@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import random_generator
 from gpuschedlab.errors import TraceError
 from gpuschedlab.knobs import Constraint, Knob, Knobbed
 from gpuschedlab.traces.generator import demand
@@ -77,7 +78,7 @@ def generate(
     start: str | datetime.datetime | None = None,
     rng: int | np.random.Generator = 0,
 ) -> pl.DataFrame:
-    """Generate a trace like the one that a preset or a calibration was measured in.
+    """Return the frame of a generated trace like the one that a preset or a calibration was measured in.
 
     Arrivals follow the profile of the week and the day, their over-dispersion and memory, and come in batches. GPU
     counts and durations have the calibrated distributions, whatever the seed; jobs resemble those
@@ -144,7 +145,7 @@ def generate_in_pieces(
     start: str | datetime.datetime | None = None,
     rng: int | np.random.Generator = 0,
 ) -> Iterator[None]:
-    """Generate a trace with pauses in which something else can be done, and return it; parameters as of `generate`.
+    """Generate a trace, yield None at pauses in which something else can be done, and return its frame; parameters as of `generate`.
 
     Examples
     --------
@@ -168,7 +169,7 @@ def generate_in_pieces(
         factor = target / (number * mean_work(figures.marks))
         table = tuple(tuple(factor * value for value in row) for row in figures.marks.duration)
         figures = dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=table))
-    trace = yield from _frame(figures, days, number, target, zero, np.random.default_rng(rng))
+    trace = yield from _frame(figures, days, number, target, zero, random_generator(rng, TraceError, "generate: rng"))
     return levelled(trace, days, load * amount.cluster_gpus) if amount.level else trace
 
 
@@ -182,7 +183,7 @@ def last_of(pieces: Iterator[None]):
 
 
 def week_loads(trace: pl.DataFrame, gpus: float, days: float | None = None) -> list[float]:
-    """Return the GPU-time submitted in each week of a trace over that of so many GPUs; the last week may be a part of one.
+    """Return a list: the GPU-time submitted in each week of a trace over that of so many GPUs; the last week may be a part of one.
 
     Parameters
     ----------
@@ -211,7 +212,7 @@ def week_loads(trace: pl.DataFrame, gpus: float, days: float | None = None) -> l
 
 
 def levelled(trace: pl.DataFrame, days: float, gpus: float) -> pl.DataFrame:
-    """Stretch the durations of each week so that its jobs keep so many GPUs busy."""
+    """Return a frame with the durations of each week stretched so that its jobs keep so many GPUs busy."""
     week, work = _work_by_week(trace)
     factor = gpus * _week_seconds(days, len(work)) / np.maximum(work, 1.0)
     stretched = trace["duration"].to_numpy() * factor[week]
@@ -220,14 +221,14 @@ def levelled(trace: pl.DataFrame, days: float, gpus: float) -> pl.DataFrame:
 
 
 def _work_by_week(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Week of each job (n,), and GPU-seconds submitted in each week."""
+    """Return a tuple of arrays: week of each job (n,), and GPU-seconds submitted in each week."""
     week = (trace["submit"].to_numpy() // WEEK).astype(np.int64)
     gpu_seconds = trace["gpus"] * trace["duration"]
     return week, np.bincount(week, gpu_seconds.to_numpy())
 
 
 def _week_seconds(days: float, weeks: int) -> np.ndarray:
-    """Seconds of each week of so many days."""
+    """Return an array (weeks,) of the seconds of each week of so many days."""
     return np.clip(days * DAY - WEEK * np.arange(weeks), 1.0, WEEK)
 
 
@@ -242,7 +243,7 @@ def _number(figures: Calibration, amount: Amount) -> int:
 
 
 def _frame(figures: Calibration, days, number, target, zero, rng) -> Iterator[None]:
-    """Draw the jobs, with a pause before and after the longest step, and return their frame."""
+    """Draw the jobs, yield None before and after the longest step, and return their frame."""
     hours = max(1, int(np.ceil(days * 24)))
     first_hour = zero.weekday() * 24 + zero.hour
     slots = place(figures.arrivals, hours, number, first_hour, rng)
@@ -267,14 +268,14 @@ def _frame(figures: Calibration, days, number, target, zero, rng) -> Iterator[No
     duration = np.maximum(1.0, np.rint(duration))
     # Whole seconds, as the published traces have them; a last hour that is not whole is squeezed in.
     submit = np.floor(submit * min(1.0, days * 24 / hours))
-    columns = {"submit": submit, "gpus": gpus, "duration": duration}
+    trace_columns = {"submit": submit, "gpus": gpus, "duration": duration}
     user = users(gpus, duration, spell[batch], batch, max(figures.users, 1), rng)
     task = recur(submit, gpus, duration, user, spell[batch], batch, rng)
-    return validate(_named(figures, columns, task, user, zero, rng), source="generate")
+    return validate(_named(figures, trace_columns, task, user, zero, rng), source="generate")
 
 
 def _named(figures: Calibration, columns, task, user, zero, rng) -> pl.DataFrame:
-    """Add the columns of names: virtual clusters by user, models by task, outcomes by duration."""
+    """Return a frame with the columns of names: virtual clusters by user, models by task, outcomes by duration."""
     n = len(task)
     people = max(figures.users, 1)
     vcs = figures.vcs or {"vc": 1.0}
@@ -310,7 +311,7 @@ def _draw(shares: dict[str, float], number: int, rng: np.random.Generator) -> np
 
 
 def _outcomes(figures: Calibration, duration: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw outcomes: the longest tenth by the shares of GPU time, the others so that the shares of jobs hold."""
+    """Return an array of outcomes: the longest tenth by the shares of GPU time, the others so that the shares of jobs hold."""
     of_jobs = _shares_of_outcomes(figures.outcomes["jobs"])
     of_time = _shares_of_outcomes(figures.outcomes["gpu_time"])
     of_short = np.maximum((of_jobs - 0.1 * of_time) / 0.9, 0.0)
@@ -323,5 +324,5 @@ def _outcomes(figures: Calibration, duration: np.ndarray, rng: np.random.Generat
 
 
 def _shares_of_outcomes(shares: dict[str, float]) -> np.ndarray:
-    """Share of each of OUTCOMES, 0 of one that is not given."""
+    """Return an array of the share of each of OUTCOMES, 0 of one that is not given."""
     return np.array([shares.get(outcome, 0.0) for outcome in OUTCOMES])

@@ -133,12 +133,12 @@ class Calibration:
 
     def to_json(self) -> str:
         """Return the figures as JSON text, one figure per line."""
-        values = {"format": "gpuschedlab calibration", "version": VERSION, **dataclasses.asdict(self)}
-        return _dump(values) + "\n"
+        json_figures = {"format": "gpuschedlab calibration", "version": VERSION, **dataclasses.asdict(self)}
+        return _dump(json_figures) + "\n"
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "calibration") -> Calibration:
-        """Read the text that `to_json` wrote.
+        """Return the `Calibration` in the text that `to_json` wrote.
 
         Raises
         ------
@@ -146,13 +146,13 @@ class Calibration:
             If the text is not JSON or lacks a figure.
         """
         try:
-            values = json.loads(text)
-            if values.pop("format") != "gpuschedlab calibration" or values.pop("version") != VERSION:
+            json_figures = json.loads(text)
+            if json_figures.pop("format") != "gpuschedlab calibration" or json_figures.pop("version") != VERSION:
                 raise KeyError("format")
-            for name, kind in (("arrivals", Arrivals), ("marks", Marks), ("demand", Demand)):
-                figures = {figure: _tuple(value) for figure, value in values[name].items()}
-                values[name] = kind(**figures)
-            return cls(**values)
+            for figures_name, kind in (("arrivals", Arrivals), ("marks", Marks), ("demand", Demand)):
+                figures = {figure: _tuple(value) for figure, value in json_figures[figures_name].items()}
+                json_figures[figures_name] = kind(**figures)
+            return cls(**json_figures)
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise TraceError(
                 f"{source}: found something else than a calibration of version {VERSION} ({error!r}); expected the "
@@ -169,12 +169,12 @@ def _dump(value: Any, indent: int = 0) -> str:
     if not isinstance(value, dict):
         return json.dumps(value)
     pad = " " * (indent + 1)
-    rows = [f"{pad}{json.dumps(k)}: {_dump(v, indent + 1)}" for k, v in value.items()]
-    return "{\n" + ",\n".join(rows) + "\n" + " " * indent + "}" if rows else "{}"
+    json_rows = [f"{pad}{json.dumps(k)}: {_dump(v, indent + 1)}" for k, v in value.items()]
+    return "{\n" + ",\n".join(json_rows) + "\n" + " " * indent + "}" if json_rows else "{}"
 
 
 def presets() -> list[str]:
-    """Return the names of the presets that come with the package.
+    """Return a list of the names of the presets that come with the package.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def presets() -> list[str]:
 
 @lru_cache(maxsize=8)
 def load_preset(name: str) -> Calibration:
-    """Return a preset's calibration.
+    """Return a preset's `Calibration`.
 
     Raises
     ------

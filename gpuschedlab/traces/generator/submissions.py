@@ -25,18 +25,18 @@ class Slots:
 
     @property
     def hour(self) -> np.ndarray:
-        """Each batch's hour, (b,) int."""
+        """Array (b,) of int: each batch's hour."""
         return (self.start // HOUR).astype(np.int64)
 
 
 def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.random.Generator) -> Slots:
-    """Place `jobs` jobs in `hours` hours, of which the first is `first_hour` of the week (0: Monday 00:00)."""
+    """Return `Slots`: `jobs` jobs in `hours` hours, of which the first is `first_hour` of the week (0: Monday 00:00)."""
     # The residuals' ranks come from a sum of autoregressive processes, their values from the measured quantiles, so
     # that the over-dispersion of hourly counts is the calibrated one whatever the memory.
     latent = memory(figures.memory_hours, figures.memory_weight, hours, rng, figures.daily_weight)
     kind = busyness(expected(figures, hours, first_hour), len(figures.residual))
-    counts = _whole(read_classes(figures.residual, kind, latent, rng), jobs, rng)
-    hour, size = _batches(figures, counts, rng)
+    hourly_jobs = _whole(read_classes(figures.residual, kind, latent, rng), jobs, rng)
+    hour, size = _batches(figures, hourly_jobs, rng)
     first, since = _times(figures, hour, size, rng)
     order = np.argsort(first, kind="stable")
     first_drawn = np.concatenate([[0], np.cumsum(size)])[order]
@@ -51,11 +51,11 @@ def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.ran
 
 
 def expected(figures: Arrivals, hours: int, first_hour: int) -> np.ndarray:
-    """Return each hour's expected arrivals over their mean: week x weekday x hour of day."""
+    """Return an array (hours,): each hour's expected arrivals over their mean, week x weekday x hour of day."""
     elapsed = np.arange(hours)
-    number = elapsed // WEEK_HOURS
+    week_number = elapsed // WEEK_HOURS
     clock = (elapsed + first_hour) % WEEK_HOURS
-    week = np.asarray(figures.week)[number % len(figures.week)]
+    week = np.asarray(figures.week)[week_number % len(figures.week)]
     weekday = np.asarray(figures.weekday)[clock // 24]
     hour = np.asarray(figures.hour)[clock % 24]
     level = week * weekday * hour
@@ -63,32 +63,32 @@ def expected(figures: Arrivals, hours: int, first_hour: int) -> np.ndarray:
 
 
 def levels(points: int) -> np.ndarray:
-    """Return the probabilities at which a table of `points` quantiles stands: closer in both tails."""
+    """Return an array of the probabilities at which a table of `points` quantiles stands: closer in both tails."""
     return 0.5 - 0.5 * np.cos(np.linspace(0, np.pi, points))
 
 
 def busyness(mean: np.ndarray, classes: int) -> np.ndarray:
-    """Return each hour's class (0 = quietest) by rank of its expectation: quiet hours vary more than busy ones."""
+    """Return an array: each hour's class (0 = quietest) by rank of its expectation. Quiet hours vary more than busy ones."""
     return ranks(mean) * classes // len(mean)
 
 
 def read_classes(
     tables: tuple[tuple[float, ...], ...], kind: np.ndarray, latent: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Give the hours of each class the quantiles of its table, in the order of the latent (stratified levels)."""
-    values = np.empty(len(kind))
-    for k, table in enumerate(tables):
-        own = np.flatnonzero(kind == k)
-        number = len(own)
-        level = (ranks(latent[own]) + rng.random(number)) / max(number, 1)
-        values[own] = np.interp(level, levels(len(table)), table)
-    return values
+    """Return an array: the hours of each class have the quantiles of its table, in the order of the latent (stratified levels)."""
+    class_values = np.empty(len(kind))
+    for k, class_table in enumerate(tables):
+        hours_of_class = np.flatnonzero(kind == k)
+        hour_count = len(hours_of_class)
+        level = (ranks(latent[hours_of_class]) + rng.random(hour_count)) / max(hour_count, 1)
+        class_values[hours_of_class] = np.interp(level, levels(len(class_table)), class_table)
+    return class_values
 
 
 def memory(
     hours: tuple[float, ...], weights: tuple[float, ...], steps: int, rng: np.random.Generator, daily: float = 0.0
 ) -> np.ndarray:
-    """Return a stationary series of variance 1, a value an hour."""
+    """Return an array (steps,): a stationary series of variance 1, a value an hour."""
     # Its autocorrelation is sum(weight exp(-lag / hours)), and daily * DAILY_KEEP ** d more at lags of d whole days.
     from scipy.signal import lfilter
 
@@ -107,7 +107,7 @@ def memory(
 
 
 def _whole(level: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarray:
-    """Round levels to whole numbers that sum to `total` (systematic sampling: unbiased, each within 1)."""
+    """Return an array of levels rounded to whole numbers that sum to `total` (systematic sampling: unbiased, each within 1)."""
     if level.sum() <= 0:
         level = np.ones(len(level))
     edges = np.cumsum(level) * (total / level.sum())
@@ -117,23 +117,23 @@ def _whole(level: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarra
 
 
 def _batches(figures: Arrivals, counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Divide each hour's jobs among its batches: one job each, and the rest by lognormal weights."""
+    """Return a tuple of arrays: hour and size of batches, of one job each, and the rest of an hour's jobs by lognormal weights."""
     wanted = figures.batch_scale * np.maximum(counts, 1.0) ** figures.batch_power
-    number = np.floor(wanted + rng.random(len(counts))).astype(np.int64)
-    number = np.minimum(np.maximum(number, 1), counts)
-    hour = np.repeat(np.arange(len(counts)), number)
+    batches_of_hour = np.floor(wanted + rng.random(len(counts))).astype(np.int64)
+    batches_of_hour = np.minimum(np.maximum(batches_of_hour, 1), counts)
+    hour = np.repeat(np.arange(len(counts)), batches_of_hour)
     weights = np.exp(figures.batch_spread * rng.standard_normal(len(hour)))
     weight_up_to = np.concatenate([[0.0], np.cumsum(weights)])
-    ends = np.cumsum(number)
-    starts = ends - number
+    ends = np.cumsum(batches_of_hour)
+    starts = ends - batches_of_hour
     weight_of_hour = weight_up_to[ends] - weight_up_to[starts]
     before = weight_up_to[starts][hour]
-    spare = (counts - number)[hour]
+    spare = (counts - batches_of_hour)[hour]
     # Cumulated shares rounded with one random offset an hour: sizes add up to the hour's count exactly.
     share = (weight_up_to[1:] - before) / weight_of_hour[hour]
     offset = rng.random(len(counts))[hour]
     upper = np.floor(share * spare * (1 - 1e-12) + offset)
-    has_batches = number > 0
+    has_batches = batches_of_hour > 0
     last = ends[has_batches] - 1
     upper[last] = spare[last]
     lower = np.concatenate([[0.0], upper[:-1]])
@@ -144,7 +144,10 @@ def _batches(figures: Arrivals, counts: np.ndarray, rng: np.random.Generator) ->
 def _times(
     figures: Arrivals, hour: np.ndarray, size: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give batches (b,) a uniform moment of their hour, and their jobs (n,) the measured gaps after it (s), all in their hour."""
+    """Return a tuple of arrays: a uniform moment of its hour for each batch (b,), and the gaps after it (s) of the jobs (n,).
+
+    Gaps are the measured ones, all in the batch's hour.
+    """
     batch = np.repeat(np.arange(len(size)), size)
     gap = np.interp(rng.random(len(batch)), levels(len(figures.gap)), figures.gap)
     first = np.cumsum(size) - size

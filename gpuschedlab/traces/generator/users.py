@@ -32,7 +32,7 @@ LIFE_SPREAD = 0.7
 
 
 def users(gpus, duration, spell, batch, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Give each job one of `number` users: some have more jobs than others, and each mostly those of a few kinds."""
+    """Return an array: one of `number` users for each job. Some have more jobs than others, and each mostly those of a few kinds."""
     log = np.log(duration)
     size = np.maximum(np.bincount(batch), 1)
     level = np.bincount(batch, log) / size
@@ -57,7 +57,7 @@ def users(gpus, duration, spell, batch, number: int, rng: np.random.Generator) -
 
 
 def recur(submit, gpus, duration, user, spell, batch, rng: np.random.Generator) -> np.ndarray:
-    """Divide the jobs of each user among tasks."""
+    """Return an array: the task of each job; the jobs of each user are divided among tasks."""
     # A user's jobs of one GPU count are of one line of work if they last alike: if the logarithms of their durations
     # fall into one interval of WIDTH. A share ODD of them is counted where another of them belongs, so that tasks hold
     # jobs of any length too. A line with more than WEEKLY jobs per week is several tasks side by side, of which a spell
@@ -71,9 +71,9 @@ def recur(submit, gpus, duration, user, spell, batch, rng: np.random.Generator) 
     spells = int(spell.max()) + 1
     chance = rng.random(spells)[spell]
     line = _codes(line, np.floor(chance * abreast))
-    lines = line.max() + 1
-    life = LIFE * np.exp(LIFE_SPREAD * rng.standard_normal(lines))
-    phase = rng.random(lines)[line]
+    task_lines = line.max() + 1
+    life = LIFE * np.exp(LIFE_SPREAD * rng.standard_normal(task_lines))
+    phase = rng.random(task_lines)[line]
     task = _codes(line, np.floor(submit / life[line] + phase))
     batches = int(batch.max()) + 1
     fresh = rng.random(batches) < FRESH
@@ -81,14 +81,14 @@ def recur(submit, gpus, duration, user, spell, batch, rng: np.random.Generator) 
 
 
 def _codes(*parts: np.ndarray) -> np.ndarray:
-    """Number the pairs that occur, from 0 up."""
-    one, two = (np.unique(part, return_inverse=True)[1] for part in parts)
-    pair = one * (two.max() + 1) + two
+    """Return an array of numbers of the pairs that occur, from 0 up."""
+    first_code, second_code = (np.unique(code_part, return_inverse=True)[1] for code_part in parts)
+    pair = first_code * (second_code.max() + 1) + second_code
     return np.unique(pair, return_inverse=True)[1]
 
 
 def _exchanged(value: np.ndarray, owner: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Move the values of each owner's odd jobs round in a circle, in an order of chance."""
+    """Return an array with the values of each owner's odd jobs moved round in a circle, in an order of chance."""
     odd = np.flatnonzero(rng.random(len(owner)) < ODD)
     odd = odd[np.lexsort((rng.random(len(odd)), owner[odd]))]
     first = np.flatnonzero(np.diff(owner[odd], prepend=-1))

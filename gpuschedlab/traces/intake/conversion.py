@@ -25,15 +25,15 @@ NO_LIMITS = ("partition_limit", "invalid", "-1", "not set")
 
 
 def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[str, str], set[str]]:
-    """Columns under our names, with the line of each row; their names in the file; and the columns of the file that are used."""
-    table = raw.table
-    has = set(table.columns)
+    """Return a tuple: a frame under our names, with the line of each row; a dict of the file's names; a set of the columns used."""
+    log_rows = raw.table
+    has = set(log_rows.columns)
     where = {ours: value for ours, value in raw.where.items() if _is_there(value, has)}
-    if LINE not in table.columns:
-        lines = pl.int_range(raw.first_line, raw.first_line + pl.len(), dtype=pl.Int64)
-        table = table.with_columns(lines.alias(LINE))
-    for ours, text in options.columns.items():
-        where[ours] = compiled(text, raw.table.columns, f"{source}, columns.{ours}")
+    if LINE not in log_rows.columns:
+        line_numbers = pl.int_range(raw.first_line, raw.first_line + pl.len(), dtype=pl.Int64)
+        log_rows = log_rows.with_columns(line_numbers.alias(LINE))
+    for ours, column_text in options.columns.items():
+        where[ours] = compiled(column_text, raw.table.columns, f"{source}, columns.{ours}")
     theirs = {}
     expressions = {}
     for ours, value in where.items():
@@ -44,7 +44,7 @@ def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[s
             expressions[ours] = pl.col(value)
     theirs |= options.columns
     used = set().union(*map(_roots, expressions.values()))
-    return table.select(LINE, **expressions), theirs, used
+    return log_rows.select(LINE, **expressions), theirs, used
 
 
 def _is_there(value: str | pl.Expr, columns: set[str]) -> bool:
@@ -55,12 +55,15 @@ def _is_there(value: str | pl.Expr, columns: set[str]) -> bool:
 
 
 def _roots(value: pl.Expr) -> set[str]:
-    """Columns that an expression reads."""
+    """Return the set of columns that an expression reads."""
     return set(value.meta.root_names())
 
 
 def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[str, str]) -> pl.DataFrame:
-    """Texts into seconds, GPUs, lists and states; the text that stood there stays in a column of its own for error messages."""
+    """Return a frame: texts become seconds, GPUs, lists and states.
+
+    The text that stood there stays in a column of its own for error messages.
+    """
     changes = [
         *_instants(frame, raw, options),
         *_spans(frame, raw, options),
@@ -69,110 +72,115 @@ def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[s
         *_meanings(frame, raw, options),
     ]
     # Rows of the table are those of the frame.
-    as_read = {name: raw.table[name] for name in raw.table.columns if not name.startswith("\0")}
-    for name in (*INSTANTS, *SPANS, *NUMBERS, "requested_time", "state", "job_id"):
-        if name in frame.columns:
-            as_read[theirs[name]] = frame[name]
+    as_read = {raw_column: raw.table[raw_column] for raw_column in raw.table.columns if not raw_column.startswith("\0")}
+    for raw_column in (*INSTANTS, *SPANS, *NUMBERS, "requested_time", "state", "job_id"):
+        if raw_column in frame.columns:
+            as_read[theirs[raw_column]] = frame[raw_column]
     frame = frame.with_columns(*changes)
-    return _in_order(frame.with_columns(values.alias(name + RAW) for name, values in as_read.items()))
+    return _in_order(
+        frame.with_columns(read_column.alias(raw_column + RAW) for raw_column, read_column in as_read.items())
+    )
 
 
-def _instants(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series]:
-    """Instants (s), with the later reading of those that a clock shows twice, and whether they name no zone."""
+def _instants(raw_rows: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series]:
+    """Return a list of Series: instants (s), the later reading of those that a clock shows twice, and whether they name no zone."""
     zone = options.zone or raw.zone
-    columns = []
-    for name in [n for n in INSTANTS if n in frame.columns]:
-        unit = options.unit(name, raw.units.get(name, 1.0))
-        readings = at.instants(frame[name], unit=unit, dates=options.dates, zone=zone)
+    instant_columns = []
+    for instant_name in [n for n in INSTANTS if n in raw_rows.columns]:
+        unit = options.unit(instant_name, raw.units.get(instant_name, 1.0))
+        readings = at.instants(raw_rows[instant_name], unit=unit, dates=options.dates, zone=zone)
         readings = readings.with_columns(pl.col("early", "late") + raw.epoch)
-        names = {"early": name, "late": f"{name}\0late", "naive": f"{name}\0naive"}
-        columns += readings.rename(names).get_columns()
-    return columns
+        reading_names = {"early": instant_name, "late": f"{instant_name}\0late", "naive": f"{instant_name}\0naive"}
+        instant_columns += readings.rename(reading_names).get_columns()
+    return instant_columns
 
 
-def _spans(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series]:
-    """Spans and limits (s)."""
-    columns = []
-    for name in [n for n in (*SPANS, "requested_time") if n in frame.columns]:
+def _spans(raw_rows: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series]:
+    """Return a list of Series: spans and limits (s)."""
+    span_columns = []
+    for span_name in [n for n in (*SPANS, "requested_time") if n in raw_rows.columns]:
         read = spans
-        if name == "requested_time":
+        if span_name == "requested_time":
             read = limits
-        unit = options.unit(name, raw.units.get(name, 1.0))
+        unit = options.unit(span_name, raw.units.get(span_name, 1.0))
         short = options.spans or raw.short
-        columns.append(read(frame[name], decimal=options.decimal, unit=unit, short=short).alias(name))
-    return columns
+        span_columns.append(read(raw_rows[span_name], decimal=options.decimal, unit=unit, short=short).alias(span_name))
+    return span_columns
 
 
-def _numbers(frame: pl.DataFrame, options: Options) -> list[pl.Series]:
-    """Numbers that are texts in the file; those that are plain numbers are read without patterns."""
-    columns = []
-    for name in [n for n in NUMBERS if n in frame.columns and frame.schema[n] == pl.String]:
-        numbers = frame[name].cast(pl.Float64, strict=False)
-        if numbers.null_count() != frame[name].null_count() or options.decimal != ".":
-            numbers = frame.select(decimal_number(pl.col(name), options.decimal)).to_series()
-        columns.append(numbers)
-    return columns
+def _numbers(raw_rows: pl.DataFrame, options: Options) -> list[pl.Series]:
+    """Return a list of Series: numbers that are texts in the file; those that are plain numbers are read without patterns."""
+    number_columns = []
+    for number_name in [n for n in NUMBERS if n in raw_rows.columns and raw_rows.schema[n] == pl.String]:
+        numbers = raw_rows[number_name].cast(pl.Float64, strict=False)
+        if numbers.null_count() != raw_rows[number_name].null_count() or options.decimal != ".":
+            numbers = raw_rows.select(decimal_number(pl.col(number_name), options.decimal)).to_series()
+        number_columns.append(numbers)
+    return number_columns
 
 
-def _lists(frame: pl.DataFrame) -> list[pl.Series]:
-    """Lists that are texts in the file, with commas or bars between their parts; null for an empty text."""
-    columns = []
-    for name in [n for n in LISTS if n in frame.columns and frame.schema[n] == pl.String]:
-        text = pl.col(name).str.replace_all(r"\s*[,|]\s*", "|")
-        parts = text.str.strip_chars("| ").str.split("|")
-        is_full = pl.col(name).str.len_chars() > 0
-        column = pl.when(is_full).then(parts)
-        columns.append(frame.select(column.alias(name)).to_series())
-    return columns
+def _lists(raw_rows: pl.DataFrame) -> list[pl.Series]:
+    """Return a list of Series: lists that are texts in the file, with commas or bars between their parts; null for an empty text."""
+    list_columns = []
+    for list_name in [n for n in LISTS if n in raw_rows.columns and raw_rows.schema[n] == pl.String]:
+        list_text = pl.col(list_name).str.replace_all(r"\s*[,|]\s*", "|")
+        list_parts = list_text.str.strip_chars("| ").str.split("|")
+        is_full = pl.col(list_name).str.len_chars() > 0
+        column = pl.when(is_full).then(list_parts)
+        list_columns.append(raw_rows.select(column.alias(list_name)).to_series())
+    return list_columns
 
 
-def _meanings(frame: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series | pl.Expr]:
-    """States as a word, and their meanings; empty if the reader gave the meanings, null if the log has no states."""
-    if "meaning" in frame.columns:
+def _meanings(raw_rows: pl.DataFrame, raw: Raw, options: Options) -> list[pl.Series | pl.Expr]:
+    """Return a list of columns (Series, `pl.Expr`): states as a word, and their meanings.
+
+    It is empty if the reader gave the meanings; the meaning is null if the log has no states.
+    """
+    if "meaning" in raw_rows.columns:
         return []
-    if "state" not in frame.columns:
+    if "state" not in raw_rows.columns:
         return [pl.lit(None, pl.String).alias("meaning")]
-    texts = frame["state"].unique().drop_nulls()  # few, however long the log
+    texts = raw_rows["state"].unique().drop_nulls()  # few, however long the log
     states = pl.lit(texts)
     readings = pl.select(state=word(states), meaning=meaning(states, {**raw.states, **options.states}))
-    columns = []
-    for name in readings.columns:
-        column = frame["state"].replace_strict(texts, readings[name], default=None, return_dtype=pl.String)
-        columns.append(column.alias(name))
-    return columns
+    meaning_columns = []
+    for reading_name in readings.columns:
+        column = raw_rows["state"].replace_strict(texts, readings[reading_name], default=None, return_dtype=pl.String)
+        meaning_columns.append(column.alias(reading_name))
+    return meaning_columns
 
 
-def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
-    """Of clock times that come twice, the one that the elapsed time, or else the order of instants, allows."""
-    if "start" not in frame.columns:
-        return frame
+def _in_order(clock_rows: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame: of clock times that come twice, the one that the elapsed time, or else the order of instants, allows."""
+    if "start" not in clock_rows.columns:
+        return clock_rows
     start = pl.col("start")
     late = pl.col("start\0late")
     second = late.is_not_null() & (late != start) & (start < pl.col("submit"))
-    if {"end", "duration"} <= set(frame.columns):
+    if {"end", "duration"} <= set(clock_rows.columns):
         end = pl.col("end")
         duration = pl.col("duration")
         difference = end - start - duration
         late_difference = end - late - duration
         second = second | ((late != start) & (difference.abs() > 2) & (late_difference.abs() <= 2))
     settled_start = pl.when(second).then(late).otherwise(start)
-    frame = frame.with_columns(start=settled_start)
-    if "end" not in frame.columns:
-        return frame
+    clock_rows = clock_rows.with_columns(start=settled_start)
+    if "end" not in clock_rows.columns:
+        return clock_rows
     too_early = pl.col("end") < pl.col("start")
     settled_end = pl.when(too_early).then("end\0late").otherwise("end")
-    return frame.with_columns(end=settled_end)
+    return clock_rows.with_columns(end=settled_end)
 
 
 def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
-    """Add `lasted` (end less start and suspension), `duration` (as the log says, otherwise that) and `censored`."""
+    """Return a frame with `lasted` (end less start and suspension), `duration` (as the log says, otherwise that) and `censored`."""
     has = set(frame.columns)
     none = pl.lit(None, pl.Float64)
-    columns = dict.fromkeys(("start", "end", "duration"), none)
-    columns |= {name: pl.col(name) for name in columns if name in has}
-    start = columns["start"]
-    end = columns["end"]
-    recorded = columns["duration"]
+    time_columns = dict.fromkeys(("start", "end", "duration"), none)
+    time_columns |= {time_name: pl.col(time_name) for time_name in time_columns if time_name in has}
+    start = time_columns["start"]
+    end = time_columns["end"]
+    recorded = time_columns["duration"]
     paused = pl.lit(0.0)
     if "suspended" in has:
         paused = pl.col("suspended").fill_null(0.0)
@@ -194,7 +202,10 @@ def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
 
 
 def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict: bool) -> list[Rule]:
-    """Rules of good rows, if there is no reason to leave them out; a `strict` reading wants a duration of each that ended."""
+    """Return a list of each `Rule` of good rows, if there is no reason to leave them out.
+
+    A `strict` reading wants a duration of each that ended.
+    """
     has = set(frame.columns)
     job = pl.col("left").is_null()
     gpus = pl.col("gpus")
@@ -220,22 +231,22 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
         rules.append(Rule(theirs["nodes"], SCHEMA["nodes"].expected, began & bad))
         if raw.repeats == "error":
             rules.append(replace(EVEN, column=theirs["nodes"], bad=began & EVEN.bad))
-    for name in [n for n in INSTANTS if n in has]:
-        value = pl.col(name)
-        if name == "submit":
+    for instant_name in [n for n in INSTANTS if n in has]:
+        value = pl.col(instant_name)
+        if instant_name == "submit":
             missing = value.is_null()
         else:
-            missing = _unread(frame, name, theirs)
+            missing = _unread(frame, instant_name, theirs)
         out_of_range = value.is_finite().not_() | (value < 0) | (value > LATEST)
-        rules.append(Rule(theirs[name], at.INSTANT, job & (missing | out_of_range.fill_null(False))))
+        rules.append(Rule(theirs[instant_name], at.INSTANT, job & (missing | out_of_range.fill_null(False))))
     from_median = submit - submit.filter(job).median()
     away = from_median.abs() > LONGEST
     rules.append(Rule(theirs["submit"], "a time within ten years of the other rows'", job & away))
     if "state" in has and "meaning" not in raw.where:
         rules.append(_state_rule(raw, theirs, job))
     ran = began & (gpus > 0)
-    for name in [n for n in ("requested_time", "suspended", "think_time") if n in has]:
-        rules.append(_span_rule(frame, name, theirs, job))
+    for span_name in [n for n in ("requested_time", "suspended", "think_time") if n in has]:
+        rules.append(_span_rule(frame, span_name, theirs, job))
     if f"{theirs.get('duration')}\0raw" in has:
         rules.append(_span_rule(frame, "duration", theirs, ran))
     if strict:
@@ -253,36 +264,36 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
 
 
 def _state_rule(raw: Raw, theirs: Mapping[str, str], job: pl.Expr) -> Rule:
-    """A state that stands in the file has a meaning, unless the format says on purpose that it has none."""
+    """Return the `Rule`: a state that stands in the file has a meaning, unless the format says on purpose that it has none."""
     expected = f"one of {', '.join(sorted(WORDS))}, or more by states={{'...': 'completed'}}"
-    mute = [name.upper() for name, meant in raw.states.items() if meant is None]
+    mute = [mute_state.upper() for mute_state, meant in raw.states.items() if meant is None]
     state = pl.col("state")
     has_no_meaning = state.is_not_null() & pl.col("meaning").is_null()
     return Rule(theirs["state"], expected, job & has_no_meaning & state.is_in(mute).not_())
 
 
-def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where: pl.Expr) -> Rule:
-    """A span that stands in the file is read, and is at least 0 and at most ten years."""
-    value = pl.col(name)
-    unread = _unread(frame, name, theirs)
-    if name == "requested_time":  # a number or a word can say that it is not known
-        raw = pl.col(f"{theirs[name]}\0raw").cast(pl.String)
+def _span_rule(log_rows: pl.DataFrame, span_name: str, theirs: Mapping[str, str], where: pl.Expr) -> Rule:
+    """Return the `Rule`: a span that stands in the file is read, and is at least 0 and at most ten years."""
+    value = pl.col(span_name)
+    unread = _unread(log_rows, span_name, theirs)
+    if span_name == "requested_time":  # a number or a word can say that it is not known
+        raw = pl.col(f"{theirs[span_name]}\0raw").cast(pl.String)
         raw = raw.str.strip_chars().str.to_lowercase()
         says_unknown = raw.is_in(NO_LIMITS) | raw.cast(pl.Float64, strict=False).is_not_null()
         expected = 'a limit such as 1-00:00:00 or UNLIMITED (of two fields such as 01:30: spans = "MM:SS" or "HH:MM")'
-        return Rule(theirs[name], expected, where & unread & says_unknown.not_())
+        return Rule(theirs[span_name], expected, where & unread & says_unknown.not_())
     out_of_range = value.is_finite().not_() | (value < 0) | (value > LONGEST)
     expected = SPAN + ' (of two fields such as 01:30: spans = "MM:SS" or "HH:MM")'
-    return Rule(theirs[name], expected, where & (unread | out_of_range.fill_null(False)))
+    return Rule(theirs[span_name], expected, where & (unread | out_of_range.fill_null(False)))
 
 
-def _unread(frame: pl.DataFrame, name: str, theirs: Mapping[str, str]) -> pl.Expr:
-    """Whether something stands in the file and was not read."""
-    raw = frame[f"{theirs[name]}\0raw"]
-    if frame[name].null_count() == raw.null_count():
+def _unread(log_rows: pl.DataFrame, column_name: str, theirs: Mapping[str, str]) -> pl.Expr:
+    """Return an expression (`pl.Expr`): whether something stands in the file and was not read."""
+    raw = log_rows[f"{theirs[column_name]}\0raw"]
+    if log_rows[column_name].null_count() == raw.null_count():
         return pl.lit(False)
     is_written = pl.col(raw.name).is_not_null()
     if raw.dtype == pl.String:
         is_written = at.is_set(pl.col(raw.name))
-    unread = is_written & pl.col(name).is_null()
+    unread = is_written & pl.col(column_name).is_null()
     return unread.fill_null(False)

@@ -32,10 +32,14 @@ FORMATS = RECOGNISED | {name: f"{HOME}.{module}" for name, module in NAMED["name
 
 
 def unlisted(folder: Path) -> dict[str, str]:
-    """Formats by the names of the modules of a folder that are not listed above and read logs, and the module of each."""
+    """Return a dict of formats: names of modules of a folder that are not listed above and read logs, and the module of each."""
     modules = {path: f"{HOME}.{path.stem}" for path in sorted(folder.glob("*.py"))}
-    new = {path: name for path, name in modules.items() if name not in FORMATS.values()}
-    return {path.stem: name for path, name in new.items() if "\ndef read(" in path.read_text(encoding="utf-8")}
+    new = {path: format_module for path, format_module in modules.items() if format_module not in FORMATS.values()}
+    return {
+        path.stem: format_module
+        for path, format_module in new.items()
+        if "\ndef read(" in path.read_text(encoding="utf-8")
+    }
 
 
 #: A module that is there and not listed is a format of its name, and is asked before all others.
@@ -47,7 +51,7 @@ PATTERNS |= {"swf": "*.swf", "philly": "cluster_job_log*", "helios": "cluster_lo
 
 
 def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intake:
-    """Read the log of a real cluster, and report the rows that came in, those left out, and why.
+    """Read the log of a real cluster, and return the `Intake`: jobs, and a report on the rows that came in, those left out, and why.
 
     Parameters
     ----------
@@ -90,17 +94,17 @@ def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intak
 def taken(
     source: Any, options: Mapping[str, Any], on_bad: OnBad | None = None, notes: dict | None = None
 ) -> tuple[Intake, pl.DataFrame]:
-    """Intake of a source, and its bad rows; `notes` takes counts of rows left out."""
+    """Return a tuple: the `Intake` of a source, and a frame of its bad rows; `notes` takes counts of rows left out."""
     format, paths, options = _named(source, dict(options))
-    name = f"{format} {paths[0].name}"
-    chosen = options_of(options, name)
+    source_name = f"{format} {paths[0].name}"
+    chosen = options_of(options, source_name)
     if format == "parquet":
         return stored(paths[0], on_bad or "raise")
     if format in PATTERNS and paths[0].is_dir():
         paths = [find_file(paths[0], PATTERNS[format], source=format)]
-        name = f"{format} {paths[0].name}"
+        source_name = f"{format} {paths[0].name}"
     reader = importlib.import_module(FORMATS[format])
-    with readable(name, f"a log of the format {format}"):
+    with readable(source_name, f"a log of the format {format}"):
         raw = reader.read(paths, chosen)
         if isinstance(raw, Intake):
             return raw, pl.DataFrame()
@@ -110,12 +114,15 @@ def taken(
         notes |= log.report.counts() | log.report.within
         notes.pop("bad", None)
     if chosen.cluster:
-        log = replace(log, cluster=_cluster(chosen.cluster, name))
+        log = replace(log, cluster=_cluster(chosen.cluster, source_name))
     return log, bad
 
 
 def read_with(format: str, path: str | Path, on_bad: OnBad, notes: dict | None, options: dict[str, Any]) -> Read:
-    """Trace of a file, strictly: with on_bad="drop" the bad rows beside it; `notes` takes counts of rows left out."""
+    """Return the trace of a file, a frame read strictly; with on_bad="drop" a tuple with the bad rows.
+
+    `notes` takes counts of rows left out.
+    """
     if on_bad not in ("raise", "drop"):
         raise TraceError(f"{format}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
     if not Path(path).exists() and format in PATTERNS:
@@ -134,7 +141,7 @@ def read_with(format: str, path: str | Path, on_bad: OnBad, notes: dict | None, 
 
 def _cluster(given: Mapping[str, str], name: str) -> Cluster:
     """Cluster of a spec."""
-    if unknown := [key for key in given if key != "nodes"]:
+    if unknown := [cluster_key for cluster_key in given if cluster_key != "nodes"]:
         raise TraceError(f'{name}: found the key cluster.{unknown[0]}; expected nodes, such as nodes = "70x8:v100".')
     try:
         return Cluster.parse(str(given.get("nodes", "")))
@@ -143,7 +150,7 @@ def _cluster(given: Mapping[str, str], name: str) -> Cluster:
 
 
 def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[str, Any]]:
-    """Format, paths and options of a source."""
+    """Return a tuple: the format, list of paths and dict of options of a source."""
     format = None
     path = source
     if isinstance(source, tuple) and len(source) == 2:
@@ -155,9 +162,9 @@ def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[
             f"read: found the format {format!r}; expected one of {', '.join(FORMATS)}.{nearest(str(format), FORMATS)}"
         )
     if format is None and isinstance(path, str) and not Path(path).exists():
-        name, path_behind, more = source_of(path)
-        if path_behind and name in FORMATS:
-            return _named((name, path_behind), _over(more, options))
+        format_name, path_behind, more = source_of(path)
+        if path_behind and format_name in FORMATS:
+            return _named((format_name, path_behind), _over(more, options))
     path = Path(path)
     if format in (None, "spec") and path.suffix == ".toml":
         return _spec(path, options)
@@ -170,7 +177,7 @@ def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[
 
 
 def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[str, Any]]:
-    """Format, paths and options that a TOML file gives; options given apart go before its own."""
+    """Return a tuple: the format, list of paths and dict of options of a TOML file; options given apart go before its own."""
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -178,18 +185,18 @@ def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[st
             f"spec {path.name}: found no TOML ({error}); expected keys such as format, path, [columns]."
         ) from error
     entry = spec.pop("path", None)
-    names = entry
+    spec_files = entry
     if isinstance(entry, str):
-        names = [entry]
-    if not entry or not all(isinstance(name, str) for name in names):
+        spec_files = [entry]
+    if not entry or not all(isinstance(spec_file, str) for spec_file in spec_files):
         raise TraceError(
             f'spec {path.name}: found path = {entry!r}; expected the path of the log, such as path = "jobs.csv".'
         )
     format = spec.pop("format", None)
     files = []
-    for name in names:
-        files += _meant(path.parent / name)
-    missing = [file for file in files if not file.exists()]
+    for spec_file in spec_files:
+        files += _meant(path.parent / spec_file)
+    missing = [log_file for log_file in files if not log_file.exists()]
     if not files:
         missing = [entry]
     if missing:
@@ -200,28 +207,28 @@ def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[st
 
 
 def _meant(path: Path) -> list[Path]:
-    """Files of a path, which may be a pattern."""
+    """Return a list of the files of a path, which may be a pattern."""
     if not glob.has_magic(str(path)) or path.exists():
         return [path]
-    return sorted(Path(name) for name in glob.glob(str(path)))
+    return sorted(Path(matched_path) for matched_path in glob.glob(str(path)))
 
 
 def _over(given: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options over others that were given: tables such as columns entry by entry."""
+    """Return a dict of options over others that were given: tables such as columns entry by entry."""
     merged = {**given, **options}
-    for key, value in options.items():
-        if isinstance(value, Mapping) and isinstance(given.get(key), Mapping):
-            merged[key] = {**given[key], **value}
+    for option_name, value in options.items():
+        if isinstance(value, Mapping) and isinstance(given.get(option_name), Mapping):
+            merged[option_name] = {**given[option_name], **value}
     return merged
 
 
 def recognised(path: Path) -> str:
-    """Format of a file, by how it begins."""
+    """Return the format of a file, a name, by how it begins."""
     head = head_of(path)
-    for name, module in RECOGNISED.items():
+    for format_name, module in RECOGNISED.items():
         reader = importlib.import_module(module)
         if hasattr(reader, "recognises") and reader.recognises(head):
-            return name
+            return format_name
     first = head.partition("\n")[0]
     advice = headless(re.split(r"[,;|\t]", first))
     raise TraceError(

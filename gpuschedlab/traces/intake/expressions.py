@@ -38,7 +38,7 @@ DEEPEST = 40
 
 
 def compiled(text: str, columns: Sequence[str], source: str) -> pl.Expr:
-    """Compile an expression to polars; the exact name of a column is that column."""
+    """Compile a text to a polars expression (`pl.Expr`), and return it; the exact name of a column is that column."""
     if not isinstance(text, str):
         raise TraceError(f"{source}: found {text!r}; expected a text: a column's name or an expression over columns.")
     if text in columns:
@@ -64,11 +64,11 @@ class Compiler:
         self.source = source
 
     def refuse(self, found: str) -> TraceError:
-        """Error that names the part that is not in the grammar."""
+        """Return a `TraceError` that names the part that is not in the grammar."""
         return TraceError(f"{self.source}: found {found}; expected {GRAMMAR}.")
 
     def column(self, name: str) -> pl.Expr:
-        """A column of the file, by its exact name."""
+        """Return a column of the file, by its exact name, as an expression (`pl.Expr`)."""
         if name not in self.columns:
             raise TraceError(
                 f"{self.source}: found the name {name}; expected one of {shown(list(self.columns))}.{nearest(name, self.columns)}"
@@ -76,7 +76,7 @@ class Compiler:
         return pl.col(name)
 
     def value(self, node: ast.AST, depth: int = 0) -> tuple[pl.Expr, bool]:
-        """Expression of a node, and whether it is a text."""
+        """Return a tuple: the expression (`pl.Expr`) of a node, and whether it is a text."""
         if depth > DEEPEST:
             raise self.refuse("an expression that is nested too deeply")
         deeper = depth + 1
@@ -102,19 +102,19 @@ class Compiler:
         raise self.refuse(f"{type(node).__name__} in {ast.unparse(node)[:80]!r}")
 
     def number(self, node: ast.AST, depth: int) -> pl.Expr:
-        """Expression of a node as numbers."""
-        value, text = self.value(node, depth)
-        if text:
+        """Return the expression (`pl.Expr`) of a node as numbers."""
+        value, is_text = self.value(node, depth)
+        if is_text:
             return decimal_number(value.cast(pl.String))
         return value
 
     def text(self, node: ast.AST, depth: int) -> pl.Expr:
-        """Expression of a node as texts."""
+        """Return the expression (`pl.Expr`) of a node as texts."""
         value, _ = self.value(node, depth)
         return value.cast(pl.String)
 
     def choice(self, node: ast.IfExp, depth: int) -> tuple[pl.Expr, bool]:
-        """A if C else B."""
+        """Return a tuple of A if C else B: the expression (`pl.Expr`), and whether it is a text."""
         yes, a = self.value(node.body, depth)
         no, b = self.value(node.orelse, depth)
         if a != b:
@@ -125,7 +125,7 @@ class Compiler:
         return chosen, a and b
 
     def truth(self, node: ast.AST, depth: int) -> pl.Expr:
-        """A comparison, of texts if one side is a constant text."""
+        """Return a comparison as an expression (`pl.Expr`), of texts if one side is a constant text."""
         if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED):
             raise self.refuse(f"{type(node).__name__} as a condition")
         sides = (node.left, node.comparators[0])
@@ -137,7 +137,7 @@ class Compiler:
         return compare(*(read(side, depth) for side in sides))
 
     def call(self, name: str, args: list[ast.expr], depth: int) -> tuple[pl.Expr, bool]:
-        """One of the functions of the grammar."""
+        """Return a tuple of one of the functions of the grammar: its expression (`pl.Expr`), and whether it is a text."""
         takes = {"col": 1, "match": 2, "part": 3, "round": 1, "lower": 1, "number": 1, "seconds": 1}
         if len(args) != takes.get(name, len(args)) or not args:
             raise self.refuse(f"{name}() with {len(args)} values")
@@ -170,10 +170,13 @@ class Compiler:
         return numbers[0], False
 
     def first(self, args: list[ast.expr], depth: int) -> tuple[pl.Expr, bool]:
-        """The first value that is not null: texts if all are, otherwise numbers."""
-        values = [self.value(a, depth) for a in args]
-        if all(is_text for _, is_text in values):
-            return pl.coalesce([value for value, _ in values]), True
+        """Return a tuple: the first value that is not null (`pl.Expr`), and whether it is a text.
+
+        It is one if all are texts, otherwise a number.
+        """
+        expressions = [self.value(a, depth) for a in args]
+        if all(is_text for _, is_text in expressions):
+            return pl.coalesce([value for value, _ in expressions]), True
         return pl.coalesce([self.number(a, depth) for a in args]), False
 
     def constant(self, node: ast.AST, kind: type, what: str):

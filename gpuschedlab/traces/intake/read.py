@@ -82,7 +82,10 @@ def _begins_with_format(source: str) -> bool:
 
 
 def taken_of(word: str, settings: Iterable[str] = (), on_bad: OnBad | None = None) -> tuple[Intake, pl.DataFrame]:
-    """Intake, and bad rows, of a file or a spec, or of FORMAT:PATH; `settings` are KEY=VALUE with the keys of a spec."""
+    """Return a tuple: the `Intake`, and a frame of bad rows, of a file or a spec, or of FORMAT:PATH.
+
+    `settings` are KEY=VALUE with the keys of a spec.
+    """
     from gpuschedlab.traces.generator.presets import presets
 
     if not Path(word).exists() and not _begins_with_format(word):

@@ -31,7 +31,7 @@ DIFFERING = 0.01
 def settle(
     raw: Raw, options: Options, *, format: str, files: Sequence[Path], on_bad: OnBad | None = None
 ) -> tuple[Intake, pl.DataFrame]:
-    """Make a trace of records, and a report on the intake; and the bad rows."""
+    """Make a trace of records, and return a tuple: the `Intake`, with its report, and a frame of the bad rows."""
     source = f"{format} {len(files)} files"
     if len(files) == 1:
         source = f"{format} {files[0].name}"
@@ -39,26 +39,26 @@ def settle(
     check_zone(zone, source)
     if options.attempts == "each" and raw.repeats == "error":
         raw.repeats = "attempts"
-    frame, theirs, names = named(raw, options, source)
-    if "left" not in frame.columns:
-        frame = frame.with_columns(left=pl.lit(None, pl.String))
-    frame = converted(frame, raw, options, theirs)
-    latest = snapshot_of(frame, raw, options, source)
-    frame = ran_for(frame, latest)
+    log_rows, theirs, used_names = named(raw, options, source)
+    if "left" not in log_rows.columns:
+        log_rows = log_rows.with_columns(left=pl.lit(None, pl.String))
+    log_rows = converted(log_rows, raw, options, theirs)
+    latest = snapshot_of(log_rows, raw, options, source)
+    log_rows = ran_for(log_rows, latest)
     if on_bad == "raise" and raw.bad.height:
-        table, row, problem = raw.bad.select("table", "row", "problem").row(0)
-        refuse(f"{format} {table}.csv", row, problem, raw.bad.height - 1)
-    rules = rules_of(frame, raw, theirs, strict=on_bad is not None)
-    numbered = frame.with_columns(pl.int_range(pl.len()).alias(PLACE))
+        bad_table, bad_row, problem = raw.bad.select("table", "row", "problem").row(0)
+        refuse(f"{format} {bad_table}.csv", bad_row, problem, raw.bad.height - 1)
+    rules = rules_of(log_rows, raw, theirs, strict=on_bad is not None)
+    numbered = log_rows.with_columns(pl.int_range(pl.len()).alias(PLACE))
     on_bad_row: OnBad = "drop"
     if on_bad == "raise":
         on_bad_row = "raise"
     good, bad = sift(numbered, rules, source=source, on_bad=on_bad_row)
-    report = _opened(raw, format, files, theirs, names, zone)
+    report = _opened(raw, format, files, theirs, used_names, zone)
     ledger = Ledger(raw.left)
     judged = good.height or not (bad.height or raw.bad.height)
     good = good.drop(PLACE)
-    good = good.select(name for name in good.columns if not name.endswith("\0raw"))
+    good = good.select(raw_name for raw_name in good.columns if not raw_name.endswith("\0raw"))
     jobs = _kept(good, raw, options, ledger, report, latest)
     ledger.take("bad", bad)
     ledger.take_unread("bad", raw.bad.height)
@@ -76,7 +76,7 @@ def settle(
 
 
 def _waiting(jobs: pl.DataFrame, raw: Raw, options: Options, source: str) -> pl.DataFrame | None:
-    """Return jobs that wait at the log's end, in the columns of a trace, without durations; None if there are none.
+    """Return a frame of jobs that wait at the log's end, in the columns of a trace, without durations; None if there are none.
 
     Rows that are bad are left out: they ran for no time, and nothing is lost with them.
     """
@@ -92,43 +92,49 @@ def _waiting(jobs: pl.DataFrame, raw: Raw, options: Options, source: str) -> pl.
 
 
 def _tasks_apart(jobs: pl.DataFrame) -> pl.DataFrame:
-    """A row for each of the tasks that a row stands for, with their number behind its name: `70_[3-9%2]#1`."""
+    """Return a frame with a row for each task that a row stands for, its number behind the name: `70_[3-9%2]#1`."""
     if "tasks" not in jobs.columns:
         return jobs
-    count = pl.col("tasks").fill_null(1).clip(1)
-    many = jobs.with_columns(task=pl.int_ranges(1, count + 1)).explode("task")
-    name = pl.when(count > 1).then(pl.format("{}#{}", "job_id", "task")).otherwise("job_id")
-    return many.with_columns(job_id=name).drop("task")
+    task_count = pl.col("tasks").fill_null(1).clip(1)
+    many = jobs.with_columns(task=pl.int_ranges(1, task_count + 1)).explode("task")
+    task_name = pl.when(task_count > 1).then(pl.format("{}#{}", "job_id", "task")).otherwise("job_id")
+    return many.with_columns(job_id=task_name).drop("task")
 
 
 def _as_read(bad: pl.DataFrame, raw: Raw) -> pl.DataFrame:
-    """Bad rows as they stand in the file, with `row` and `problem`."""
+    """Return a frame of the bad rows as they stand in the file, with `row` and `problem`."""
     if not raw.table.width:
         return raw.bad
-    columns = [name for name in raw.table.columns if not name.startswith("\0") and name != SURPLUS]
-    table = raw.table[bad[PLACE]].select(columns).with_columns(bad["row"], bad["problem"])
+    file_columns = [
+        file_column for file_column in raw.table.columns if not file_column.startswith("\0") and file_column != SURPLUS
+    ]
+    bad_rows = raw.table[bad[PLACE]].select(file_columns).with_columns(bad["row"], bad["problem"])
     if not raw.bad.width:
-        return table
-    return pl.concat([table, raw.bad], how="diagonal_relaxed")
+        return bad_rows
+    return pl.concat([bad_rows, raw.bad], how="diagonal_relaxed")
 
 
 def _opened(
     raw: Raw, format: str, files: Sequence[Path], theirs: dict[str, str], names: set[str], zone: str | None
 ) -> Report:
     """Report with the figures known before any row is judged."""
-    used = {ours: name for ours, name in theirs.items() if ours != "left"}
-    unused = [name for name in raw.table.columns if not name.startswith("\0") and name not in names]
-    size = sum(file.stat().st_size for file in files if file.is_file())
+    used = {ours: file_column for ours, file_column in theirs.items() if ours != "left"}
+    unused = [
+        file_column
+        for file_column in raw.table.columns
+        if not file_column.startswith("\0") and file_column not in names
+    ]
+    size = sum(log_file.stat().st_size for log_file in files if log_file.is_file())
     return Report(
         format=format,
-        file=", ".join(file.name for file in files),
+        file=", ".join(log_file.name for log_file in files),
         bytes=size,
         rows=raw.rows or _rows_of(raw),
         used=used,
         guessed=raw.guessed,
         unused=unused,
-        beside={noun: rows for noun, rows in raw.beside.items() if rows},
-        within={noun: count for noun, count in raw.within.items() if count},
+        beside={noun: row_count for noun, row_count in raw.beside.items() if row_count},
+        within={noun: within_count for noun, within_count in raw.within.items() if within_count},
         assumed=list(raw.assumed),
         missing=list(raw.missing),
         zone=zone,
@@ -136,15 +142,15 @@ def _opened(
 
 
 def _rows_of(raw: Raw) -> int:
-    """Rows of a log: those of the table, bad ones, and those that the reader left out or aside."""
+    """Return the number of rows of a log: those of the table, bad ones, and those that the reader left out or aside."""
     return raw.table.height + raw.bad.height + sum(raw.left.values()) + sum(raw.beside.values())
 
 
 def snapshot_of(frame: pl.DataFrame, raw: Raw, options: Options, source: str) -> float | None:
-    """Latest instant of a log (s): as given, as the reader found it, or of the table; None if the table has no times."""
+    """Return the latest instant of a log (s): as given, as the reader found it, or of the table; None if the table has no times."""
     if options.snapshot is not None:
-        text = pl.Series([str(options.snapshot)])
-        (instant,) = instants(text, zone=options.zone or raw.zone, dates=None)["early"]
+        snapshot_text = pl.Series([str(options.snapshot)])
+        (instant,) = instants(snapshot_text, zone=options.zone or raw.zone, dates=None)["early"]
         if instant is None:
             raise TraceError(
                 f"{source}: found snapshot={options.snapshot!r}; expected seconds, or a date such as 2024-05-01 18:30:00."
@@ -157,98 +163,101 @@ def snapshot_of(frame: pl.DataFrame, raw: Raw, options: Options, source: str) ->
 
 
 def _kept(
-    frame: pl.DataFrame, raw: Raw, options: Options, ledger: Ledger, report: Report, latest: float | None
+    log_rows: pl.DataFrame, raw: Raw, options: Options, ledger: Ledger, report: Report, latest: float | None
 ) -> pl.DataFrame:
-    """Jobs that ran, one row each."""
-    for (reason,), rows in frame.filter(pl.col("left").is_not_null()).group_by("left", maintain_order=True):
-        ledger.take(reason, rows)
-    frame = frame.filter(pl.col("left").is_null())
-    rows = frame.height
-    frame, more = join_parts(frame, raw.gangs, latest)
-    if frame.height < rows:
-        report.beside["parts"] = rows - frame.height
+    """Return a frame of the jobs that ran, one row each."""
+    for (reason,), left_rows in log_rows.filter(pl.col("left").is_not_null()).group_by("left", maintain_order=True):
+        ledger.take(reason, left_rows)
+    log_rows = log_rows.filter(pl.col("left").is_null())
+    row_count = log_rows.height
+    log_rows, more = join_parts(log_rows, raw.gangs, latest)
+    if log_rows.height < row_count:
+        report.beside["parts"] = row_count - log_rows.height
     if more > 0:
         report.assumed.append(f"parts of a job hold their GPUs together ({more / HOUR:,.2f} GPU-h more than recorded)")
     # What ran without a word of GPUs used none.
     used_none = pl.col("gpus").is_null() & (pl.col("duration") > 0)
     gpus = pl.when(used_none).then(0.0).otherwise("gpus")
-    frame = frame.with_columns(gpus=gpus)
-    waits = _waits(frame)
-    reasons = _reasons(frame, raw, waits)
+    log_rows = log_rows.with_columns(gpus=gpus)
+    waits = _waits(log_rows)
+    reasons = _reasons(log_rows, raw, waits)
     if options.running == "drop":
         reasons["running"] = pl.col("censored")
     waiting = []
     for reason, condition in reasons.items():
-        out = frame.select(condition.fill_null(False)).to_series()
-        ledger.take(reason, frame.filter(out))
+        left_out = log_rows.select(condition.fill_null(False)).to_series()
+        ledger.take(reason, log_rows.filter(left_out))
         if reason in ("waits_again", "never_started"):
-            still_waits = frame.select(waits.fill_null(False)).to_series()
-            waiting.append(frame.filter(out & still_waits))
-        frame = frame.filter(~out)
+            still_waits = log_rows.select(waits.fill_null(False)).to_series()
+            waiting.append(log_rows.filter(left_out & still_waits))
+        log_rows = log_rows.filter(~left_out)
     ledger.waiting = pl.concat(waiting)
-    frame = _consistent(frame, raw, options, report)
-    ledger.peak = most_at_once(frame, "start")
-    frame, counts, lines = join_attempts(frame, raw.repeats, each=options.attempts == "each")
-    if "nodes" in frame.columns and (odd := frame.filter(EVEN.bad).height):
+    log_rows = _consistent(log_rows, raw, options, report)
+    ledger.peak = most_at_once(log_rows, "start")
+    log_rows, attempt_counts, attempt_lines = join_attempts(log_rows, raw.repeats, each=options.attempts == "each")
+    if "nodes" in log_rows.columns and (odd := log_rows.filter(EVEN.bad).height):
         report.assumed.append(f"{odd:,} jobs have not as many GPUs on each node: any number of nodes will do")
         even_nodes = pl.when(~EVEN.bad).then("nodes")
-        frame = frame.with_columns(nodes=even_nodes)
-    ledger.rows = ledger.rows + Counter(counts)
-    ledger.line = ledger.line | lines
+        log_rows = log_rows.with_columns(nodes=even_nodes)
+    ledger.rows = ledger.rows + Counter(attempt_counts)
+    ledger.line = ledger.line | attempt_lines
     if raw.repeats != "error":
         attempts = pl.lit(1, pl.Int64)
-        if "attempts" in frame.columns:
+        if "attempts" in log_rows.columns:
             attempts = pl.col("attempts").fill_null(attempts)
-        frame = frame.with_columns(attempts=attempts)
-    return frame
+        log_rows = log_rows.with_columns(attempts=attempts)
+    return log_rows
 
 
-def _waits(frame: pl.DataFrame) -> pl.Expr:
-    """Whether a job waits at the log's end; a record that ends in a requeue ran."""
+def _waits(log_rows: pl.DataFrame) -> pl.Expr:
+    """Return an expression (`pl.Expr`): whether a job waits at the log's end; a record that ends in a requeue ran."""
     waits = pl.col("meaning") == WAITING
-    if {"start", "end"} <= set(frame.columns):
+    if {"start", "end"} <= set(log_rows.columns):
         has_both = pl.col("start").is_not_null() & pl.col("end").is_not_null()
         return waits & has_both.not_()
     return waits
 
 
-def _reasons(frame: pl.DataFrame, raw: Raw, waits: pl.Expr) -> dict[str, pl.Expr]:
-    """Conditions on which a row is left out, by their names, in the order in which they are applied."""
+def _reasons(log_rows: pl.DataFrame, raw: Raw, waits: pl.Expr) -> dict[str, pl.Expr]:
+    """Return a dict of expressions: conditions on which a row is left out, by name, in the order in which they are applied."""
     start = pl.lit(0.0)
-    if "start" in frame.columns:
+    if "start" in log_rows.columns:
         start = pl.col("start")
     no_duration = pl.col("duration").is_null()
     no_time = pl.col("duration") == 0
     never_held = no_duration & (pl.col("meaning") == "killed").fill_null(False)
     no_start = start.is_null() & (no_duration | no_time)
-    if not {"start", "end"} & set(frame.columns) and "duration" in raw.where:
+    if not {"start", "end"} & set(log_rows.columns) and "duration" in raw.where:
         never_held = never_held | (no_duration & pl.col("meaning").is_null())
     return dict(raw.reasons) | {
         NO_JOB: pl.col("meaning") == NO_JOB,
         "cpu_only": pl.col("gpus") == 0,
-        "waits_again": waits & start.is_null() & _requeued(frame, raw),
+        "waits_again": waits & start.is_null() & _requeued(log_rows, raw),
         "never_started": waits | no_start | never_held,
         "never_ran": no_time,
         "no_duration": no_duration,
     }
 
 
-def _requeued(frame: pl.DataFrame, raw: Raw) -> pl.Expr:
-    """Whether another record of the same job number ended in a requeue: one that waits is the same job, which has run before."""
-    if raw.repeats != "requeue" or not {"state", "start"} <= set(frame.columns):
+def _requeued(log_rows: pl.DataFrame, raw: Raw) -> pl.Expr:
+    """Return an expression (`pl.Expr`): whether another record of the same job number ended in a requeue.
+
+    One that waits is the same job, which has run before.
+    """
+    if raw.repeats != "requeue" or not {"state", "start"} <= set(log_rows.columns):
         return pl.lit(False)
     requeued = pl.col("state").is_in(REQUEUED) & pl.col("start").is_not_null()
     return requeued.fill_null(False).any().over("job_id")
 
 
-def _consistent(frame: pl.DataFrame, raw: Raw, options: Options, report: Report) -> pl.DataFrame:
-    """Settle rows whose elapsed time is not end less start: clocks that are set, suspensions, turnarounds; or refuse."""
-    if "duration" not in report.used or "end" not in frame.columns or "start" not in frame.columns:
-        return frame
+def _consistent(log_rows: pl.DataFrame, raw: Raw, options: Options, report: Report) -> pl.DataFrame:
+    """Return a frame with settled rows whose elapsed time is not end less start, by clocks, suspensions, turnarounds; or refuse."""
+    if "duration" not in report.used or "end" not in log_rows.columns or "start" not in log_rows.columns:
+        return log_rows
     apart = pl.col("duration") - pl.col("lasted")
     differ = (apart.abs() > APART) & pl.col("censored").not_()
     turned = (apart.abs() - HOUR).abs() <= APART  # clocks are set by an hour
-    odd = frame.filter(differ.fill_null(False))
+    odd = log_rows.filter(differ.fill_null(False))
     if odd.height and "start\0naive" in odd.columns:
         clocks = odd["start\0naive"].fill_null(False) & odd.select(turned).to_series()
         if clocks.any():
@@ -256,29 +265,31 @@ def _consistent(frame: pl.DataFrame, raw: Raw, options: Options, report: Report)
                 f"{clocks.sum():,} jobs ran over a change of clocks: their elapsed times are taken (zone= gives instants)"
             )
         odd = odd.filter(~clocks)
-    if odd.height and "suspended" not in frame.columns and raw.repeats == "requeue":
+    if odd.height and "suspended" not in log_rows.columns and raw.repeats == "requeue":
         paused = odd["duration"] < odd["lasted"]
         if paused.any():
             report.assumed.append(f"{paused.sum():,} jobs with an elapsed time below end less start were suspended")
         odd = odd.filter(~paused)
     if not odd.height:
-        return frame
+        return log_rows
     turnaround = odd["end"] - odd["submit"]
     is_turnaround = (odd["duration"] - turnaround).abs() <= APART
     if is_turnaround.mean() >= 0.9:
         report.assumed.append(f"{report.used['duration']} is end less submit (a turnaround): end less start is taken")
         ended = pl.when(pl.col("censored").not_())
-        return frame.with_columns(duration=pl.coalesce(ended.then("lasted"), "duration"))
-    if odd.height > DIFFERING * frame.height and "durations" not in options.accept:
+        return log_rows.with_columns(duration=pl.coalesce(ended.then("lasted"), "duration"))
+    if odd.height > DIFFERING * log_rows.height and "durations" not in options.accept:
         examples = odd.select(LINE, "duration", "lasted").head(3).rows()
-        rows = "; ".join(f"line {line}: {recorded:g} s against {lasted:g} s" for line, recorded, lasted in examples)
+        example_lines = "; ".join(
+            f"line {line}: {recorded:g} s against {lasted:g} s" for line, recorded, lasted in examples
+        )
         raise IntakeError(
-            f"{report.format} {report.file}: found {odd.height:,} of {frame.height:,} jobs whose {report.used['duration']} is not end "
-            f"less start ({rows}); expected at most {DIFFERING:.0%}. Check which columns are which, or pass accept=['durations'].",
+            f"{report.format} {report.file}: found {odd.height:,} of {log_rows.height:,} jobs whose {report.used['duration']} is not end "
+            f"less start ({example_lines}); expected at most {DIFFERING:.0%}. Check which columns are which, or pass accept=['durations'].",
             report,
         )
     report.assumed.append(f"{odd.height:,} elapsed times that are not end less start are taken as they are")
-    return frame
+    return log_rows
 
 
 def _judge(report: Report, accepted: Sequence[str], source: str, bad: pl.DataFrame) -> None:
@@ -291,10 +302,10 @@ def _judge(report: Report, accepted: Sequence[str], source: str, bad: pl.DataFra
     if share > MANY:
         reasons = ", ".join(f'"{r}"' for r in lost)
         first_rows = bad.select("row", "problem").head(3).rows()
-        rows = "".join(f" Row {row}, {problem}." for row, problem in first_rows)
+        row_problems = "".join(f" Row {bad_row}, {problem}." for bad_row, problem in first_rows)
         raise IntakeError(
             f"{source}: found {share:.0%} of the GPU-hours in rows that cannot be kept: {why}; expected at most {MANY:.0%}. Mend "
-            f"them, name columns and units, or pass accept=[{reasons}].{rows}",
+            f"them, name columns and units, or pass accept=[{reasons}].{row_problems}",
             report,
         )
     warnings.warn(f"{source}: {share:.1%} of the GPU-hours are left out: {why}.", IntakeWarning, stacklevel=4)
@@ -315,7 +326,7 @@ def _asked(frame: pl.DataFrame, options: Options, report: Report, source: str) -
 
 
 def no_job(report: Report, source: str) -> str:
-    """Message if no job is left."""
+    """Return the message, a string, if no job is left."""
     why = counted(report.counts())
     noun = "rows"
     if report.rows == 1:
@@ -326,30 +337,32 @@ def no_job(report: Report, source: str) -> str:
     )
 
 
-def _tidy(frame: pl.DataFrame, raw: Raw, options: Options) -> pl.DataFrame:
-    """Columns of a trace: those that the format has, otherwise all that say something."""
-    if "status" not in frame.columns:
+def _tidy(tidy_rows: pl.DataFrame, raw: Raw, options: Options) -> pl.DataFrame:
+    """Return a frame of the columns of a trace: those that the format has, otherwise all that say something."""
+    if "status" not in tidy_rows.columns:
         ended = pl.col("meaning").is_in(["completed", "failed", "killed"]) & pl.col("censored").not_()
-        frame = frame.with_columns(status=pl.when(ended).then("meaning"))
-    frame = frame.rename({"start": "started"}, strict=False)
+        tidy_rows = tidy_rows.with_columns(status=pl.when(ended).then("meaning"))
+    tidy_rows = tidy_rows.rename({"start": "started"}, strict=False)
     if raw.columns is not None:
         chosen = dict.fromkeys([*NEEDED, *raw.columns, *options.columns])
-        return frame.select(name for name in chosen if name in frame.columns)
+        return tidy_rows.select(trace_column for trace_column in chosen if trace_column in tidy_rows.columns)
     inner = {"line", "left", "part", "tasks", "meaning", "lasted", "end", "suspended", LINE}
-    frame = frame.drop(*inner, strict=False)
-    frame = frame.select(name for name in frame.columns if not name.endswith(("\0late", "\0naive")))
-    if not frame["censored"].any():
-        frame = frame.drop("censored")
-    empty = [c for c in frame.columns if frame[c].null_count() == frame.height]
-    return frame.drop(c for c in empty if c not in NEEDED)
+    tidy_rows = tidy_rows.drop(*inner, strict=False)
+    tidy_rows = tidy_rows.select(
+        log_column for log_column in tidy_rows.columns if not log_column.endswith(("\0late", "\0naive"))
+    )
+    if not tidy_rows["censored"].any():
+        tidy_rows = tidy_rows.drop("censored")
+    empty = [c for c in tidy_rows.columns if tidy_rows[c].null_count() == tidy_rows.height]
+    return tidy_rows.drop(c for c in empty if c not in NEEDED)
 
 
 def _known(trace: pl.DataFrame) -> dict[str, float]:
-    """Share (%) of jobs of which the log says something."""
+    """Return a dict of the share (%) of jobs of which the log says something."""
     nouns = {"requested_time": "requested times", "started": "recorded starts", "gpu_types": "types", "user": "users"}
     shares = dict.fromkeys(nouns.values(), 0.0)
-    for name, noun in nouns.items():
-        if name in trace.columns:
-            share = trace[name].is_not_null().mean() or 0.0
+    for known_column, noun in nouns.items():
+        if known_column in trace.columns:
+            share = trace[known_column].is_not_null().mean() or 0.0
             shares[noun] = 100 * share
     return shares

@@ -61,7 +61,7 @@ def from_zero(
 
 
 def _densest(times: np.ndarray) -> tuple[float, float]:
-    """Beginning and length (s) of the shortest time in which 99 % of some jobs were submitted; 0 and 0 if there is no job."""
+    """Return a tuple: beginning and length (s) of the shortest time in which 99 % of some jobs were submitted; 0 and 0 without jobs."""
     most = max(int(np.ceil(0.99 * len(times))), 1)
     lengths = times[most - 1 :] - times[: len(times) - most + 1]
     if not len(lengths):
@@ -70,12 +70,14 @@ def _densest(times: np.ndarray) -> tuple[float, float]:
     return float(times[first]), float(lengths[first])
 
 
-def _from_clock(jobs: pl.DataFrame, zero: float, times: list[str], dated: bool, zone: str | None) -> pl.DataFrame:
-    """Return waiting jobs with their times (s) since zero; those submitted before it are left out."""
-    jobs = jobs.filter(pl.col("submit") >= zero)
+def _from_clock(
+    waiting_jobs: pl.DataFrame, zero: float, times: list[str], dated: bool, zone: str | None
+) -> pl.DataFrame:
+    """Return a frame of waiting jobs with their times (s) since zero; those submitted before it are left out."""
+    waiting_jobs = waiting_jobs.filter(pl.col("submit") >= zero)
     if dated:
-        jobs = jobs.with_columns(clock=wall_clock(pl.col("submit"), zone))
-    return jobs.with_columns(pl.col(times) - zero)
+        waiting_jobs = waiting_jobs.with_columns(clock=wall_clock(pl.col("submit"), zone))
+    return waiting_jobs.with_columns(pl.col(times) - zero)
 
 
 def _since(since: float | str, first: float, zone: str | None, report: Report) -> float:

@@ -8,29 +8,29 @@ MOST_NODES = 100_000
 
 
 def hosts(text: str, source: str = "nodes") -> tuple[str, ...]:
-    """Names of nodes in a list with ranges."""
+    """Return a tuple of the names of nodes in a list with ranges."""
     wrong = TraceError(f"{source}: found {text[:80]!r}; expected nodes such as node[01-16,20],login.")
-    found: list[str] = []
-    for word in re.findall(r"(?:\[[^\]]*\]|[^,\[\]])+|[\[\]]", text):
-        names = [""]
-        for part in re.findall(r"\[[^\]]*\]|[^\[\]]+|[\[\]]", word.strip()):
-            if part in "[]":
+    host_names: list[str] = []
+    for host_word in re.findall(r"(?:\[[^\]]*\]|[^,\[\]])+|[\[\]]", text):
+        range_names = [""]
+        for name_part in re.findall(r"\[[^\]]*\]|[^\[\]]+|[\[\]]", host_word.strip()):
+            if name_part in "[]":
                 raise wrong
-            choices = [part]
-            if part[0] == "[":
-                choices = _ranges(part[1:-1], wrong)
-            names = [a + b for a in names for b in choices]
-            if len(names) > MOST_NODES:
+            choices = [name_part]
+            if name_part[0] == "[":
+                choices = _ranges(name_part[1:-1], wrong)
+            range_names = [a + b for a in range_names for b in choices]
+            if len(range_names) > MOST_NODES:
                 raise wrong
-        found += [name for name in names if name]
-    return tuple(found)
+        host_names += [host_name for host_name in range_names if host_name]
+    return tuple(host_names)
 
 
 def _ranges(text: str, wrong: TraceError) -> list[str]:
-    """Numbers of ranges with commas between them; `wrong` is raised if one of them is no range."""
+    """Return a list of the numbers (texts) of ranges with commas between them; `wrong` is raised if one of them is no range."""
     numbers: list[str] = []
-    for part in text.split(","):
-        numbers += _range(part.strip(), wrong)
+    for range_text in text.split(","):
+        numbers += _range(range_text.strip(), wrong)
     return numbers
 
 

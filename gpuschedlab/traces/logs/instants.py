@@ -20,7 +20,7 @@ UNIX = 10 * 365 * 86_400.0
 
 
 def check_zone(zone: str | None, source: str) -> None:
-    """Raise a TraceError if there is no such time zone."""
+    """Raise a TraceError if there is no such time zone; return nothing."""
     try:
         zone is None or ZoneInfo(zone)
     except (KeyError, ValueError, OSError) as error:
@@ -30,47 +30,50 @@ def check_zone(zone: str | None, source: str) -> None:
 
 
 def is_set(text: pl.Expr) -> pl.Expr:
-    """Whether a text says an instant at all: Slurm's Unknown and None do not."""
+    """Return an expression (`pl.Expr`): whether a text says an instant at all; Slurm's Unknown and None do not."""
     return _plain(text).is_in(NOT_SET).not_()
 
 
 def _plain(text: pl.Expr) -> pl.Expr:
-    """Texts in lower case, without blanks around them."""
+    """Return an expression (`pl.Expr`): texts in lower case, without blanks around them."""
     return text.str.strip_chars().str.to_lowercase()
 
 
 def instants(
     values: pl.Series, *, unit: float = 1.0, dates: str | None = None, zone: str | None = None
 ) -> pl.DataFrame:
-    """Seconds of instants: `early` and `late`, which differ if a clock time comes twice, and `naive` (no zone in the text)."""
+    """Return a frame of the seconds of instants: `early` and `late`, which differ if a clock time comes twice, and `naive`.
+
+    The latter is true if the text has no zone.
+    """
     values = values.cast(pl.String) if values.dtype.is_temporal() else values
     if values.dtype != pl.String:
         seconds = values.cast(pl.Float64, strict=False) * unit
         return pl.DataFrame({"early": seconds, "late": seconds, "naive": pl.repeat(False, len(values), eager=True)})
-    frame = _uniform(values, zone) if dates is None else values.to_frame("text").with_columns(_NONE)
-    unread = frame.filter(pl.col("early").is_null() & pl.col("text").is_not_null())
+    instant_frame = _uniform(values, zone) if dates is None else values.to_frame("text").with_columns(_NONE)
+    unread = instant_frame.filter(pl.col("early").is_null() & pl.col("text").is_not_null())
     texts = unread["text"].unique()
     texts = texts.filter(pl.select(is_set(texts)).to_series())
     if texts.is_empty():
-        return frame.drop("text")
-    text = pl.col("text").str.strip_chars()
-    read = texts.to_frame().select("text", *_read(text, unit, dates, zone))
-    both = frame.join(read, on="text", how="left", maintain_order="left", suffix="\0rest")
-    columns = {name: pl.coalesce(name, f"{name}\0rest") for name in ("early", "late", "naive")}
-    return both.select(**columns)
+        return instant_frame.drop("text")
+    instant_text = pl.col("text").str.strip_chars()
+    read = texts.to_frame().select("text", *_read(instant_text, unit, dates, zone))
+    both = instant_frame.join(read, on="text", how="left", maintain_order="left", suffix="\0rest")
+    instant_columns = {reading: pl.coalesce(reading, f"{reading}\0rest") for reading in ("early", "late", "naive")}
+    return both.select(**instant_columns)
 
 
 _NONE = [pl.lit(None, pl.Float64).alias(n) for n in ("early", "late")] + [pl.lit(None, pl.Boolean).alias("naive")]
 
 
 def _uniform(values: pl.Series, zone: str | None) -> pl.DataFrame:
-    """Instants of texts in the commonest forms that are as long as the first, and have its zone; null of others."""
+    """Return a frame of instants of texts in the commonest forms, as long as the first and with its zone; null of others."""
     # Logs write all their times alike, and reading any form takes twenty times as long.
-    frame = values.to_frame("text")
+    instant_frame = values.to_frame("text")
     first = values.drop_nulls().head(1)
     match = COMMON.fullmatch(first[0]) if len(first) else None
     if not match:
-        return frame.with_columns(_NONE)
+        return instant_frame.with_columns(_NONE)
     form = "%Y-%m-%dT%H:%M:%S" if match[1] == "T" else "%Y-%m-%d %H:%M:%S"
     suffix = match[2] or ""
     local = values.str.to_datetime(form + suffix, time_unit="us", strict=False)
@@ -78,11 +81,11 @@ def _uniform(values: pl.Series, zone: str | None) -> pl.DataFrame:
         early, late = _turned(pl.lit(local), zone)
         is_read = pl.lit(local).is_not_null()
         naive = pl.when(is_read).then(pl.lit(True))
-        return frame.with_columns(early.alias("early"), late.alias("late"), naive.alias("naive"))
+        return instant_frame.with_columns(early.alias("early"), late.alias("late"), naive.alias("naive"))
     seconds = local.dt.epoch("us") / 1e6 - _seconds_east(suffix)
     is_read = pl.lit(seconds).is_not_null()
     naive = pl.when(is_read).then(pl.lit(False))
-    return frame.with_columns(seconds.alias("early"), seconds.alias("late"), naive.alias("naive"))
+    return instant_frame.with_columns(seconds.alias("early"), seconds.alias("late"), naive.alias("naive"))
 
 
 def _seconds_east(suffix: str) -> float:
@@ -96,37 +99,37 @@ def _seconds_east(suffix: str) -> float:
 
 
 def _turned(local: pl.Expr, zone: str | None) -> list[pl.Expr]:
-    """Seconds of clock times in a zone: the earliest and the latest that they can mean."""
+    """Return a list of two expressions: seconds of clock times in a zone, the earliest and the latest that they can mean."""
     if zone is None:
         return [local.dt.epoch("us") / 1e6] * 2
     both = (local.dt.replace_time_zone(zone, ambiguous=pl.lit(w), non_existent="null") for w in ("earliest", "latest"))
-    return [each.dt.epoch("us") / 1e6 for each in both]
+    return [clock_time.dt.epoch("us") / 1e6 for clock_time in both]
 
 
-def _read(text: pl.Expr, unit: float, dates: str | None, zone: str | None) -> list[pl.Expr]:
-    number = text.cast(pl.Float64, strict=False) * unit
+def _read(instant_text: pl.Expr, unit: float, dates: str | None, zone: str | None) -> list[pl.Expr]:
+    bare_number = instant_text.cast(pl.Float64, strict=False) * unit
     offset = pl.lit(None, pl.Float64)
     if dates is not None:
-        local = _parsed(text, dates)
+        local = _parsed(instant_text, dates)
     else:
-        text = text.str.replace(r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]*", "$1-$2-$3 ")
-        text = text.str.replace(r"\s*(Z|UTC|GMT)$", "+00:00")
-        groups = text.str.extract_groups(OFFSET).struct
+        instant_text = instant_text.str.replace(r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]*", "$1-$2-$3 ")
+        instant_text = instant_text.str.replace(r"\s*(Z|UTC|GMT)$", "+00:00")
+        groups = instant_text.str.extract_groups(OFFSET).struct
         hours = groups.field("2").cast(pl.Float64, strict=False)
         minutes = groups.field("3").cast(pl.Float64, strict=False)
         is_west = groups.field("1") == "-"
         sign = pl.when(is_west).then(-1.0).otherwise(1.0)
         # The day of a date that stands alone looks like an offset: a time must come before one.
-        has_time = text.str.contains(":")
+        has_time = instant_text.str.contains(":")
         offset = pl.when(has_time).then(sign * (hours * 3600 + minutes * 60))
         has_offset = offset.is_not_null()
-        without_offset = text.str.replace(OFFSET, "")
-        bare = pl.when(has_offset).then(without_offset).otherwise(text)
+        without_offset = instant_text.str.replace(OFFSET, "")
+        bare = pl.when(has_offset).then(without_offset).otherwise(instant_text)
         local = pl.coalesce(_parsed(bare.str.strip_chars(), form) for form in DATES)
     clock = local.dt.epoch("us") / 1e6
-    given = pl.when(offset.is_not_null()).then(clock - offset)
-    early, late = (pl.coalesce(number, given, each) for each in _turned(local, zone))
-    naive = number.is_null() & given.is_null() & clock.is_not_null()
+    offset_seconds = pl.when(offset.is_not_null()).then(clock - offset)
+    early, late = (pl.coalesce(bare_number, offset_seconds, clock_seconds) for clock_seconds in _turned(local, zone))
+    naive = bare_number.is_null() & offset_seconds.is_null() & clock.is_not_null()
     return [early.alias("early"), late.alias("late"), naive.alias("naive")]
 
 
@@ -135,7 +138,10 @@ def _parsed(text: pl.Expr, form: str) -> pl.Expr:
 
 
 def wall_clock(seconds: pl.Expr, zone: str | None) -> pl.Expr:
-    """Local wall-clock time of instants: in a zone, otherwise as their seconds count (UTC, or the log's own clock)."""
+    """Return an expression (`pl.Expr`): local wall-clock time of instants, in a zone or as their seconds count.
+
+    They count in UTC, or by the log's own clock.
+    """
     clock = pl.from_epoch((seconds * 1e6).round().cast(pl.Int64), time_unit="us")
     if zone is None:
         return clock
@@ -175,17 +181,17 @@ NO_VALUES = (2.0**32 - 1, 2.0**32 - 2, 2.0**64 - 1, 2.0**64 - 2)
 
 
 def unit_in(name: str) -> str | None:
-    """Unit that the name of a column ends with: `Hours`, `runtime_min`, `Elapsed (ms)`, `durationSeconds`.
+    """Return the unit that a column's name ends with, a text: `Hours`, `runtime_min`, `Elapsed (ms)`, `durationSeconds`.
 
     None if it ends with none.
     """
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    name_words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
     # A letter alone is no unit, but the name of a column.
-    return NAMED.get(words[-1].lower()) if words and len(name.strip()) > 1 else None
+    return NAMED.get(name_words[-1].lower()) if name_words and len(name.strip()) > 1 else None
 
 
 def decimal_number(text: pl.Expr, decimal: str = ".") -> pl.Expr:
-    """Numbers of texts such as 1,800 or, with a decimal comma, 1.800,5; null if there is none."""
+    """Return an expression (`pl.Expr`): numbers of texts such as 1,800 or, with a decimal comma, 1.800,5; null if there is none."""
     text = text.str.strip_chars()
     if decimal == ",":
         text = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
@@ -196,7 +202,7 @@ def decimal_number(text: pl.Expr, decimal: str = ".") -> pl.Expr:
 
 
 def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, decimal: str = ".") -> pl.Series:
-    """Seconds of spans; null if a text is none."""
+    """Return a Series of the seconds of spans; null if a text is none."""
     if values.dtype != pl.String:
         return values.cast(pl.Float64, strict=False) * unit
     plain = values.cast(pl.Float64, strict=False)
@@ -204,29 +210,34 @@ def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, dec
         return plain * unit
     # Logs repeat their spans: each text is read once.
     texts = values.unique().drop_nulls().alias("text")
-    text = _plain(pl.col("text"))
-    forms = [decimal_number(text, decimal) * unit]
+    span_text = _plain(pl.col("text"))
+    forms = [decimal_number(span_text, decimal) * unit]
     for form in (CLOCK, DAYS, WORDS):
-        groups = text.str.extract_groups(form).struct
-        names = [n for n in SCALE if f"(?<{n}>" in form]
-        parts = [groups.field(n).cast(pl.Float64, strict=False) for n in names]
-        total = pl.sum_horizontal(part * SCALE[name] for name, part in zip(names, parts, strict=True))
-        has_part = pl.any_horizontal(part.is_not_null() for part in parts)
+        groups = span_text.str.extract_groups(form).struct
+        span_units = [n for n in SCALE if f"(?<{n}>" in form]
+        span_parts = [groups.field(n).cast(pl.Float64, strict=False) for n in span_units]
+        total = pl.sum_horizontal(
+            span_part * SCALE[span_unit] for span_unit, span_part in zip(span_units, span_parts, strict=True)
+        )
+        has_part = pl.any_horizontal(span_part.is_not_null() for span_part in span_parts)
         forms.append(pl.when(has_part).then(total))
     if short:
-        pair = text.str.extract_groups(PAIR).struct
+        pair = span_text.str.extract_groups(PAIR).struct
         major = pair.field("a").cast(pl.Float64, strict=False)
         minor = pair.field("b").cast(pl.Float64, strict=False)
         forms.append((major * 60 + minor) * SHORT[short])
     read = texts.to_frame().select("text", seconds=pl.coalesce(forms))
-    frame = values.rename("text").to_frame()
-    joined = frame.join(read, on="text", how="left", maintain_order="left")
+    span_frame = values.rename("text").to_frame()
+    joined = span_frame.join(read, on="text", how="left", maintain_order="left")
     return joined["seconds"].alias(values.name)
 
 
 def limits(values: pl.Series, **how) -> pl.Series:
-    """Seconds of requested times: inf without a limit, null if it is not known (blank, -1, Partition_Limit, Slurm's NO_VAL)."""
-    frame = pl.DataFrame({"raw": values, "s": spans(values, **how)})
+    """Return a Series of seconds of requested times: inf without a limit, null if it is not known.
+
+    Not known are blank, -1, Partition_Limit, Slurm's NO_VAL.
+    """
+    limit_frame = pl.DataFrame({"raw": values, "s": spans(values, **how)})
     seconds = pl.col("s")
     value = seconds / how.get("unit", 1.0)
     is_unknown = (seconds <= 0) | value.is_in(NO_VALUES)
@@ -234,4 +245,4 @@ def limits(values: pl.Series, **how) -> pl.Series:
     if values.dtype == pl.String:
         unlimited = _plain(pl.col("raw")).is_in(UNLIMITED)
         answer = pl.when(unlimited).then(float("inf")).otherwise(answer)
-    return frame.select(answer.alias(values.name)).to_series()
+    return limit_frame.select(answer.alias(values.name)).to_series()

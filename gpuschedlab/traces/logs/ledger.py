@@ -95,64 +95,66 @@ class Report:
 
     @property
     def lost(self) -> float:
-        """Share of GPU-hours that could be lost: bad rows, shards, jobs without a duration."""
+        """Share of GPU-hours that could be lost, a float: bad rows, shards, jobs without a duration."""
         return sum(entry["share"] for reason, entry in self.left_out.items() if reason in LOSSES)
 
     def counts(self) -> dict[str, int]:
-        """Rows left out by reason."""
+        """Return a dict of the numbers of rows left out, by reason."""
         return {reason: entry["rows"] for reason, entry in self.left_out.items()}
 
     @property
     def accounted(self) -> int:
-        """Rows that are a job, are left out for a reason, or stand beside these: all rows of the log."""
+        """Number of rows that are a job, are left out for a reason, or stand beside these: all rows of the log."""
         left_out = sum(self.counts().values())
         return self.jobs + left_out + sum(self.beside.values())
 
     def line(self) -> str:
         """The report in one line."""
-        parts = [f"intake: {self.rows:,} rows, {self.jobs:,} jobs, {self.gpu_hours:,.0f} GPU-h"]
+        report_parts = [f"intake: {self.rows:,} rows, {self.jobs:,} jobs, {self.gpu_hours:,.0f} GPU-h"]
         if self.left_out:
-            parts.append(f"left out: {', '.join(map(self._in_words, self.left_out))}")
+            report_parts.append(f"left out: {', '.join(map(self._in_words, self.left_out))}")
         if self.beside:
-            parts.append(f"beside them: {counted(self.beside)}")
+            report_parts.append(f"beside them: {counted(self.beside)}")
         if self.within:
-            parts.append(f"not counted within rows: {counted(self.within)}")
+            report_parts.append(f"not counted within rows: {counted(self.within)}")
         if self.accounted != self.rows:
-            parts.append(f"{self.rows - self.accounted:,} rows are in no job and in no count")
+            report_parts.append(f"{self.rows - self.accounted:,} rows are in no job and in no count")
         if self.assumed:
-            parts.append(f"assumed: {'; '.join(self.assumed)}")
+            report_parts.append(f"assumed: {'; '.join(self.assumed)}")
         if self.gaps:
             longest = max(hours for _, hours, _ in self.gaps)
-            parts.append(f"{len(self.gaps)} gaps above 12 h (longest {longest:,.1f} h)")
+            report_parts.append(f"{len(self.gaps)} gaps above 12 h (longest {longest:,.1f} h)")
             # A quiet night among the first jobs is no sign that the log has not begun.
-            if early := [at for at, hours, before in self.gaps if before < FEW and hours > longest / 4]:
+            if early := [
+                gap_instant for gap_instant, hours, before in self.gaps if before < FEW and hours > longest / 4
+            ]:
                 within = f"99 % of jobs lie within {self.dense[1] / DAY:.1f} days"
-                parts.append(f"{within}: since = '{early[-1] // DAY:.0f} d' begins after the gaps")
-        suspects = [name for name in self.unused if looks_like_a_factor(name)]
-        parts += [f"not used: {', '.join(suspects)}"] if suspects else []
-        return "; ".join(parts)
+                report_parts.append(f"{within}: since = '{early[-1] // DAY:.0f} d' begins after the gaps")
+        suspects = [unused_column for unused_column in self.unused if looks_like_a_factor(unused_column)]
+        report_parts += [f"not used: {', '.join(suspects)}"] if suspects else []
+        return "; ".join(report_parts)
 
     def _in_words(self, reason: str) -> str:
-        """Rows left out for a reason, and how many tasks of arrays they stand for, if these are more."""
+        """Return a phrase, a text: rows left out for a reason, and how many tasks of arrays they stand for, if these are more."""
         entry = self.left_out[reason]
-        words = f"{entry['rows']:,} {WORDS.get(reason, reason.replace('_', ' '))}"
+        reason_words = f"{entry['rows']:,} {WORDS.get(reason, reason.replace('_', ' '))}"
         tasks = entry.get("tasks")
         if tasks is None:
-            return words
-        return f"{words} ({tasks:,} tasks of arrays)"
+            return reason_words
+        return f"{reason_words} ({tasks:,} tasks of arrays)"
 
     def summary(self) -> dict:
-        """All of it, as plain values."""
+        """Return a dict of all of it, as plain values."""
         return asdict(self) | {"lost": self.lost}
 
     def _repr_html_(self) -> str:
-        rows = "".join(
+        html_rows = "".join(
             f"<tr><td>{escape(reason)}</td><td>{e['rows']:,}</td><td>{e['gpu_hours']:,.1f}</td><td>{e['share']:.1%}</td>"
             f"<td>{e['example'] or ''}</td></tr>"
             for reason, e in self.left_out.items()
         )
         head = "<tr><th>left out</th><th>rows</th><th>GPU-hours</th><th>share</th><th>line</th></tr>"
-        return f"<details><summary>{escape(self.line())}</summary><table>{head}{rows}</table></details>"
+        return f"<details><summary>{escape(self.line())}</summary><table>{head}{html_rows}</table></details>"
 
 
 def counted(counts: dict[str, int]) -> str:
@@ -162,7 +164,10 @@ def counted(counts: dict[str, int]) -> str:
 
 def looks_like_a_factor(name: str) -> bool:
     """Whether an unused column may change how many GPUs, or for how long."""
-    return any(word in name.lower() for word in ("worker", "instance", "replica", "milli", "gres", "type", "limit"))
+    return any(
+        factor_word in name.lower()
+        for factor_word in ("worker", "instance", "replica", "milli", "gres", "type", "limit")
+    )
 
 
 class Ledger:
@@ -178,28 +183,31 @@ class Ledger:
         self.waiting: pl.DataFrame | None = None
 
     def take(self, reason: str, rows: pl.DataFrame) -> None:
-        """Count rows that are left out."""
+        """Count rows that are left out; return nothing."""
         if not rows.height:
             return
         gpus = pl.col("gpus")
         gpu_seconds = gpus * pl.col("duration")
         spent = pl.when(gpus == 0).then(0.0).otherwise(gpu_seconds)
         work = rows.select(spent.fill_nan(None)).to_series()
-        known = work.is_between(0, 1e15).fill_null(False)
+        known_work = work.is_between(0, 1e15).fill_null(False)
         self.rows[reason] += rows.height
-        self.work[reason] += float(work.filter(known).sum()) / HOUR
-        self.unknown[reason] += int((~known).sum())
+        self.work[reason] += float(work.filter(known_work).sum()) / HOUR
+        self.unknown[reason] += int((~known_work).sum())
         self.line.setdefault(reason, rows[LINE][0])
         if "tasks" in rows.columns and rows["tasks"].null_count() < rows.height:
             self.tasks[reason] += int(rows["tasks"].fill_null(1).sum())
 
     def take_unread(self, reason: str, rows: int) -> None:
-        """Count rows that do not say their GPUs or time."""
+        """Count rows that do not say their GPUs or time; return nothing."""
         self.rows += Counter({reason: rows})
         self.unknown[reason] += rows
 
     def figures(self, kept: pl.DataFrame) -> dict:
-        """Fields of the report; GPU-hours of a lost row that does not say them are those of a job kept, on average."""
+        """Return a dict of the fields of the report.
+
+        GPU-hours of a lost row that does not say them are those of a job kept, on average.
+        """
         hours = float((kept["gpus"] * kept["duration"]).sum()) / HOUR
         mean = hours / kept.height if kept.height else 1.0
         lost = {r: float(self.work[r]) + (mean * self.unknown[r] if r in LOSSES else 0.0) for r in self.rows}
@@ -219,7 +227,7 @@ class Ledger:
 
 
 def most_at_once(jobs: pl.DataFrame, start: str = "started") -> float:
-    """Most GPUs in use at once, by recorded starts, of which each counts once; 0 without any."""
+    """Return the most GPUs in use at once, a float, by recorded starts, of which each counts once; 0 without any."""
     if start not in jobs.columns:
         return 0.0
     jobs = jobs.select("job_id", start, "gpus", "duration").drop_nulls().sort("duration")
@@ -247,7 +255,7 @@ class Intake:
 
     @property
     def machines(self) -> Cluster | None:
-        """The log's cluster; if it says none, the nodes that its jobs ran on, or as many as hold the GPUs that were in use at once.
+        """The log's `Cluster`; if it says none, the nodes that its jobs ran on, or as many as hold the most GPUs in use at once.
 
         None if nothing says so.
         """
@@ -255,20 +263,20 @@ class Intake:
 
     @cached_property
     def nodes_seen(self) -> Cluster | None:
-        """The nodes that jobs of the log ran on (`cluster_seen`); None if the log does not say on which, or when."""
+        """`Cluster` of the nodes that jobs of the log ran on (`cluster_seen`); None if the log does not say on which, or when."""
         return None if self.trace is None else cluster_seen(self.trace)
 
     @cached_property
     def machines_and_source(self) -> tuple[Cluster | None, str]:
-        """Return the cluster, and in words how it is known: "" if the log says it or there is none."""
+        """Tuple of the `Cluster` (or None), and in words how it is known: "" if the log says it or there is none."""
         if self.cluster is not None or self.trace is None or not self.report.peak:
             return self.cluster, ""
         if self.nodes_seen is not None:
             return self.nodes_seen, SEEN
         gpus = self.trace["gpus"]
         per = self.trace["nodes"] if "nodes" in self.trace.columns else np.inf
-        each = int(np.ceil((gpus / per).max() or min(gpus.max(), 8)))
-        guess = Cluster.homogeneous(int(np.ceil(self.report.peak / each)), each)
+        gpus_each = int(np.ceil((gpus / per).max() or min(gpus.max(), 8)))
+        guess = Cluster.homogeneous(int(np.ceil(self.report.peak / gpus_each)), gpus_each)
         return guess, "a guess from the most GPUs in use at once"
 
     def _repr_html_(self) -> str:

@@ -26,14 +26,14 @@ PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda
 
 
 def find_file(path: str | Path, name: str, *, source: str) -> Path:
-    """Return the file itself, or the one called `name` in or below a folder."""
+    """Return the path itself if it is a file, or that of the file called `name` in or below a folder."""
     path = Path(path)
     if path.is_dir():
-        found = sorted(path.rglob(name))
-        if len(found) != 1:
-            many = ", ".join(str(f) for f in found[:5]) or "none"
+        files_of_name = sorted(path.rglob(name))
+        if len(files_of_name) != 1:
+            many = ", ".join(str(f) for f in files_of_name[:5]) or "none"
             raise TraceError(f"{source}: found in {path} {many}; expected one file {name}. Name the file itself.")
-        return found[0]
+        return files_of_name[0]
     if not path.is_file():
         raise TraceError(f"{source}: found no file {path}; expected {name}. Check the path, or see trace.fetch.")
     return path
@@ -41,7 +41,7 @@ def find_file(path: str | Path, name: str, *, source: str) -> Path:
 
 @contextlib.contextmanager
 def readable(source: str, expected: str = "comma-separated text") -> Iterator[None]:
-    """Name the source of whatever goes wrong while a file is read."""
+    """Return a context (an iterator that yields once) that names the source of whatever goes wrong while a file is read."""
     try:
         yield
     except TraceError:
@@ -54,26 +54,26 @@ def readable(source: str, expected: str = "comma-separated text") -> Iterator[No
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Stream of a file's bytes, unpacked if it is gzip."""
+    """Return the stream of a file's bytes, a binary `IO`, unpacked if it is gzip."""
     with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
     return (gzip.open if packed else open)(path, "rb")
 
 
 def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Bytes of a file, unpacked if it is gzip; refused as soon as there are more of them, or of lines, than are read."""
-    found = io.BytesIO()
-    lines = 0
+    """Return the bytes of a file, unpacked if it is gzip. It is refused as soon as it has more of them, or of lines, than are read."""
+    content = io.BytesIO()
+    line_count = 0
     with opened(path) as stream:
-        while part := stream.read(2**22):
-            lines += part.count(b"\n")
-            if found.tell() + len(part) > most or lines > MOST_ROWS:
+        while chunk := stream.read(2**22):
+            line_count += chunk.count(b"\n")
+            if content.tell() + len(chunk) > most or line_count > MOST_ROWS:
                 raise TraceError(
-                    f"{path.name}: found more than {found.tell():,} bytes in {lines:,} lines, unpacked; expected at most "
+                    f"{path.name}: found more than {content.tell():,} bytes in {line_count:,} lines, unpacked; expected at most "
                     f"{most:,} bytes and {MOST_ROWS:,} lines. Read a part of the log, or leave out what no column needs."
                 )
-            found.write(part)
-    return found.getvalue()
+            content.write(chunk)
+    return content.getvalue()
 
 
 def text_of(path: Path, most: int = MOST_BYTES) -> str:
@@ -84,34 +84,36 @@ def text_of(path: Path, most: int = MOST_BYTES) -> str:
 def read_texts(
     path: Path, *, source: str, header: list[str] | None = None, separator: str = ",", quote: str | None = '"'
 ) -> pl.DataFrame:
-    """Read a csv file, plain or gzip, all columns as texts: null if there is nothing."""
+    """Return a frame of a csv file, plain or gzip, all columns as texts: null if there is nothing."""
     with readable(source):
         raw = content_of(path)
         _check_text(raw, path, source, separator)
         try:
             how = {"infer_schema": False, "separator": separator, "quote_char": quote}
-            frame = _nulls(pl.read_csv(raw, has_header=header is None, **how), source)
+            csv_frame = _nulls(pl.read_csv(raw, has_header=header is None, **how), source)
         except pl.exceptions.ComputeError as error:
             if quote is None and "utf-8" in str(error):  # names of jobs in another encoding harm nothing else
-                frame = _nulls(pl.read_csv(raw.decode("utf-8-sig", errors="replace").encode(), **how), source)
+                csv_frame = _nulls(pl.read_csv(raw.decode("utf-8-sig", errors="replace").encode(), **how), source)
             else:
-                frame = _ragged(raw, header is None, how, source)
+                csv_frame = _ragged(raw, header is None, how, source)
         if header is None:
-            return frame.rename({name: name.strip().lstrip("\ufeff") for name in frame.columns})
-    names = [name for name in frame.columns if name != SURPLUS]
-    if len(names) != len(header):
+            return csv_frame.rename(
+                {csv_column: csv_column.strip().lstrip("\ufeff") for csv_column in csv_frame.columns}
+            )
+    csv_columns = [csv_column for csv_column in csv_frame.columns if csv_column != SURPLUS]
+    if len(csv_columns) != len(header):
         raise TraceError(
-            f"{source}: found {len(names)} columns; expected {len(header)}: {', '.join(header)}. "
+            f"{source}: found {len(csv_columns)} columns; expected {len(header)}: {', '.join(header)}. "
             "Take the file as its owner publishes it."
         )
-    frame = frame.rename(dict(zip(names, header, strict=True)))
-    if frame.height and list(frame.row(0)[: len(header)]) == header:
-        return frame.slice(1)
-    return frame
+    csv_frame = csv_frame.rename(dict(zip(csv_columns, header, strict=True)))
+    if csv_frame.height and list(csv_frame.row(0)[: len(header)]) == header:
+        return csv_frame.slice(1)
+    return csv_frame
 
 
 def short_texts(frame: pl.DataFrame, source: str) -> pl.DataFrame:
-    """The table, unless one of its texts is longer than any that a log has."""
+    """Return the frame as it is; raise TraceError if one of its texts is longer than any that a log has."""
     for texts in frame:
         # Expressions over a single value copy it several times.
         if len(texts) == 1:
@@ -125,39 +127,42 @@ def short_texts(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     return frame
 
 
-def _nulls(frame: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Null if a text stands for nothing: looked for after reading, which costs a fifth of polars' own `null_values`."""
-    frame = short_texts(frame, source)
-    if not frame.width:
-        return frame
-    holds_any = frame.select(pl.all().is_in(NOTHING).any())
+def _nulls(csv_frame: pl.DataFrame, source: str) -> pl.DataFrame:
+    """Return a frame with null if a text stands for nothing.
+
+    It is looked for after reading, which costs a fifth of polars' own `null_values`.
+    """
+    csv_frame = short_texts(csv_frame, source)
+    if not csv_frame.width:
+        return csv_frame
+    holds_any = csv_frame.select(pl.all().is_in(NOTHING).any())
     changed = []
-    for name, any_ in holds_any.row(0, named=True).items():
+    for text_column, any_ in holds_any.row(0, named=True).items():
         if any_:
-            says_something = pl.col(name).is_in(NOTHING).not_()
-            changed.append(pl.when(says_something).then(name).alias(name))
-    return frame.with_columns(changed)
+            says_something = pl.col(text_column).is_in(NOTHING).not_()
+            changed.append(pl.when(says_something).then(text_column).alias(text_column))
+    return csv_frame.with_columns(changed)
 
 
 def _ragged(raw: bytes, has_header: bool, how: dict, source: str) -> pl.DataFrame:
-    """Read a table some of whose rows have more fields than it has columns: the first of those is in SURPLUS."""
+    """Read a table some of whose rows have more fields than it has columns, and return a frame. The first of those is in SURPLUS."""
     how = how | {"truncate_ragged_lines": True}
-    names = pl.read_csv(raw, n_rows=1, has_header=has_header, **how).columns
+    csv_columns = pl.read_csv(raw, n_rows=1, has_header=has_header, **how).columns
     # polars takes the number of columns from the first line.
-    numbers = map(str, range(len(names) + 1))
+    numbers = map(str, range(len(csv_columns) + 1))
     wider = how["separator"].join(numbers).encode()
-    rows = raw.partition(b"\n")[2] if has_header else raw
-    frame = _nulls(pl.read_csv(wider + b"\n" + rows, **how), source)
-    return frame.rename(dict(zip(frame.columns, [*names, SURPLUS], strict=True)))
+    row_bytes = raw.partition(b"\n")[2] if has_header else raw
+    csv_frame = _nulls(pl.read_csv(wider + b"\n" + row_bytes, **how), source)
+    return csv_frame.rename(dict(zip(csv_frame.columns, [*csv_columns, SURPLUS], strict=True)))
 
 
 def _check_text(raw: bytes, path: Path, source: str, separator: str):
     """Raise a TraceError if a file begins as no table does, but as one that can be made into one; or if it is too large."""
-    columns = raw.partition(b"\n")[0].count(separator.encode()) + 1
-    lines = raw.count(b"\n")
-    if columns > MOST_COLUMNS or columns * lines > MOST_CELLS:
+    column_count = raw.partition(b"\n")[0].count(separator.encode()) + 1
+    line_count = raw.count(b"\n")
+    if column_count > MOST_COLUMNS or column_count * line_count > MOST_CELLS:
         raise TraceError(
-            f"{source}: found {lines:,} lines of {columns:,} columns; expected at most {MOST_COLUMNS:,} columns, and "
+            f"{source}: found {line_count:,} lines of {column_count:,} columns; expected at most {MOST_COLUMNS:,} columns, and "
             f"{MOST_CELLS:,} values. Read a part of the log, or leave out columns that are not needed."
         )
     head = raw[:200]
@@ -187,7 +192,7 @@ def headless(names: Iterable[str]) -> str:
 
 
 def head_of(path: Path) -> str:
-    """First characters of a file, plain or gzip; a folder has none."""
+    """Return the first characters of a file, plain or gzip, as a text; "" for a folder."""
     if not path.is_file():
         return ""
     with readable(path.name, "a log"), opened(path) as stream:
@@ -195,7 +200,7 @@ def head_of(path: Path) -> str:
 
 
 def headed(*names: str) -> Callable[[str], bool]:
-    """Test of whether a file begins with a line that has some words, such as the names of its columns."""
+    """Return a test, a callable of a text, of whether a file begins with a line that has some words, such as names of its columns."""
 
     def begins(head: str) -> bool:
         first = head.partition("\n")[0]
@@ -207,82 +212,84 @@ def headed(*names: str) -> Callable[[str], bool]:
 def tables(
     files: Sequence[Path], format: str, needed: Iterable[str], *, surplus: bool = False, **how: Any
 ) -> pl.DataFrame:
-    """Table of one file, or of several one after the other: texts, null if there is nothing."""
+    """Return a frame of one file, or of several one after the other: texts, null if there is nothing."""
     frames = []
-    for file in files:
-        source = f"{format} {file.name}"
-        frame = read_texts(file, source=source, **how)
-        require_columns(frame, list(needed), source=source)
-        if SURPLUS in frame.columns and not surplus:
-            row = frame[SURPLUS].is_not_null().arg_max() + 2
-            raise TraceError(f"{source}, row {row}: found more fields than the header has columns; expected as many.")
-        frames.append(frame)
+    for log_file in files:
+        source = f"{format} {log_file.name}"
+        log_frame = read_texts(log_file, source=source, **how)
+        require_columns(log_frame, list(needed), source=source)
+        if SURPLUS in log_frame.columns and not surplus:
+            wide_row = log_frame[SURPLUS].is_not_null().arg_max() + 2
+            raise TraceError(
+                f"{source}, row {wide_row}: found more fields than the header has columns; expected as many."
+            )
+        frames.append(log_frame)
     if len(frames) == 1:
         return frames[0]
     return pl.concat(frames, how="diagonal")
 
 
 def lines_of(files: Sequence[Path], format: str, expected: str) -> pl.DataFrame:
-    """Lines of files, one after the other: `line`, and its number."""
-    lines: list[str] = []
-    for file in files:
-        with readable(f"{format} {file.name}", expected):
-            lines += text_of(file).splitlines()
-    frame = short_texts(pl.DataFrame({"line": lines}, schema={"line": pl.String}), format)
-    number = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64)
-    return frame.with_columns(number.alias(LINE))
+    """Return a frame of the lines of files, one after the other: `line`, and its number."""
+    log_lines: list[str] = []
+    for log_file in files:
+        with readable(f"{format} {log_file.name}", expected):
+            log_lines += text_of(log_file).splitlines()
+    line_frame = short_texts(pl.DataFrame({"line": log_lines}, schema={"line": pl.String}), format)
+    line_number = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64)
+    return line_frame.with_columns(line_number.alias(LINE))
 
 
 def json_of(file: Path, format: str, expected: str) -> Any:
-    """Content of a JSON file."""
+    """Return the content of a JSON file: a dict, a list, or another value."""
     with readable(f"{format} {file.name}", expected):
         return json.loads(text_of(file, MOST_BYTES // 4))
 
 
 def objects(files: Sequence[Path], format: str, key: str, expected: str) -> list[dict]:
-    """Objects in the list `key` of JSON files."""
-    parts: list[dict] = []
-    for file in files:
-        data = json_of(file, format, expected)
-        entries = data.get(key) if isinstance(data, Mapping) else None
+    """Return a list of dicts: the objects in the list `key` of JSON files."""
+    json_objects: list[dict] = []
+    for json_file in files:
+        json_data = json_of(json_file, format, expected)
+        entries = json_data.get(key) if isinstance(json_data, Mapping) else None
         if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
             raise TraceError(
-                f"{format} {file.name}: found JSON without a list of objects {key!r}; expected {expected}."
+                f"{format} {json_file.name}: found JSON without a list of objects {key!r}; expected {expected}."
             )
-        parts += entries
-    return parts
+        json_objects += entries
+    return json_objects
 
 
 def inside(entry: Any, *path: str) -> Any:
-    """Value at a path of keys of nested objects; None if it is not there."""
-    for key in path:
-        entry = entry.get(key) if isinstance(entry, Mapping) else None
+    """Return the value, of any type, at a path of keys of nested objects; None if it is not there."""
+    for json_key in path:
+        entry = entry.get(json_key) if isinstance(entry, Mapping) else None
     return entry
 
 
 def mapping(entry: Any, *path: str) -> Mapping:
-    """Object at a path of keys; empty if there is none, or something else."""
-    found = inside(entry, *path)
-    return found if isinstance(found, Mapping) else {}
+    """Return the object at a path of keys, a mapping; empty if there is none, or something else."""
+    json_object = inside(entry, *path)
+    return json_object if isinstance(json_object, Mapping) else {}
 
 
 def several(entry: Any, *path: str) -> list[dict]:
-    """Objects of the list at a path; none if it is not there."""
+    """Return a list of dicts: the objects of the list at a path; empty if it is not there."""
     entries = inside(entry, *path)
     if not isinstance(entries, list):
         return []
-    return [part for part in entries if isinstance(part, Mapping)]
+    return [json_object for json_object in entries if isinstance(json_object, Mapping)]
 
 
 def text(value: Any) -> str | None:
-    """Text of a JSON value; JSON can hold halves of characters, which are no text; None if it is none."""
+    """Return the text of a JSON value; None if it is none. JSON can hold halves of characters, which are no text."""
     if value is None or isinstance(value, (Mapping, list)):
         return None
     return str(value).encode(errors="replace").decode() or None
 
 
 def number(value: Any) -> float | None:
-    """Number of a JSON value: plain, a text, or Slurm's {set, infinite, number}; None if it is none."""
+    """Return a JSON value as a float: plain, a text, or Slurm's {set, infinite, number}; None if it is no number."""
     if isinstance(value, Mapping):
         if value.get("infinite"):
             return float("inf")

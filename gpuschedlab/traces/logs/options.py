@@ -102,8 +102,8 @@ class Options:
 
     def unit(self, column: str, default: float = 1.0) -> float:
         """Seconds of a bare number in a column."""
-        word = self.units if isinstance(self.units, str) else self.units.get(column)
-        return default if word is None else UNITS[word]
+        unit_name = self.units if isinstance(self.units, str) else self.units.get(column)
+        return default if unit_name is None else UNITS[unit_name]
 
 
 #: Columns of a trace that are made of a log's column of another name.
@@ -136,31 +136,33 @@ TIMES = NAMED["options"]["times"].split()
 
 
 def options_of(given: Mapping[str, Any], source: str) -> Options:
-    """Check options, and name the nearest if there is no such one."""
-    for name, value in given.items():
-        if name not in NAMES:
+    """Check options, and return them as `Options`; name the nearest if there is no such one."""
+    for option_name, value in given.items():
+        if option_name not in NAMES:
             raise TraceError(
-                f"{source}: found the option {name!r}; expected one of {', '.join(NAMES)}.{nearest(name, NAMES)}"
+                f"{source}: found the option {option_name!r}; expected one of {', '.join(NAMES)}.{nearest(option_name, NAMES)}"
             )
-        if name in CHOICES and value not in CHOICES[name]:
-            words = ", ".join(str(c) for c in CHOICES[name] if c is not None)
-            raise TraceError(f"{source}: found {name}={value!r}; expected one of {words}.")
-        kinds = Options.__annotations__[name].split(" | ")
+        if option_name in CHOICES and value not in CHOICES[option_name]:
+            choice_words = ", ".join(str(c) for c in CHOICES[option_name] if c is not None)
+            raise TraceError(f"{source}: found {option_name}={value!r}; expected one of {choice_words}.")
+        kinds = Options.__annotations__[option_name].split(" | ")
         if value is not None and not any(_is(value, kind) for kind in kinds):
-            words = " or ".join(KINDS[kind][1] for kind in kinds if kind != "None")
-            raise TraceError(f"{source}: found {name}={str(value)[:80]!r}; expected {words}.")
+            choice_words = " or ".join(KINDS[kind][1] for kind in kinds if kind != "None")
+            raise TraceError(f"{source}: found {option_name}={str(value)[:80]!r}; expected {choice_words}.")
     instances = str(given.get("instances", False)).lower()
     if instances not in ("true", "false"):
         raise TraceError(f"{source}: found instances={given['instances']!r}; expected true or false.")
     given = dict(given) | {"instances": instances == "true"}
     if "accept" in given:
-        words = given["accept"]
-        given["accept"] = tuple(words.replace(",", " ").split() if isinstance(words, str) else words)
-    for name in [n for n in NUMBERS if given.get(n) is not None]:
+        reasons = given["accept"]
+        given["accept"] = tuple(reasons.replace(",", " ").split() if isinstance(reasons, str) else reasons)
+    for option_name in [n for n in NUMBERS if given.get(n) is not None]:
         with contextlib.suppress(ValueError):  # a command line gives words
-            given[name] = float(given[name])
-        if isinstance(given[name], str) or not 0 < given[name] < float("inf"):
-            raise TraceError(f"{source}: found {name}={str(given[name])[:80]}; expected a finite number above 0.")
+            given[option_name] = float(given[option_name])
+        if isinstance(given[option_name], str) or not 0 < given[option_name] < float("inf"):
+            raise TraceError(
+                f"{source}: found {option_name}={str(given[option_name])[:80]}; expected a finite number above 0."
+            )
     units = {} if given.get("units") is None else given["units"]
     by_column = dict.fromkeys(["submit"], units) if isinstance(units, str) else units
     for column, unit in by_column.items():
@@ -169,61 +171,68 @@ def options_of(given: Mapping[str, Any], source: str) -> Options:
                 f"{source}: found the unit {column}={unit}; expected one of {', '.join(UNITS)}, for all, or for some of "
                 f"{', '.join(TIMES)}."
             )
-    for word, meaning in (given.get("states") or {}).items():
+    for state_word, meaning in (given.get("states") or {}).items():
         if meaning not in MEANINGS:
             raise TraceError(
-                f"{source}: found the status {meaning!r} in states, for {word!r}; expected one of {', '.join(MEANINGS)}."
+                f"{source}: found the status {meaning!r} in states, for {state_word!r}; expected one of {', '.join(MEANINGS)}."
             )
-    columns = given.get("columns") or {}
-    given["columns"] = {ALIASES.get(ours, ours): text for ours, text in columns.items()}
-    return Options(**{name: value for name, value in given.items() if value is not None})
+    named_columns = given.get("columns") or {}
+    given["columns"] = {ALIASES.get(ours, ours): column_text for ours, column_text in named_columns.items()}
+    return Options(**{option_name: value for option_name, value in given.items() if value is not None})
 
 
 def _is(value: Any, kind: str) -> bool:
     """Whether a value is of the type in an annotation; true and false are no numbers."""
-    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    number = kind.endswith("float]")
-    fits = all(isinstance(part, (float, int) if number else str) for part in parts)
+    entry_values = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    wants_numbers = kind.endswith("float]")
+    fits = all(isinstance(entry_value, (float, int) if wants_numbers else str) for entry_value in entry_values)
     return isinstance(value, KINDS[kind][0]) and fits and not (kind == "float" and isinstance(value, bool))
 
 
 def nearest(name: str, names) -> str:
-    """Question after the nearest of some names, or nothing."""
+    """Return a question after the nearest of some names, a text, or ""."""
     near = difflib.get_close_matches(name, list(names), 1)
     return f" Did you mean {near[0]}?" if near else ""
 
 
 def options_in(settings: Iterable[str]) -> dict[str, Any]:
-    """Options of KEY=VALUE, where a key with a dot is an entry of a table."""
+    """Return a dict of options of KEY=VALUE, in which a key with a dot is an entry of a table."""
     options: dict[str, Any] = {}
-    for text in settings:
-        key, equals, value = text.partition("=")
-        table, dot, entry = key.strip().partition(".")
+    for setting in settings:
+        option_key, equals, value = setting.partition("=")
+        option_name, dot, option_entry = option_key.strip().partition(".")
         if not equals:
             raise TraceError(
-                f"--set {text}: found no value; expected KEY=VALUE, such as columns.gpus='a * b' or zone=UTC."
+                f"--set {setting}: found no value; expected KEY=VALUE, such as columns.gpus='a * b' or zone=UTC."
             )
-        if dot and not isinstance(options.get(table, {}), dict):
-            raise TraceError(f"--set {text}: found {table}={options[table]!r} beside it; expected one of the two.")
-        options[table] = options.get(table, {}) | {entry: value} if dot else value
+        if dot and not isinstance(options.get(option_name, {}), dict):
+            raise TraceError(
+                f"--set {setting}: found {option_name}={options[option_name]!r} beside it; expected one of the two."
+            )
+        options[option_name] = options.get(option_name, {}) | {option_entry: value} if dot else value
     return options
 
 
 def source_of(word: str) -> tuple[str, str, dict]:
-    """Split FORMAT:PATH, or FORMAT:FILE:COLUMN=NAME,...,OPTION=VALUE, where FILE is the longest part that is a file."""
-    name, _, path = word.partition(":")
+    """Split FORMAT:PATH, or FORMAT:FILE:COLUMN=NAME,...,OPTION=VALUE, into a tuple: format, path, and a dict of options.
+
+    FILE is the longest part that is a file.
+    """
+    format_name, _, path = word.partition(":")
     if "=" not in path or Path(path).exists():
-        return name, path, {}
+        return format_name, path, {}
     places = [i for i, sign in enumerate(path) if sign == ":" and "=" in path[i:]]
     if not places:
-        return name, path, {}
+        return format_name, path, {}
     cut = places[0]
     for i in places:
         if Path(path[:i]).exists():
             cut = i
     settings = path[cut + 1 :].split(",")
-    given = dict(setting.split("=", 1) for setting in settings if "=" in setting)
+    given_settings = dict(setting.split("=", 1) for setting in settings if "=" in setting)
     options = {
-        key: given.pop(key) for key in NAMES if key in given and key not in ("columns", "user", "gpu_type", "cluster")
+        option_name: given_settings.pop(option_name)
+        for option_name in NAMES
+        if option_name in given_settings and option_name not in ("columns", "user", "gpu_type", "cluster")
     }
-    return name, path[:cut], ({"columns": given} if given else {}) | options
+    return format_name, path[:cut], ({"columns": given_settings} if given_settings else {}) | options

@@ -50,45 +50,45 @@ class Raw:
 
 
 def numeric(name: str) -> pl.Expr:
-    """A column's texts as numbers; null if there is none."""
-    text = pl.col(name).str.strip_chars()
-    return text.cast(pl.Float64, strict=False)
+    """Return an expression (`pl.Expr`): a column's texts as numbers; null if there is none."""
+    column_text = pl.col(name).str.strip_chars()
+    return column_text.cast(pl.Float64, strict=False)
 
 
 def as_number(name: str) -> pl.Expr:
-    """A column as floats; null if a value is no number."""
+    """Return an expression (`pl.Expr`): a column as floats; null if a value is no number."""
     return pl.col(name).cast(pl.Float64, strict=False)
 
 
 def filled(name: str) -> pl.Expr:
-    """A column of lists; null in the place of an empty list."""
+    """Return an expression (`pl.Expr`): a column of lists; null in the place of an empty list."""
     length = pl.col(name).list.len()
     return pl.when(length > 0).then(name)
 
 
 def label(condition: pl.Expr, text: str) -> pl.Expr:
-    """A text in the rows in which a condition holds; null in the others."""
+    """Return an expression (`pl.Expr`): a text in the rows in which a condition holds; null in the others."""
     return pl.when(condition).then(pl.lit(text))
 
 
 def given(name: str, expected: str = SECONDS) -> Rule:
-    """Rule that something must stand in a column of the file."""
+    """Return the `Rule` that something must stand in a column of the file."""
     return Rule(name, expected, pl.col(name + RAW).is_null())
 
 
 def one_of(name: str, known: Iterable[str]) -> Rule:
-    """Rule that a text of the file must be there, and one of those that the format documents."""
+    """Return the `Rule` that a text of the file must be there, and one of those that the format documents."""
     known = list(known)
-    text = pl.col(name + RAW)
-    return Rule(name, f"one of {', '.join(known)}", text.is_null() | text.is_in(known).not_())
+    column_text = pl.col(name + RAW)
+    return Rule(name, f"one of {', '.join(known)}", column_text.is_null() | column_text.is_in(known).not_())
 
 
 def whole_gpus(name: str) -> Rule:
-    """Rule for formats that request no share of a GPU, which a column of the file counts."""
+    """Return the `Rule` for formats that request no share of a GPU, which a column of the file counts."""
     return Rule(name, "GPUs: a whole number from 0 up", pl.col("gpus") != pl.col("gpus").floor())
 
 
 def from_one(ours: str, name: str) -> Rule:
-    """Rule that a column under our name must hold a number, which a column of the file gives."""
+    """Return the `Rule` that a column under our name must hold a number, which a column of the file gives."""
     value = pl.col(ours).cast(pl.Float64, strict=False)
     return Rule(name, "a number from 1 up", value.is_null() | value.is_between(1, 1e15).not_())

@@ -16,7 +16,7 @@ NAMED = ("nodelist", "started")
 
 
 def cluster_seen(trace: pl.DataFrame) -> Cluster | None:
-    """Return the nodes that the jobs of a trace ran on, by GPU type.
+    """Return the `Cluster` of the nodes that the jobs of a trace ran on, by GPU type; or None.
 
     None if the log does not say on which, or when, or if more than `MOST_ON_A_NODE` GPUs were in use at once on one of them.
 
@@ -36,41 +36,41 @@ def cluster_seen(trace: pl.DataFrame) -> Cluster | None:
         return None
     try:
         texts = jobs["nodelist"].unique().to_list()
-        lists = {text: list(hosts(text, "nodelist")) for text in texts}
+        hosts_of_list = {nodelist: list(hosts(nodelist, "nodelist")) for nodelist in texts}
     except TraceError:  # names of another notation
         return None
-    held = _held_by_node(jobs, lists)
-    if not held.height:
+    held_by_nodes = _held_by_node(jobs, hosts_of_list)
+    if not held_by_nodes.height:
         return None
-    groups = _groups(held, _types_of_nodes(held))
+    groups = _groups(held_by_nodes, _types_of_nodes(held_by_nodes))
     if not groups or any(group.gpus_per_node > MOST_ON_A_NODE for group in groups):
         return None
     return Cluster(tuple(Nodes(*group) for group in groups))
 
 
 def _held_by_node(jobs: pl.DataFrame, lists: dict[str, list[str]]) -> pl.DataFrame:
-    """One row per job and node: `node`, `type`, `gpus`, `start`, `end`."""
+    """Return a frame of one row per job and node: `node`, `type`, `gpus`, `start`, `end`."""
     kinds = pl.DataFrame({"nodelist": list(lists), "node": list(lists.values())})
     kind = pl.col("gpu_type") if "gpu_type" in jobs.columns else pl.lit(None, pl.String)
     node_count = pl.col("node").list.len()
-    frame = jobs.join(kinds, on="nodelist", how="left", maintain_order="left")
-    frame = frame.filter(node_count > 0)
+    held_frame = jobs.join(kinds, on="nodelist", how="left", maintain_order="left")
+    held_frame = held_frame.filter(node_count > 0)
     end = pl.col("started") + pl.col("duration")
-    frame = frame.select("node", type=kind, gpus=pl.col("gpus") / node_count, start="started", end=end)
-    return frame.explode("node")
+    held_frame = held_frame.select("node", type=kind, gpus=pl.col("gpus") / node_count, start="started", end=end)
+    return held_frame.explode("node")
 
 
-def _types_of_nodes(held: pl.DataFrame) -> dict[str, str]:
-    """GPU type of each node: the one that most of its jobs asked for."""
-    named = held.drop_nulls("type")
+def _types_of_nodes(held_by_nodes: pl.DataFrame) -> dict[str, str]:
+    """Return a dict of the GPU type of each node: the one that most of its jobs asked for."""
+    named = held_by_nodes.drop_nulls("type")
     usual = Cluster.homogeneous(1, 1).gpu_types[0]
     if named.height:
         usual = named["type"].mode().sort()[0]
-    counts = named.group_by("node", "type", maintain_order=True).len()
-    counts = counts.sort(["node", "len", "type"], descending=[False, True, False])
-    most = counts.unique("node", keep="first", maintain_order=True)
+    type_counts = named.group_by("node", "type", maintain_order=True).len()
+    type_counts = type_counts.sort(["node", "len", "type"], descending=[False, True, False])
+    most = type_counts.unique("node", keep="first", maintain_order=True)
     of_node = dict(most.select("node", "type").iter_rows())
-    nodes = held["node"].unique().sort()
+    nodes = held_by_nodes["node"].unique().sort()
     return {node: of_node.get(node, usual) for node in nodes.to_list()}
 
 
@@ -82,24 +82,24 @@ class Group(NamedTuple):
     gpus_per_node: int
 
 
-def _groups(held: pl.DataFrame, type_of: dict[str, str]) -> list[Group]:
-    """Nodes by type, the most first."""
+def _groups(held_by_nodes: pl.DataFrame, type_of: dict[str, str]) -> list[Group]:
+    """Return a list of nodes by type, each a `Group`, the most first."""
     busiest: dict[str, float] = {}
-    for node, most in most_in_use(held).items():
+    for node, most in most_in_use(held_by_nodes).items():
         kind = type_of[node]
         busiest[kind] = max(busiest.get(kind, 0.0), most)
-    kinds, counts = np.unique(list(type_of.values()), return_counts=True)
-    order = np.argsort(-counts, kind="stable")
+    kinds, node_counts = np.unique(list(type_of.values()), return_counts=True)
+    order = np.argsort(-node_counts, kind="stable")
     groups = []
     for i in order:
         kind = str(kinds[i])
         gpus = int(np.ceil(busiest[kind] - 1e-6))
-        groups.append(Group(kind, int(counts[i]), max(1, gpus)))
+        groups.append(Group(kind, int(node_counts[i]), max(1, gpus)))
     return groups
 
 
 def most_in_use(held: pl.DataFrame) -> dict[str, float]:
-    """Most GPUs in use at once on each node; if a job ends as another begins, its GPUs are free."""
+    """Return a dict of the most GPUs in use at once on each node; if a job ends as another begins, its GPUs are free."""
     begins = held.select("node", at="start", change="gpus")
     ends = held.select("node", at="end", change=-pl.col("gpus"))
     changes = pl.concat([ends, begins]).sort("node", "at", "change")

@@ -23,21 +23,28 @@ NEAR = 60.0
 
 
 def word(text: pl.Expr) -> pl.Expr:
-    """State as the log writes it, its first word in capitals: "CANCELLED by 1001" and "CANCELLED+" are CANCELLED."""
+    """Return an expression (`pl.Expr`): the log's state, its first word in capitals.
+
+    "CANCELLED by 1001" and "CANCELLED+" are CANCELLED.
+    """
     first = text.str.strip_chars().str.extract(r"^([^\s+(]+)")
     return first.str.to_uppercase()
 
 
 def meaning(text: pl.Expr, more: Mapping[str, str | None] = {}) -> pl.Expr:
-    """Meaning of states, null if the word is not known; `more` adds words, or changes them."""
-    known = WORDS | {name.strip().lower(): what for name, what in more.items()}
-    whole = text.str.strip_chars().str.to_lowercase()
+    """Return an expression (`pl.Expr`): meaning of states, null if the word is not known; `more` adds words, or changes them."""
+    state_meanings = WORDS | {state_name.strip().lower(): state_meaning for state_name, state_meaning in more.items()}
+    state_text = text.str.strip_chars().str.to_lowercase()
     first = word(text).str.to_lowercase()
-    return pl.coalesce(t.replace_strict(known, default=None, return_dtype=pl.String) for t in (whole, first))
+    return pl.coalesce(
+        t.replace_strict(state_meanings, default=None, return_dtype=pl.String) for t in (state_text, first)
+    )
 
 
 def follows_requeue(state: pl.Expr, submit: pl.Expr, end: pl.Expr) -> pl.Expr:
-    """Whether a record is the next attempt of the job of the record before it: that one, of the same job number, ended in a requeue.
+    """Return an expression (`pl.Expr`): whether a record is the next attempt of the job of the one before it.
+
+    That one, of the same job number, ended in a requeue.
 
     The next attempt is submitted as the one before ends, or keeps the first submission. Records of a number stand by submission and
     start; `state` is the log's word in capitals, `end` when a record ended.
@@ -50,7 +57,10 @@ def follows_requeue(state: pl.Expr, submit: pl.Expr, end: pl.Expr) -> pl.Expr:
 
 
 def of_exit(code: pl.Expr) -> pl.Expr:
-    """Meaning of PBS's Exit_status: 0 completed, up to 256 the program's own, above a signal, below 0 killed by the server."""
+    """Return an expression (`pl.Expr`): meaning of PBS's Exit_status.
+
+    It is 0 if completed, up to 256 the program's own, above a signal, below 0 killed by the server.
+    """
     code = code.cast(pl.Float64, strict=False)
     ends = {"completed": code == 0, "failed": code.is_between(1, 256), "killed": code.is_not_null()}
     return pl.coalesce(pl.when(so).then(pl.lit(end)) for end, so in ends.items())

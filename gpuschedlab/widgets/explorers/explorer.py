@@ -92,13 +92,13 @@ class Explorer(Runs, PairExplorer):
         super().__init__(cache)
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
         rare = {"jct": 300, "load": 300, "gantt": 430} | dict.fromkeys(self._own, 300)
-        self.places = (*FIRST, *(plots.Place(name, height, more=True) for name, height in rare.items()))
+        self.places = (*FIRST, *(plots.Place(figure_name, height, more=True) for figure_name, height in rare.items()))
         self._pinned = None
         self.guess = guess
-        own = self._take(trace, cluster, policies, seed, parts)
-        names = list(self.policies)
+        first_seed = self._take(trace, cluster, policies, seed, parts)
+        policy_names = list(self.policies)
         self.door = OwnLog(self) if upload else None
-        self.panel = Panel(self, names[min(1, len(names) - 1)], pinned or names[0], own)
+        self.panel = Panel(self, policy_names[min(1, len(policy_names) - 1)], pinned or policy_names[0], first_seed)
         self._open()
 
     @property
@@ -108,20 +108,21 @@ class Explorer(Runs, PairExplorer):
 
     @property
     def setting(self) -> Setting:
-        """Present configuration."""
+        """`Setting` of the present configuration."""
         return self._setting(self.panel.policy.value, self.knobs.thing)
 
     @property
     def pinned(self) -> Setting:
-        """The reference, on the trace that is shown: a policy as it comes, or a kept run."""
-        name = self.panel.against.value
-        now = self.setting
-        if self._pinned is None or name in self.policies:
-            return now._replace(name=name, policy=self.policies[name])
-        kept = self._pinned
-        if kept.trace != now.trace and now.trace in self.clusters:  # a cluster goes with its trace
-            kept = kept._replace(cluster=now.cluster, nodes=now.nodes)
-        return kept._replace(trace=now.trace, seed=now.seed)
+        """`Setting` of the reference, on the trace that is shown: a policy as it comes, or a kept run."""
+        pinned_name = self.panel.against.value
+        present_setting = self.setting
+        if self._pinned is None or pinned_name in self.policies:
+            return present_setting._replace(name=pinned_name, policy=self.policies[pinned_name])
+        pinned_setting = self._pinned
+        # A cluster goes with its trace.
+        if pinned_setting.trace != present_setting.trace and present_setting.trace in self.clusters:
+            pinned_setting = pinned_setting._replace(cluster=present_setting.cluster, nodes=present_setting.nodes)
+        return pinned_setting._replace(trace=present_setting.trace, seed=present_setting.seed)
 
     def _controls(self) -> Controls:
         controls = super()._controls()
@@ -135,54 +136,62 @@ class Explorer(Runs, PairExplorer):
         )
 
     def _compute(self, state):
-        now, before = state
-        names = [self._name(now, before), self._name(before, now)]
-        short = ["now", "before"] if now.name == before.name else [now.name, before.name]
+        present_setting, pinned_setting = state
+        side_names = [self._name(present_setting, pinned_setting), self._name(pinned_setting, present_setting)]
+        short = (
+            ["now", "before"]
+            if present_setting.name == pinned_setting.name
+            else [present_setting.name, pinned_setting.name]
+        )
 
-        def side(name, short, each):
+        def side(side_name, short, side_setting):
             return Side(
-                name, short, each, self.run_of(each), lambda job: self.scenario_of(each).run(each.policy, log=job)
+                side_name,
+                short,
+                side_setting,
+                self.run_of(side_setting),
+                lambda job: self.scenario_of(side_setting).run(side_setting.policy, log=job),
             )
 
-        sides = tuple(map(side, names, short, (now, before)))
-        self.runs = {each.name: each.run for each in sides}
-        self.seconds = float(sides[0].run.info["seconds"])
-        return self._compare(Pairing(sides, self._place_of_trace(), self._weeks_of_trace, self._with_guess))
+        screen_sides = tuple(map(side, side_names, short, (present_setting, pinned_setting)))
+        self.runs = {compared_side.name: compared_side.run for compared_side in screen_sides}
+        self.seconds = float(screen_sides[0].run.info["seconds"])
+        return self._compare(Pairing(screen_sides, self._place_of_trace(), self._weeks_of_trace, self._with_guess))
 
-    def _name(self, setting: Setting, other: Setting) -> str:
+    def _name(self, setting: Setting, other_setting: Setting) -> str:
         """Name of a configuration in a sentence, with its cluster if the other's is not the same."""
-        resized = (setting.cluster, setting.nodes) != (other.cluster, other.nodes)
+        resized = (setting.cluster, setting.nodes) != (other_setting.cluster, other_setting.nodes)
         return setting.called(self.policies.get(setting.name), str(self.cluster_of(setting)) if resized else "")
 
     def _place_of_trace(self) -> str:
-        """Whose facts the head says."""
+        """Say in a few words whose facts the head says."""
         trace = self.panel.trace.value
         return sources.place_of_trace(self.traces[trace], trace in self.reports)
 
     def _weeks_of_trace(self):
         """Function that plays both sides in other weeks, and whether it needs no click."""
-        now, before = (side.key for side in self.sides)
-        source = self.traces[now.trace]
-        if not sources.has_others(source) or now == before or not self.screen.whole.jobs:
+        present_setting, pinned_setting = (side.key for side in self.sides)
+        source = self.traces[present_setting.trace]
+        if not sources.has_others(source) or present_setting == pinned_setting or not self.screen.whole.jobs:
             return None, False
-        kept = self.other_seeds
-        kept.noun = getattr(source, "noun", "traces")
-        sides = self.sides
-        pair = {side.name: side.key for side in sides}
+        kept_seeds = self.other_seeds
+        kept_seeds.noun = getattr(source, "noun", "traces")
+        screen_sides = self.sides
+        setting_pair = {side.name: side.key for side in screen_sides}
         learns = "history" in self._parts  # which takes a second a week
 
-        def play(most: int):
-            for side in sides:
-                kept.keep(side.key, now.seed, side.run)
-            return pieces(kept, pair, now.seed, most, thorough=most > MOST)
+        def play(most_weeks: int):
+            for side in screen_sides:
+                kept_seeds.keep(side.key, present_setting.seed, side.run)
+            return pieces(kept_seeds, setting_pair, present_setting.seed, most_weeks, thorough=most_weeks > MOST)
 
         return play, not learns
 
     def _page(self, screen: Screen) -> Page:
-        rare = {name: partial(self._rare, name) for name in ("jct", "load", "gantt", *self._own)}
+        rare = {figure_name: partial(self._rare, figure_name) for figure_name in ("jct", "load", "gantt", *self._own)}
         figures = self._pair()
         if self.opened:
-            figures |= {name: make() for name, make in rare.items()}
+            figures |= {figure_name: make() for figure_name, make in rare.items()}
         return Page(
             figures,
             comparisons=(screen.difference,),
@@ -193,52 +202,57 @@ class Explorer(Runs, PairExplorer):
             after=self._after,
         )
 
-    def _rare(self, name: str):
+    def _rare(self, figure_name: str):
         """Numbers of a figure that is seen with *more*."""
-        if name == "gantt":
+        if figure_name == "gantt":
             return self._gantt()
-        made = {"jct": plots.jct_cdf, "load": lambda runs: plots.load_over_time(runs, 500)} | self._own
-        return made[name](self.runs)
+        figure_makers = {"jct": plots.jct_cdf, "load": lambda runs: plots.load_over_time(runs, 500)} | self._own
+        return figure_makers[figure_name](self.runs)
 
     def _after(self):
         """Play other weeks, and report both policies."""
         self._begin_weeks()
-        now, before = (side.key for side in self.sides)
-        words = now.says("now") + (f" {before.says('ref')}" if now.name != before.name else "")
-        words += f" {self.run.jobs.height:,} jobs on {escape(str(self.cluster_of(now)))}."
-        self.panel.show(words, self.knobs.note, self.reports.get(now.trace))
+        present_setting, pinned_setting = (side.key for side in self.sides)
+        settings_html = present_setting.says("now") + (
+            f" {pinned_setting.says('ref')}" if present_setting.name != pinned_setting.name else ""
+        )
+        settings_html += f" {self.run.jobs.height:,} jobs on {escape(str(self.cluster_of(present_setting)))}."
+        self.panel.show(settings_html, self.knobs.note, self.reports.get(present_setting.trace))
 
     def _with_guess(self, record: dict) -> dict:
-        """A record with the reader's guess, if a guess is asked for."""
+        """Return a record, a dict, with the reader's guess, if a guess is asked for."""
         if self.guess:  # first
-            whole = self.screen.whole
-            group = whole.later.group
-            true = {"group": group.words if group else "", "nobody": not len(whole.later.rows)}
-            record["guess"] = {"now": whole.now, "before": whole.before} | true
+            whole_comparison = self.screen.whole
+            group = whole_comparison.later.group
+            true = {"group": group.words if group else "", "nobody": not len(whole_comparison.later.rows)}
+            record["guess"] = {"now": whole_comparison.now, "before": whole_comparison.before} | true
         return record
 
-    def _asked(self, what: str, value):
-        if what == "link":
+    def _asked(self, page_request: str, value):
+        if page_request == "link":
             self.at(value)
-        elif what == "guessed":
+        elif page_request == "guessed":
             self.guess = False
             self._begin_weeks()
         else:
-            super()._asked(what, value)
+            super()._asked(page_request, value)
 
     def _gantt(self):
         """Jobs on some nodes in the time that is framed, or in the busiest hours."""
-        names = list(self.runs)
-        total = self.cluster_of(self.setting).total_nodes
-        first = self.panel.first_node.value
-        name = names[min(self.panel.charted.index or 0, len(names) - 1)]
-        time = [HOUR * at for at in self.view.time or ()] or plots.busy_window(self.runs, WINDOW)
-        return plots.gantt(self.runs[name], *time, [*range(total)][first:][:ROWS], name=name)
+        run_names = list(self.runs)
+        node_count = self.cluster_of(self.setting).total_nodes
+        first_node = self.panel.first_node.value
+        charted_run = run_names[min(self.panel.charted.index or 0, len(run_names) - 1)]
+        time = [HOUR * framed_hour for framed_hour in self.view.time or ()] or plots.busy_window(self.runs, WINDOW)
+        return plots.gantt(self.runs[charted_run], *time, [*range(node_count)][first_node:][:ROWS], name=charted_run)
 
     def pin(self):
         """Keep the present policy, knobs and cluster to compare with."""
-        now = self._pinned = self.setting
-        self.panel.hold(self._name(now, now) + " as it was" * (now.policy == self.policies[now.name]))
+        pinned_setting = self._pinned = self.setting
+        self.panel.hold(
+            self._name(pinned_setting, pinned_setting)
+            + " as it was" * (pinned_setting.policy == self.policies[pinned_setting.name])
+        )
         self.refresh()
 
     def _note_of_panel(self, still: bool) -> str:

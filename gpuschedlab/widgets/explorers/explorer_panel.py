@@ -16,33 +16,37 @@ class Panel:
     """Controls of the first screen, policy, a knob and the reference, and those that are seen with *more*."""
 
     def __init__(self, owner, first: str, against: str, seed: int):
-        w = need("ipywidgets")
+        ipywidgets = need("ipywidgets")
         self._owner = owner
-        names = list(owner.policies)
+        policy_names = list(owner.policies)
         self.trace = control("Dropdown", "trace", 172, 46, options=list(owner.traces))
-        other = "another seed is another week with the same habits"
-        self.seed = control("BoundedIntText", "seed", 96, 34, value=seed, min=0, max=10**6, tooltip=other)
+        seed_tooltip = "another seed is another week with the same habits"
+        self.seed = control("BoundedIntText", "seed", 96, 34, value=seed, min=0, max=10**6, tooltip=seed_tooltip)
         self.cluster = control("Dropdown", "cluster", 172, 46, options=list(owner.clusters))
         written = {"placeholder": "20x8:v100,10x4:t4", "tooltip": "NODESxGPUS[:TYPE],...", "continuous_update": False}
         self.own = control("Text", "own cluster", 200, 76, **written)
         self.nodes = control("IntSlider", "nodes", 180, 40, min=1, max=2)
-        kind, width = ("ToggleButtons", None) if sum(map(len, names)) <= LETTERS else ("Dropdown", 172)
-        self.policy = control(kind, "policy", width, 46, options=names, value=first).add_class("gpuschedlab-policy")
-        about = f"what is compared with, grey in all figures; '{PIN}' keeps the policy with its present knobs"
-        self.against = control("Dropdown", "against", None, 48, options=[*names, PIN], value=against, tooltip=about)
+        kind, picker_width = ("ToggleButtons", None) if sum(map(len, policy_names)) <= LETTERS else ("Dropdown", 172)
+        self.policy = control(kind, "policy", picker_width, 46, options=policy_names, value=first).add_class(
+            "gpuschedlab-policy"
+        )
+        control_tooltip = f"what is compared with, grey in all figures; '{PIN}' keeps the policy with its present knobs"
+        self.against = control(
+            "Dropdown", "against", None, 48, options=[*policy_names, PIN], value=against, tooltip=control_tooltip
+        )
         self.charted = control("Dropdown", "Gantt of", 144, 58, options=["now", "before"])
         self.first_node = control("IntSlider", "first node", 190, 66, min=0, max=0)
-        self.says = w.HTML().add_class("gpuschedlab-says")
-        self._first = w.HBox()
-        self._rest = w.Box()
-        self.report = w.HTML(layout=w.Layout(display="none"))
-        self.code = w.HTML()
+        self.says = ipywidgets.HTML().add_class("gpuschedlab-says")
+        self._first = ipywidgets.HBox()
+        self._rest = ipywidgets.Box()
+        self.report = ipywidgets.HTML(layout=ipywidgets.Layout(display="none"))
+        self.code = ipywidgets.HTML()
         self.knobs = None
         self._make_knobs()
         self._fit_cluster()
         reset = button(owner, "Reset knobs", "the policy's own defaults", lambda: self.knobs.show(self._given))
-        about = "the run, its trace and its code, as one file"
-        self.buttons = [reset, button(owner, "Download run", about, owner.download)]
+        control_tooltip = "the run, its trace and its code, as one file"
+        self.buttons = [reset, button(owner, "Download run", control_tooltip, owner.download)]
         answers = {
             self.trace: self._other_trace,
             self.seed: owner._changed,
@@ -50,12 +54,14 @@ class Panel:
             self.cluster: lambda _: self._quietly(self._fit_cluster),
             self.own: self._own_cluster,
             self.policy: lambda _: owner.guarded(lambda: self._quietly(self._make_knobs)),
-            self.against: lambda now: owner.guarded(owner.pin) if now["new"] == PIN else owner._changed(),
+            self.against: lambda menu_change: (
+                owner.guarded(owner.pin) if menu_change["new"] == PIN else owner._changed()
+            ),
             self.charted: (charted := lambda _: owner.opened and owner._redraw("gantt", owner._gantt)),
             self.first_node: charted,
         }
-        for part, answer in answers.items():
-            part.observe(answer, "value")
+        for watched_control, answer in answers.items():
+            watched_control.observe(answer, "value")
         self._other_trace(None)
         self.row = [self.policy, self._first.add_class("gpuschedlab-knob"), self.against]
         door = [owner.door.file, owner.door.shown] if owner.door else []
@@ -68,11 +74,15 @@ class Panel:
         earlier = self.knobs
         self._given = owner.policies[self.policy.value]
         self.knobs = KnobControls(self._given, owner._changed)
-        first = self.knobs.first
-        for part in first:  # in the row its unit is in the hint
-            part.description = part.description.partition(" (")[0]
-        rest = [part for part in self.knobs.box.children if part not in first]
-        self._first.children, self.knobs.box.children, self._rest.children = first, rest, [self.knobs.box]
+        front_controls = self.knobs.first
+        for knob_control in front_controls:  # in the row its unit is in the hint
+            knob_control.description = knob_control.description.partition(" (")[0]
+        folded_knobs = [knob_control for knob_control in self.knobs.box.children if knob_control not in front_controls]
+        self._first.children, self.knobs.box.children, self._rest.children = (
+            front_controls,
+            folded_knobs,
+            [self.knobs.box],
+        )
         if earlier is not None:
             earlier.close()
 
@@ -118,16 +128,19 @@ class Panel:
     def _other_trace(self, change):
         self.seed.disabled = not callable(self._owner.traces[self.trace.value])
         if change:
-            own = self.trace.value if self.trace.value in self._owner.clusters else self.cluster.value
-            self._quietly(lambda: setattr(self.cluster, "value", own))  # the cluster that has the trace's name
+            cluster_of_trace = self.trace.value if self.trace.value in self._owner.clusters else self.cluster.value
+            # The cluster that has the trace's name.
+            self._quietly(lambda: setattr(self.cluster, "value", cluster_of_trace))
 
     def choose(self, trace: str):
         """Offer all traces and clusters that there are now, and choose a trace, with the cluster of its name."""
         with quiet(self._owner):
-            for picker, there in ((self.cluster, self._owner.clusters), (self.trace, self._owner.traces)):
+            for picker, menu_options in ((self.cluster, self._owner.clusters), (self.trace, self._owner.traces)):
                 value = picker.value
-                picker.options = list(there)
-                picker.value = next(name for name in (trace, value, *there) if name in there)
+                picker.options = list(menu_options)
+                picker.value = next(
+                    menu_name for menu_name in (trace, value, *menu_options) if menu_name in menu_options
+                )
             self._other_trace(None)
             self._fit_cluster()
         self._owner._changed()

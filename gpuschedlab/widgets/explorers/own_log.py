@@ -14,20 +14,20 @@ from gpuschedlab.widgets.parts.controls import button
 
 
 def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
-    """Read a log that was sent, as a TOML spec says; without one, as it is recognised."""
+    """Read a log that was sent into an `Intake`, as a TOML spec says; without one, as it is recognised."""
     # The spec has the keys of a file's (`gpuschedlab.intake`), but for `path`: only what was sent is read.
     try:
-        options = tomllib.loads(spec)
+        spec_options = tomllib.loads(spec)
     except tomllib.TOMLDecodeError as error:
         raise TraceError(
             f"spec of {name}: found no TOML ({error}); expected keys such as format, zone, [columns]."
         ) from error
-    paths = [key for key in ("path", "speeds") if isinstance(options.get(key), str)]
+    paths = [spec_key for spec_key in ("path", "speeds") if isinstance(spec_options.get(spec_key), str)]
     if paths:
         raise TraceError(
-            f"spec of {name}: found {paths[0]} = {options[paths[0]]!r}; expected none: the log is the file that was sent."
+            f"spec of {name}: found {paths[0]} = {spec_options[paths[0]]!r}; expected none: the log is the file that was sent."
         )
-    format = options.pop("format", None)
+    format = spec_options.pop("format", None)
     if format == "spec" or Path(name).suffix == ".toml":  # it would name a file of this machine
         raise TraceError(
             f"{name}: found a spec; expected a log. Send the log, and write the keys of its spec into the box."
@@ -36,37 +36,46 @@ def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
         # A name is what a browser says: any text. Of one that is no file's, its end stays: it shows the format.
         path = Path(folder) / re.sub(r"(?a)[^\w.,()+= -]|^\.+$|^$", "_", re.split(r"[/\\]", name)[-1])[-100:]
         path.write_bytes(content)
-        found, _ = taken((format, path) if format else path, options)
-    if found.trace is None:
+        uploaded_log, _ = taken((format, path) if format else path, spec_options)
+    if uploaded_log.trace is None:
         raise TraceError(f"{name}: found a list of nodes, and no jobs; expected a log of jobs.")
-    return found
+    return uploaded_log
 
 
 def spec_of(found: Intake) -> str:
-    """TOML by which a log is read again as it was: its format, its zone, and the meaning of its columns."""
+    """Return the TOML text by which a log is read again as it was: its format, its zone, and the meaning of its columns."""
     report = found.report
-    lines = [f'format = "{report.format}"', *([f'zone = "{report.zone}"'] if report.zone else [])]
+    spec_lines = [f'format = "{report.format}"', *([f'zone = "{report.zone}"'] if report.zone else [])]
     if report.format == "csv":  # others have columns of fixed names
-        lines += ["", "[columns]"]
-        lines += [f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in report.used.items()]
-    return "\n".join(lines) + "\n"
+        spec_lines += ["", "[columns]"]
+        spec_lines += [
+            f"{column_name} = {json.dumps(column_text, ensure_ascii=False)}"
+            for column_name, column_text in report.used.items()
+        ]
+    return "\n".join(spec_lines) + "\n"
 
 
 class OwnLog:
     """A button that takes a file, the spec that was guessed, in a box, and a button that reads the log by it again."""
 
     def __init__(self, owner):
-        w = need("ipywidgets")
+        ipywidgets = need("ipywidgets")
         self._owner = owner
-        about = "a log of your own: sacct, PBS, Kubernetes, SWF, csv, ...; it stays on this machine"
-        self.file = w.FileUpload(description="own log", tooltip=about, layout=w.Layout(width="auto"))
-        self.shown = w.ToggleButton(description="how it was read", layout=w.Layout(width="auto", display="none"))
-        about = "how the log is read: keys as in a TOML spec"
-        self.spec = w.Textarea(tooltip=about, layout=w.Layout(width="100%", height="110px"))
+        control_tooltip = "a log of your own: sacct, PBS, Kubernetes, SWF, csv, ...; it stays on this machine"
+        self.file = ipywidgets.FileUpload(
+            description="own log", tooltip=control_tooltip, layout=ipywidgets.Layout(width="auto")
+        )
+        self.shown = ipywidgets.ToggleButton(
+            description="how it was read", layout=ipywidgets.Layout(width="auto", display="none")
+        )
+        control_tooltip = "how the log is read: keys as in a TOML spec"
+        self.spec = ipywidgets.Textarea(tooltip=control_tooltip, layout=ipywidgets.Layout(width="100%", height="110px"))
         self.again = button(owner, "Read again", "read the log as the box says", lambda: self._read(self.spec.value))
-        self.box = w.VBox([self.spec, self.again], layout=w.Layout(width="100%", display="none"))
+        self.box = ipywidgets.VBox([self.spec, self.again], layout=ipywidgets.Layout(width="100%", display="none"))
         self.file.observe(lambda _: owner.guarded(self._sent), "value")
-        self.shown.observe(lambda now: setattr(self.box.layout, "display", None if now["new"] else "none"), "value")
+        self.shown.observe(
+            lambda menu_change: setattr(self.box.layout, "display", None if menu_change["new"] else "none"), "value"
+        )
 
     def _sent(self):
         if self.file.value:
@@ -76,11 +85,11 @@ class OwnLog:
     def _read(self, spec: str):
         sent = self.file.value[-1]
         try:
-            found = uploaded(sent["name"], bytes(sent["content"]), spec)
+            uploaded_log = uploaded(sent["name"], bytes(sent["content"]), spec)
         except TraceError:
             # What was not recognised can be named in the box.
             self.spec.value = spec or 'format = "csv"\n'
             self.shown.value = True
             raise
-        self.spec.value = spec or spec_of(found)
-        self._owner.take(sent["name"], found)
+        self.spec.value = spec or spec_of(uploaded_log)
+        self._owner.take(sent["name"], uploaded_log)

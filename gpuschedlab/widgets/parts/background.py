@@ -51,7 +51,7 @@ class Background:
         self.pieces = None
 
     def rest(self) -> Iterator:
-        """Take the pieces that are left, to be done by the caller; none if nothing is being done."""
+        """Return an iterator of the pieces that are left, to be done by the caller; empty if no work is being done."""
         pieces = self.pieces
         self.stop()
         return pieces or iter(())

@@ -18,14 +18,14 @@ DEAF = 3.0
 
 
 @cache
-def _widget(count: int) -> type:
-    """Class of a widget with a trait for each of some figures: values that change together travel in one message."""
+def _widget(figure_count: int) -> type:
+    """Return a widget `type` with a trait for each of some figures: values that change together travel in one message."""
     traitlets = need("traitlets", "explorers")
     synced = {
-        **{name: traitlets.Unicode().tag(sync=True) for name in ("identity", "link")},
+        **{trait_name: traitlets.Unicode().tag(sync=True) for trait_name in ("identity", "link")},
         "number": traitlets.Int().tag(sync=True),
         "places": traitlets.List().tag(sync=True),
-        **{f"figure_{i}": traitlets.Dict().tag(sync=True) for i in range(count)},
+        **{f"figure_{i}": traitlets.Dict().tag(sync=True) for i in range(figure_count)},
     }
     code = {
         "_esm": web.script() + (HERE / "board.js").read_text(encoding="utf-8"),
@@ -67,7 +67,7 @@ class Board:
     """
 
     def __init__(self, places: tuple[Place, ...], drawings: dict, asked: Callable | None = None, lost=None):
-        self.first = tuple(place for place in places if not place.more)
+        self.first = tuple(figure_place for figure_place in places if not figure_place.more)
         self.places = places
         self.drawings = dict(drawings)
         self._asked = asked
@@ -79,14 +79,15 @@ class Board:
         self.widget = self._made()
 
     def _made(self):
-        named = {name: getattr(self, name) for name in ("identity", "number", "link")} | self._traits(self.drawings)
-        made = _widget(len(self.places))(places=[p._asdict() for p in self.places], **named)
-        made.on_msg(self._heard)
-        return made
+        traits = {trait: getattr(self, trait) for trait in ("identity", "number", "link")}
+        traits |= self._traits(self.drawings)
+        board_widget = _widget(len(self.places))(places=[place._asdict() for place in self.places], **traits)
+        board_widget.on_msg(self._heard)
+        return board_widget
 
     def _traits(self, drawings: dict) -> dict:
-        shown = ((i, p.name) for i, p in enumerate(self.places) if p.name in drawings)
-        return {f"figure_{i}": encoded(plain(drawings[name]), bytes) for i, name in shown}
+        shown_figures = ((i, place.name) for i, place in enumerate(self.places) if place.name in drawings)
+        return {f"figure_{i}": encoded(plain(drawings[figure_name]), bytes) for i, figure_name in shown_figures}
 
     def again(self):
         """Another widget with all that is shown, for a page that has not got them; returns the earlier one, to be closed."""
@@ -98,14 +99,16 @@ class Board:
         """Put new drawings in the place of some or all; one message, with a number and the state's `link`, unless nothing changed."""
         self.drawings = self.drawings | drawings
         self.link = link
-        found = self._traits(drawings).items()
-        if changed := {name: traits for name, traits in found if traits != getattr(self.widget, name)}:
+        figure_traits = self._traits(drawings).items()
+        if changed := {
+            trait_name: traits for trait_name, traits in figure_traits if traits != getattr(self.widget, trait_name)
+        }:
             self.number += 1
             with self.widget.hold_sync():
                 self.widget.number = self.number
                 self.widget.link = link
-                for name, traits in changed.items():
-                    setattr(self.widget, name, traits)
+                for trait_name, traits in changed.items():
+                    setattr(self.widget, trait_name, traits)
 
     def download(self, name: str, content: bytes):
         """Let the browser save a file."""
@@ -125,13 +128,13 @@ class Board:
     def _ping(self, widget, page: str, heard: int):
         """Answer a page; one that has not heard an answer of `DEAF` seconds ago hears nothing any more, and gets another widget."""
         answered = self._answered.setdefault(page, [])
-        now = time.monotonic()
-        if len(answered) > heard and now - answered[heard] > DEAF:
+        ping_time = time.monotonic()
+        if len(answered) > heard and ping_time - answered[heard] > DEAF:
             del self._answered[page]
             if self._lost:
                 self._lost()
             return
-        answered.append(now)
+        answered.append(ping_time)
         widget.send({"kind": "pong", "number": self.number})
 
     def html(self, note: str = "", states: dict | None = None) -> str:
@@ -140,5 +143,7 @@ class Board:
 
     def pictures(self, note: str = "") -> str:
         """Figures as pictures, for where no script runs; `note` as in `html`."""
-        drawn = {name: drawing for name, drawing in self.drawings.items() if drawing is not HIDDEN}
-        return web.pictures_of(drawn, self.first, columns=2, note=note, board=self.identity)
+        shown_drawings = {
+            figure_name: drawing for figure_name, drawing in self.drawings.items() if drawing is not HIDDEN
+        }
+        return web.pictures_of(shown_drawings, self.first, columns=2, note=note, board=self.identity)

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
+from gpuschedlab._knob import check_number
 from gpuschedlab.errors import RunError
 
 
@@ -16,17 +17,26 @@ class Result(NamedTuple):
 
 
 def size_of(value) -> int:
-    """Bytes of a run's frames, roughly if they have not been made yet, or of a frame; 0 for anything else."""
-    held = [getattr(value, "__dict__", {}).get(name) for name in ("jobs", "timeline", "allocations", "rounds", "pools")]
-    sizes = (f.estimated_size() for f in (value, *held) if hasattr(f, "estimated_size"))
-    unmade = sum(_size_of_columns(columns) for columns in held if isinstance(columns, Mapping))
-    return int(sum(sizes)) + unmade
+    """Return the number of bytes of a run's frames, roughly if they are not made yet, or of a frame; 0 for anything else."""
+    frames_of_run = [
+        getattr(value, "__dict__", {}).get(frame_name)
+        for frame_name in ("jobs", "timeline", "allocations", "rounds", "pools")
+    ]
+    frame_sizes = (
+        cached_frame.estimated_size()
+        for cached_frame in (value, *frames_of_run)
+        if hasattr(cached_frame, "estimated_size")
+    )
+    unmade = sum(
+        _size_of_columns(frame_columns) for frame_columns in frames_of_run if isinstance(frame_columns, Mapping)
+    )
+    return int(sum(frame_sizes)) + unmade
 
 
-def _size_of_columns(columns: Mapping) -> int:
-    """Bytes of columns of which no frame has been made yet: eight per value."""
-    first = columns[next(iter(columns))]
-    return 8 * len(columns) * len(first)
+def _size_of_columns(frame_columns: Mapping) -> int:
+    """Number of bytes of columns of which no frame has been made yet: eight per value."""
+    first_column = frame_columns[next(iter(frame_columns))]
+    return 8 * len(frame_columns) * len(first_column)
 
 
 class Cache:
@@ -49,25 +59,27 @@ class Cache:
     """
 
     def __init__(self, limit: int = 48, size: int = 500_000_000):
-        if limit < 1:
-            raise RunError(f"Cache: found limit {limit}; expected 1 or more.")
+        check_number(limit, RunError, "Cache.limit", "a whole number, 1 or more", low=1, whole=True)
+        check_number(size, RunError, "Cache.size", "bytes, 0 or more", finite=False)
         self.limit = limit
         self.size = size
         self._held: OrderedDict[Hashable, tuple[Result, int]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable) -> Result:
-        """Result of a key: kept from earlier, or made now by `make()` and kept; an error of `make` is not."""
+        """Return the `Result` of a key: kept from earlier, or made now by `make()` and kept; an error of `make` is not."""
         if key in self._held:
             self._held.move_to_end(key)
             return self._held[key][0]
-        begin = time.perf_counter()
+        make_begin = time.perf_counter()
         value = make()
-        result = Result(value, time.perf_counter() - begin)
-        held = self._held
-        held[key] = (result, size_of(value))
-        while len(held) > self.limit or (len(held) > 1 and sum(size for _, size in held.values()) > self.size):
-            held.popitem(last=False)
-        return result
+        cached_result = Result(value, time.perf_counter() - make_begin)
+        cached_results = self._held
+        cached_results[key] = (cached_result, size_of(value))
+        while len(cached_results) > self.limit or (
+            len(cached_results) > 1 and sum(cached_size for _, cached_size in cached_results.values()) > self.size
+        ):
+            cached_results.popitem(last=False)
+        return cached_result
 
     def __len__(self):
         return len(self._held)

@@ -9,23 +9,26 @@ from gpuschedlab.knobs import KnobInfo, knobs_of
 
 def control(kind: str, name: str, width: int | None, label: int, **more):
     """Control of ipywidgets, with its name beside it."""
-    w = need("ipywidgets")
-    look = {"style": {"description_width": f"{label}px"}, "layout": w.Layout(width=f"{width}px" if width else "auto")}
-    return getattr(w, kind)(description=name, **look, **more)
+    ipywidgets = need("ipywidgets")
+    control_look = {
+        "style": {"description_width": f"{label}px"},
+        "layout": ipywidgets.Layout(width=f"{width}px" if width else "auto"),
+    }
+    return getattr(ipywidgets, kind)(description=name, **control_look, **more)
 
 
 def button(owner, name: str, help: str, answer, **more):
     """Button of an explorer: a click calls `answer()`, and its errors are shown in the explorer's box."""
-    w = need("ipywidgets")
-    made = w.Button(description=name, tooltip=help, layout=w.Layout(width="auto"), **more)
-    made.on_click(lambda _: owner.guarded(answer))
-    return made
+    ipywidgets = need("ipywidgets")
+    clicked_button = ipywidgets.Button(description=name, tooltip=help, layout=ipywidgets.Layout(width="auto"), **more)
+    clicked_button.on_click(lambda _: owner.guarded(answer))
+    return clicked_button
 
 
 def row(*parts):
     """Widgets beside each other, or below each other if there is little room."""
-    w = need("ipywidgets")
-    return w.Box(parts, layout=w.Layout(flex_flow="row wrap", align_items="center"))
+    ipywidgets = need("ipywidgets")
+    return ipywidgets.Box(parts, layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"))
 
 
 def close_all(thing, closed: set | None = None):
@@ -33,12 +36,12 @@ def close_all(thing, closed: set | None = None):
     widget = need("ipywidgets").Widget
     closed = set() if closed is None else closed
     if isinstance(thing, list | tuple):
-        for part in thing:
-            close_all(part, closed)
+        for widget_part in thing:
+            close_all(widget_part, closed)
     elif isinstance(thing, widget) and id(thing) not in closed:
         closed.add(id(thing))
-        for name in thing.keys:
-            close_all(getattr(thing, name), closed)
+        for trait_name in thing.keys:
+            close_all(getattr(thing, trait_name), closed)
         thing.close()
 
 
@@ -48,7 +51,7 @@ def nice_step(low: float, high: float, parts: int = 100) -> float:
     if wide <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(wide))
-    multiple = max(m for m in (1, 2, 5) if m * power <= wide * (1 + 1e-9))
+    multiple = max(step_multiple for step_multiple in (1, 2, 5) if step_multiple * power <= wide * (1 + 1e-9))
     return float(f"{multiple * power:.1g}")
 
 
@@ -59,14 +62,14 @@ def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
     return (value - low) / steps if steps else step
 
 
-def _part(kind: str, info: KnobInfo, label: str, **more):
+def _part(kind: str, info: KnobInfo, control_label: str, **more):
     """Control of a knob, or of a part of it, as wide as its place in the grid."""
-    end = "; at the end of the slider without a limit" * info.knob.unlimited
-    end += f" (knob {info.name})" if info.knob.words else ""
-    return control(kind, label, None, 84, tooltip=f"{label}: {info.knob.help}{end}", **more)
+    tooltip_end = "; at the end of the slider without a limit" * info.knob.unlimited
+    tooltip_end += f" (knob {info.name})" if info.knob.words else ""
+    return control(kind, control_label, None, 84, tooltip=f"{control_label}: {info.knob.help}{tooltip_end}", **more)
 
 
-def _slider(info: KnobInfo, value: float, label: str):
+def _slider(info: KnobInfo, value: float, slider_label: str):
     """Slider of one number: logarithmic, whole or plain, as the knob says."""
     k = info.knob
     value = min(value, k.high)
@@ -76,23 +79,23 @@ def _slider(info: KnobInfo, value: float, label: str):
         form = ".3s" if k.low >= 1 else ".3"
         # Bounds a hair wide, or the ends themselves would be refused for their last digit.
         bounds = {"min": low - 1e-12, "max": high + 1e-12, "step": step_to(math.log10(value), low, high)}
-        return _part("FloatLogSlider", info, label, value=value, base=10, readout_format=form, **bounds)
+        return _part("FloatLogSlider", info, slider_label, value=value, base=10, readout_format=form, **bounds)
     if info.kind == "int":
         step = int(k.step or max(1, nice_step(k.low, k.high, 200)))
-        return _part("IntSlider", info, label, value=int(value), min=int(k.low), max=int(k.high), step=step)
+        return _part("IntSlider", info, slider_label, value=int(value), min=int(k.low), max=int(k.high), step=step)
     step = k.step or nice_step(k.low, k.high)
-    return _part("FloatSlider", info, label, value=value, min=k.low, max=k.high, step=step, readout_format=",.6")
+    return _part("FloatSlider", info, slider_label, value=value, min=k.low, max=k.high, step=step, readout_format=",.6")
 
 
 @contextmanager
 def quiet(owner):
     """Let an owner of controls, who has a flag `_quiet`, not answer to those that are moved meanwhile."""
-    before = owner._quiet
+    quiet_before = owner._quiet
     owner._quiet = True
     try:
         yield
     finally:
-        owner._quiet = before
+        owner._quiet = quiet_before
 
 
 class Control:
@@ -104,11 +107,15 @@ class Control:
         if info.kind == "bool":
             self.parts = [_part("Checkbox", info, info.label, value=value, indent=True)]
         elif info.kind == "choice":
-            options = [(str(c), c) for c in info.knob.choices]
-            self.parts = [_part("Dropdown", info, info.label, options=options, value=value)]
+            menu_options = [(str(knob_choice), knob_choice) for knob_choice in info.knob.choices]
+            self.parts = [_part("Dropdown", info, info.label, options=menu_options, value=value)]
         elif info.kind == "floats":
-            labels = [info.label.replace(info.words, info.words_at(place)) for place in range(info.knob.many)]
-            self.parts = [_slider(info, value[0] if value else info.knob.low, label) for label in labels]
+            slider_labels = [
+                info.label.replace(info.words, info.words_at(knob_place)) for knob_place in range(info.knob.many)
+            ]
+            self.parts = [
+                _slider(info, value[0] if value else info.knob.low, slider_label) for slider_label in slider_labels
+            ]
         else:
             self.parts = [_slider(info, info.knob.low if value is None else value, info.label)]
         if info.optional:  # a box beside it, ticked where there is a value
@@ -117,18 +124,18 @@ class Control:
 
     @property
     def sliders(self) -> list:
-        """Parts that can follow the hand while it moves."""
-        return [p for p in self.parts if hasattr(p, "continuous_update")]
+        """List of the parts that can follow the hand while it moves."""
+        return [control_part for control_part in self.parts if hasattr(control_part, "continuous_update")]
 
-    def _read(self, part):
+    def _read(self, slider):
         """Value of a part: as it was given, or, once moved, without the digits that a slider's step leaves."""
-        given = self._given.get(part)
-        moved = float(f"{part.value:.3g}")
-        if given is not None and math.isclose(part.value, given, rel_tol=1e-9, abs_tol=1e-12):
-            return given
-        if self.info.knob.unlimited and part.value >= self.info.knob.high * (1 - 1e-9):
+        given_value = self._given.get(slider)
+        slider_value = float(f"{slider.value:.3g}")
+        if given_value is not None and math.isclose(slider.value, given_value, rel_tol=1e-9, abs_tol=1e-12):
+            return given_value
+        if self.info.knob.unlimited and slider.value >= self.info.knob.high * (1 - 1e-9):
             return math.inf
-        return moved if self.info.kind == "floats" else self.info.clip(moved)
+        return slider_value if self.info.kind == "floats" else self.info.clip(slider_value)
 
     @property
     def value(self):
@@ -150,13 +157,13 @@ class Control:
             if value is not None:
                 self._given[self.parts[0]] = self.parts[0].value = value
             return
-        values = list(value) if self.info.kind == "floats" else [value]
+        part_values = list(value) if self.info.kind == "floats" else [value]
         for i, part in enumerate(self.parts):
-            part.layout.display = None if i < len(values) else "none"
-            if i < len(values):
+            part.layout.display = None if i < len(part_values) else "none"
+            if i < len(part_values):
                 if part in self.sliders:
-                    self._given[part] = values[i]
-                part.value = min(values[i], self.info.knob.high) if self.info.knob.unlimited else values[i]
+                    self._given[part] = part_values[i]
+                part.value = min(part_values[i], self.info.knob.high) if self.info.knob.unlimited else part_values[i]
 
 
 class KnobControls:
@@ -166,12 +173,12 @@ class KnobControls:
         self._base = thing
         self._changed = changed
         self._quiet = False
-        self.controls = {name: Control(info, info.value_of(thing)) for name, info in knobs_of(thing).items()}
+        self.controls = {knob_name: Control(info, info.value_of(thing)) for knob_name, info in knobs_of(thing).items()}
         self.note = ""
-        parts = [part for each in self.controls.values() for part in each.parts]
-        for part in parts:
-            part.observe(self._moved, "value")
-        self.box = row(*parts).add_class("gpuschedlab-knobs")
+        control_parts = [control_part for knob_control in self.controls.values() for control_part in knob_control.parts]
+        for control_part in control_parts:
+            control_part.observe(self._moved, "value")
+        self.box = row(*control_parts).add_class("gpuschedlab-knobs")
 
     def __getitem__(self, name: str) -> Control:
         return self.controls[name]
@@ -184,28 +191,35 @@ class KnobControls:
         close_all(widgets)
 
     def split(self, names: tuple[str, ...]) -> tuple:
-        """Boxes of some knobs, by default the first four, and of the others."""
+        """Return a pair of boxes: that of some knobs, by default the first four, and that of the others."""
         names = names or [*self.controls][:4]
-        self.box.children = [part for name in names for part in self.controls[name].parts]
-        rest = [part for name, each in self.controls.items() if name not in names for part in each.parts]
-        return self.box, row(*rest).add_class("gpuschedlab-knobs")
+        self.box.children = [control_part for knob_name in names for control_part in self.controls[knob_name].parts]
+        folded_parts = [
+            control_part
+            for knob_name, knob_control in self.controls.items()
+            if knob_name not in names
+            for control_part in knob_control.parts
+        ]
+        return self.box, row(*folded_parts).add_class("gpuschedlab-knobs")
 
     @property
     def first(self) -> list:
-        """Part for the first row: of the first knob with words of its own, or else of the first."""
-        every = [each for each in self.controls.values() if each.info.knob.words] or [*self.controls.values()]
-        return every[0].parts[:1] if every else []
+        """List of the part for the first row: of the first knob with words of its own, or else of the first; may be empty."""
+        worded_controls = [knob_control for knob_control in self.controls.values() if knob_control.info.knob.words] or [
+            *self.controls.values()
+        ]
+        return worded_controls[0].parts[:1] if worded_controls else []
 
     @property
     def sliders(self) -> list:
-        """All parts that can follow the hand."""
-        return [part for each in self.controls.values() for part in each.sliders]
+        """List of all parts that can follow the hand."""
+        return [slider for knob_control in self.controls.values() for slider in knob_control.sliders]
 
     def show(self, thing):
         """Move all controls to the knobs of another thing of the same kind, as one change."""
         with quiet(self):
-            for each in self.controls.values():
-                each.value = each.info.value_of(thing)
+            for knob_control in self.controls.values():
+                knob_control.value = knob_control.info.value_of(thing)
         self._moved(None)
 
     @property
@@ -214,17 +228,17 @@ class KnobControls:
         return self._base.with_knobs(**self._allowed())
 
     def _allowed(self) -> dict:
-        """Nearest allowed values; the controls that had to give way are moved there, and `note` says why."""
-        wanted = {name: each.value for name, each in self.controls.items()}
-        allowed = type(self._base).project(wanted)
-        moved = [name for name in wanted if allowed[name] != wanted[name]]
+        """Return a dict of the nearest allowed values; controls that had to give way are moved there, and `note` says why."""
+        control_values = {knob_name: knob_control.value for knob_name, knob_control in self.controls.items()}
+        allowed = type(self._base).project(control_values)
+        moved_controls = [knob_name for knob_name in control_values if allowed[knob_name] != control_values[knob_name]]
         with quiet(self):
-            for name in moved:
-                self.controls[name].value = allowed[name]
-        if moved:
+            for knob_name in moved_controls:
+                self.controls[knob_name].value = allowed[knob_name]
+        if moved_controls:
             constraints = type(self._base).constraints
             rules = "; ".join(constraint.text for constraint in constraints) or "its range"
-            self.note = f"{', '.join(moved)} followed, to keep: {rules}"
+            self.note = f"{', '.join(moved_controls)} followed, to keep: {rules}"
         return allowed
 
     def _moved(self, change):

@@ -32,8 +32,8 @@ DELAY = 0.002
 
 def from_browser() -> bool:
     """Whether the present change was made by a hand in the browser, rather than by a cell or a script."""
-    now = execution()
-    return now is not None and now.kind == "comm_msg"
+    cell_execution = execution()
+    return cell_execution is not None and cell_execution.kind == "comm_msg"
 
 
 _made: dict[str, tuple[str, list]] = {}
@@ -42,15 +42,15 @@ _made: dict[str, tuple[str, list]] = {}
 
 def free_earlier(explorer):
     """Close the explorers that an earlier run of the present cell made; this one is closed at the next."""
-    now = execution()
-    if now is None or not now.cell:
+    cell_execution = execution()
+    if cell_execution is None or not cell_execution.cell:
         return
-    request, earlier = _made.get(now.cell, ("", []))
-    if request != now.request:
-        for each in earlier:
-            each.close()
+    request, earlier = _made.get(cell_execution.cell, ("", []))
+    if request != cell_execution.request:
+        for earlier_explorer in earlier:
+            earlier_explorer.close()
         earlier = []
-    _made[now.cell] = (now.request, [*earlier, explorer])
+    _made[cell_execution.cell] = (cell_execution.request, [*earlier, explorer])
 
 
 class BaseExplorer:
@@ -97,13 +97,13 @@ class BaseExplorer:
     """Whether the reader guesses first: what stands for the explorer without a kernel is folded until then."""
 
     def __init__(self, cache: Cache | None = None):
-        w = need("ipywidgets")
+        ipywidgets = need("ipywidgets")
         free_earlier(self)
         self.cache = cache or Cache()
-        hidden = w.Layout(border="2px solid #B91C1C", padding="4px 8px", display="none")
-        self.error = w.Output(layout=hidden).add_class("gpuschedlab-error")
-        self.status = w.HTML().add_class("gpuschedlab-status").add_class("gpuschedlab-said")
-        self.table = w.HTML()
+        hidden = ipywidgets.Layout(border="2px solid #B91C1C", padding="4px 8px", display="none")
+        self.error = ipywidgets.Output(layout=hidden).add_class("gpuschedlab-error")
+        self.status = ipywidgets.HTML().add_class("gpuschedlab-status").add_class("gpuschedlab-said")
+        self.table = ipywidgets.HTML()
         self._timer = None
         self._quiet = False
         self._guarding = False
@@ -116,7 +116,7 @@ class BaseExplorer:
         self.keeping = False
 
     def _controls(self) -> Controls:
-        """Controls that the reader moves, and their state."""
+        """Return the `Controls` that the reader moves, and their state."""
         return Controls()
 
     def _compute(self, state):
@@ -124,12 +124,12 @@ class BaseExplorer:
         raise NotImplementedError
 
     def _page(self, answer) -> Page:
-        """Page of an answer; abstract."""
+        """Return the `Page` of an answer; abstract."""
         raise NotImplementedError
 
-    def _asked(self, what: str, value):
+    def _asked(self, page_request: str, value):
         """Answer to a request of the page: "clicked" with (figure, number of the trace, of the point), or words of its own."""
-        if what == "more":
+        if page_request == "more":
             self.open(not self.opened)
             self.refresh()
 
@@ -145,17 +145,19 @@ class BaseExplorer:
 
     def _open(self):
         """Compute, draw and lay out for the first time: errors go to the caller, a plain cell."""
-        w = need("ipywidgets")
+        ipywidgets = need("ipywidgets")
         self.controls = controls = self._controls()
-        self.more = w.VBox(controls.more, layout=w.Layout(display="none")).add_class("gpuschedlab-pickers")
+        self.more = ipywidgets.VBox(controls.more, layout=ipywidgets.Layout(display="none")).add_class(
+            "gpuschedlab-pickers"
+        )
         self._show(self._answer())
-        strip = w.Box(controls.row).add_class("gpuschedlab-strip")
-        parts = [self.status, *controls.above, strip, self.more, self.error, *controls.below]
-        top = w.VBox(parts).add_class("gpuschedlab-controls")
-        self.main = w.VBox([self.board.widget, self.table]).add_class("gpuschedlab-main")
-        sides = w.VBox([top, self.main]).add_class("gpuschedlab-sides")
-        whole = w.Layout(width="100%", display="block", overflow="visible")
-        self.box = w.Box([sides], layout=whole).add_class("gpuschedlab-explorer")
+        strip = ipywidgets.Box(controls.row).add_class("gpuschedlab-strip")
+        control_boxes = [self.status, *controls.above, strip, self.more, self.error, *controls.below]
+        top = ipywidgets.VBox(control_boxes).add_class("gpuschedlab-controls")
+        self.main = ipywidgets.VBox([self.board.widget, self.table]).add_class("gpuschedlab-main")
+        explorer_sides = ipywidgets.VBox([top, self.main]).add_class("gpuschedlab-sides")
+        explorer_layout = ipywidgets.Layout(width="100%", display="block", overflow="visible")
+        self.box = ipywidgets.Box([explorer_sides], layout=explorer_layout).add_class("gpuschedlab-explorer")
         self._pace()
 
     def _answer(self):
@@ -171,20 +173,20 @@ class BaseExplorer:
         """Draw an answer, in one message."""
         self.page = page = self._page(answer)
         self._draw(page.figures)
-        left = (f"{escape(line.rstrip('.'))}." for line in left_of(self.runs))
-        words = page.head
-        if words is None:
-            words = head(page.comparisons, page.words, *left)
-        self.status.value = words
+        left_over_notes = (f"{escape(line.rstrip('.'))}." for line in left_of(self.runs))
+        head_html = page.head
+        if head_html is None:
+            head_html = head(page.comparisons, page.words, *left_over_notes)
+        self.status.value = head_html
         self.table.value = page.below
         page.after()
 
     def _draw(self, numbers: dict):
         """Draw some figures, from their numbers by name."""
-        drawings = {name: plots.draw(each) for name, each in numbers.items()}
+        drawings = {figure_name: plots.draw(figure_numbers) for figure_name, figure_numbers in numbers.items()}
         if self.board is None:
-            asked = lambda *what: self.guarded(lambda: self._asked(*what))  # noqa: E731
-            self.board = Board(self.places, drawings, asked, self._again)
+            answer_page = lambda *page_request: self.guarded(lambda: self._asked(*page_request))  # noqa: E731
+            self.board = Board(self.places, drawings, answer_page, self._again)
             self.board.link = self.board.widget.link = self.page.address()
         else:
             self.board.show(drawings, self.page.address())
@@ -195,10 +197,10 @@ class BaseExplorer:
         self.main.children = (self.board.widget, self.table)
         earlier.close()  # not before: a view whose widget is gone would say that the kernel is
 
-    def _redraw(self, name: str, make):
+    def _redraw(self, figure_name: str, make):
         """Draw one figure anew, from the numbers that `make()` returns: a control moved that changes nothing else."""
         if self.board is not None and not self._quiet:
-            self.guarded(lambda: self._draw({name: make()}))
+            self.guarded(lambda: self._draw({figure_name: make()}))
 
     def _changed(self, change=None):
         """Answer to a control that moved."""
@@ -256,34 +258,42 @@ class BaseExplorer:
         return f'<div class="gpuschedlab-said">{self.status.value}</div>{self.page.note(still)}'
 
     def states(self) -> dict:
-        """States of a page without a kernel: its controls, each combination's note and figures (by place), and which is `first`."""
-        values_of = self.controls.kept()
+        """Return a dict of states of a page without a kernel: controls, notes and figures by combination, and the `first`."""
+        values_of_controls = self.controls.kept()
         states = []
         figures = {}
-        first = [place.name for place in self.board.first if not place.words]
-        if not values_of:
+        first_figures = [figure_place.name for figure_place in self.board.first if not figure_place.words]
+        if not values_of_controls:
             return {}
-        axes = [values for values, _ in values_of.values()]
+        axes = [control_values for control_values, _ in values_of_controls.values()]
         grid = list(product(*axes))
-        now = tuple(begin for _, begin in values_of.values())
-        for values in (*grid, now):  # at last as before
+        present_values = tuple(present_value for _, present_value in values_of_controls.values())
+        for control_values in (*grid, present_values):  # at last as before
             self.keeping = len(states) < len(grid)
-            self.controls.put(dict(zip(values_of, values)))
+            self.controls.put(dict(zip(values_of_controls, control_values)))
             self._show(self._answer())
             if self.keeping:
-                drawn = {name: short(plain(self.board.drawings[name])) for name in first}
-                numbers = {name: figures.setdefault(json.dumps(each), len(figures)) for name, each in drawn.items()}
-                states.append((self._note(), numbers, self.table.value))
-        controls = [{"name": name, "texts": [*map(knob_word, values)]} for name, (values, _) in values_of.items()]
+                drawn_figures = {
+                    figure_name: short(plain(self.board.drawings[figure_name])) for figure_name in first_figures
+                }
+                figure_numbers = {
+                    figure_name: figures.setdefault(json.dumps(drawn_figure), len(figures))
+                    for figure_name, drawn_figure in drawn_figures.items()
+                }
+                states.append((self._note(), figure_numbers, self.table.value))
+        controls = [
+            {"name": control_label, "texts": [*map(knob_word, control_values)]}
+            for control_label, (control_values, _) in values_of_controls.items()
+        ]
         return {
             "controls": controls,
-            "first": grid.index(now),
+            "first": grid.index(present_values),
             "states": states,
             "figures": [*map(json.loads, figures)],
         }
 
     def html(self) -> str:
-        """Write a page of its own, from recorded states; whole without a network."""
+        """Return a page of its own as HTML text, from recorded states; whole without a network."""
         return web.document(self.board.html(self._note() + self.table.value, self.states()), type(self).__name__)
 
     def figure(self, name: str | None = None):
@@ -298,21 +308,27 @@ class BaseExplorer:
         LabError
             There is no such figure, or it has nothing to show.
         """
-        figures = [place.name for place in self.places if not place.words]
+        figures = [figure_place.name for figure_place in self.places if not figure_place.words]
         if name and name not in figures:
             raise LabError(f"{type(self).__name__}.figure: found {name!r}; expected one of {', '.join(figures)}.")
-        places = [place for place in self.places if (place.name == name if name else not (place.more or place.words))]
+        places = [
+            figure_place
+            for figure_place in self.places
+            if (figure_place.name == name if name else not (figure_place.more or figure_place.words))
+        ]
         if name and name not in self.board.drawings:  # nobody has asked for it yet
             self.board.drawings[name] = plots.draw(self.page.rare[name]())
-        shown = [(self.board.drawings[place.name], place.height) for place in places]
-        made = [
-            plots.figure(drawing).update_layout(height=height) for drawing, height in shown if drawing is not HIDDEN
+        shown_drawings = [(self.board.drawings[figure_place.name], figure_place.height) for figure_place in places]
+        static_figures = [
+            plots.figure(drawing).update_layout(height=figure_height)
+            for drawing, figure_height in shown_drawings
+            if drawing is not HIDDEN
         ]
-        if name and not made:
+        if name and not static_figures:
             raise LabError(
                 f"{type(self).__name__}.figure: found nothing to show in {name!r}; expected what it is of to be chosen."
             )
-        return made[0] if name else plots.Figures(made, columns=2, note=self._note(True))
+        return static_figures[0] if name else plots.Figures(static_figures, columns=2, note=self._note(True))
 
     def _ipython_display_(self):
         """Show the widget, and before it its static twins: figures for where no kernel answers, pictures for where no script runs."""

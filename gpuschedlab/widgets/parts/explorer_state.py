@@ -9,7 +9,7 @@ def nothing(*_) -> None:
 
 
 def no_words(*_) -> str:
-    """Write nothing."""
+    """Return the empty string."""
     return ""
 
 

@@ -28,25 +28,25 @@ class Measured(NamedTuple):
     utilisation: float
 
     def table(self, among: np.ndarray | None = None) -> dict[str, float]:
-        """Metrics of the table, by their names in `METRICS`, of the jobs that `among` (n,) picks; nan if there is none."""
+        """Return a dict of the table's metrics, by names in `METRICS`, of the jobs that `among` (n,) picks; nan without jobs."""
         among = np.isfinite(self.jct) & (True if among is None else among)
-        times, waits, unfair, stopped = (each[among] for each in self[:4])
+        times, waits, unfair, stopped = (measured_column[among] for measured_column in self[:4])
         if not len(times):
             return dict.fromkeys(COLUMNS, float("nan"))
-        median, last = np.percentile(times, [50, 99])
-        found = (times.mean(), median, last, waits.mean(), unfair.mean(), self.utilisation, stopped.sum())
-        return dict(zip(COLUMNS, map(float, found)))
+        median, jct_p99 = np.percentile(times, [50, 99])
+        table_metrics = (times.mean(), median, jct_p99, waits.mean(), unfair.mean(), self.utilisation, stopped.sum())
+        return dict(zip(COLUMNS, map(float, table_metrics)))
 
 
 def measured(run) -> Measured:
-    """Measure a run, job by job; the same values as `run.summary()` if all jobs are picked."""
+    """Return a run `Measured`, job by job; the same values as `run.summary()` if all jobs are picked."""
     jobs = jobs_of(run)
-    rows = known(run, False)
+    known_jobs = known(run, False)
     rho = finish_time_fairness(run)
-    took, waited, unfair = (np.full(len(rows), np.nan) for _ in range(3))
-    took[rows] = (jobs["end"] - jobs["submit"])[rows]
-    waited[rows] = jobs["queueing"][rows]
-    unfair[rows] = np.where(np.isnan(rho), np.nan, rho > 1.0 + 1e-9)
+    took, waited, unfair = (np.full(len(known_jobs), np.nan) for _ in range(3))
+    took[known_jobs] = (jobs["end"] - jobs["submit"])[known_jobs]
+    waited[known_jobs] = jobs["queueing"][known_jobs]
+    unfair[known_jobs] = np.where(np.isnan(rho), np.nan, rho > 1.0 + 1e-9)
     return Measured(took, waited, unfair, jobs["preemptions"], utilisation(run))
 
 
@@ -78,12 +78,14 @@ class Screen:
         self.view = view
         jobs = jobs_of(runs[0])
         self.whole = self.difference = compared(*runs, names, Scope(place=place))
-        moved = np.zeros(len(jobs["submit"]), int)
+        job_moved = np.zeros(len(jobs["submit"]), int)
         weekday = _weekday(runs[0])
-        moved[self.whole.later.rows] = 1
-        moved[self.whole.sooner.rows] = -1
-        columns = (jobs[name] for name in ("gpus", "submit", "duration"))
-        self.compared = Compared(tuple(short), *columns, *(each.jct for each in found), moved, weekday)
+        job_moved[self.whole.later.rows] = 1
+        job_moved[self.whole.sooner.rows] = -1
+        job_columns = (jobs[column_name] for column_name in ("gpus", "submit", "duration"))
+        self.compared = Compared(
+            tuple(short), *job_columns, *(measured_run.jct for measured_run in found), job_moved, weekday
+        )
         spans = ((jobs["submit"] / HOUR, view.time), (jobs["gpus" if view.by == "gpus" else "duration"], view.size))
         self._framed = [(x >= span[0]) & (x <= span[1]) if span else x == x for x, span in spans]
         self.among = np.logical_and(*self._framed) if view.time or view.size else None
@@ -95,8 +97,8 @@ class Screen:
         view = self.view
         clauses = []
         if view.time:
-            ends = [clock(hours, self.compared.weekday) for hours in view.time]
-            clauses.append("submitted " + " to ".join(ends))
+            framed_ends = [clock(hours, self.compared.weekday) for hours in view.time]
+            clauses.append("submitted " + " to ".join(framed_ends))
         if view.size:
             clauses.append(f"that {self._size_clause()}")
         return " ".join(clauses)
@@ -105,11 +107,11 @@ class Screen:
         """Words for the run times or GPUs that are framed: up to one size, from one on, or between two."""
         low, high = self.view.size
         if self.view.by == "run":
-            least = span(float(f"{low:.2g}"))
-            most = span(float(f"{high:.2g}"))
-            small = f"run for at most {most}"
-            large = f"run for more than {least}"
-            between = f"run {least} to {most}"
+            least_span = span(float(f"{low:.2g}"))
+            most_span = span(float(f"{high:.2g}"))
+            small = f"run for at most {most_span}"
+            large = f"run for more than {least_span}"
+            between = f"run {least_span} to {most_span}"
         else:
             small = f"need at most {high:g} GPUs"
             large = f"need at least {low:g} GPUs"
@@ -121,52 +123,54 @@ class Screen:
         return between
 
     def record(self, why: dict) -> dict:
-        """Record that a page draws the screen from; `why` is the name of the view's job and why it waited, now and before."""
+        """Return a dict that a page draws the screen from; `why` is the view's job and why it waited, now and before."""
         fields = {"view": self.view._asdict(), "kind": self.whole.kind, "table": self.table()}
         fields |= self.compared.sent(self.view.job, *self._framed)
         return fields | {"lit": None if self.view.job is None else self.lit(self.view.job, why)}
 
     def lit(self, row: int, why: dict) -> dict:
-        """Record that a page draws one job from, besides `why` it waited: its times and when it held GPUs, now and before."""
-        c = self.compared
-        times = {name: float(getattr(c, name)[row]) for name in ("now", "before", "submit")}
+        """Return a dict that a page draws one job from: `why` it waited, its times and when it held GPUs, now and before."""
+        compared_jobs = self.compared
+        times = {side_name: float(getattr(compared_jobs, side_name)[row]) for side_name in ("now", "before", "submit")}
         times["held"] = [_spans_of(run, row) for run in self.runs]
-        return why | times | {"row": row, "spans": two_spans(c.now[row], c.before[row])}
+        return why | times | {"row": row, "spans": two_spans(compared_jobs.now[row], compared_jobs.before[row])}
 
     def table(self) -> dict:
-        """Metrics of both runs on the jobs that are framed, how many these are, and the interval of the first's ratio."""
-        d = self.difference
-        found = self.measured[: 1 if self.whole.kind == "self" else 2]
-        values = [list(measures.table(self.among).values()) for measures in found]
-        ratio = [d.value, d.low, d.high][: 3 if d.low == d.low and d.kind not in ("same", "self") else 1]
-        return {"values": values, "jobs": None if self.among is None else d.jobs, "ratio": ratio}
+        """Return a dict: metrics of both runs on the framed jobs, number of these, and the interval of the first's ratio."""
+        difference = self.difference
+        table_runs = self.measured[: 1 if self.whole.kind == "self" else 2]
+        run_metrics = [list(measures.table(self.among).values()) for measures in table_runs]
+        shown_ratio = [difference.value, difference.low, difference.high][
+            : 3 if difference.low == difference.low and difference.kind not in ("same", "self") else 1
+        ]
+        return {"values": run_metrics, "jobs": None if self.among is None else difference.jobs, "ratio": shown_ratio}
 
 
 def _spans_of(run, row: int) -> list[tuple[float, float]]:
-    """Start and end (s) of the times in which a job of a run held GPUs, in order; empty if it never did."""
+    """List of start and end (s) of the times in which a job of a run held GPUs, in order; empty if it never did."""
     stretches = run.allocations.filter(pl.col("job") == row)
     spans = stretches.select("start", "end").unique()
     return spans.sort("start").rows()
 
 
 def clock(hours: float, weekday: int | None) -> str:
-    """Write a time since the trace's start as a reader says it."""
+    """Return a time since the trace's start as text, as a reader says it."""
     day, hour = divmod(hours, 24.0)
-    name = f"day {day + 1:.0f}"
+    day_name = f"day {day + 1:.0f}"
     if weekday is not None:
-        name = DAYS[int(day + weekday) % 7]
-    return f"{name} {int(hour):02}:{int(hour % 1 * 60):02}"
+        day_name = DAYS[int(day + weekday) % 7]
+    return f"{day_name} {int(hour):02}:{int(hour % 1 * 60):02}"
 
 
 def _weekday(run) -> int | None:
-    """Weekday of time zero; None if the trace has no clock, or one that does not begin at midnight."""
+    """Index of the weekday of time zero; None if the trace has no clock, or one that does not begin at midnight."""
     jobs = jobs_of(run)
     if "clock" not in jobs:
         return None
-    first = jobs["clock"][0].item()
-    if not first:
+    first_clock = jobs["clock"][0].item()
+    if not first_clock:
         return None
-    zero = first - timedelta(seconds=float(jobs["submit"][0]))
+    zero = first_clock - timedelta(seconds=float(jobs["submit"][0]))
     if zero.hour == zero.minute == 0:
         return zero.weekday()
     return None

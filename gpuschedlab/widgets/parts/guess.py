@@ -7,6 +7,7 @@ from html import escape
 from importlib.resources import files
 
 from gpuschedlab._extras import need
+from gpuschedlab._knob import check_kind, tuple_of
 from gpuschedlab.errors import LabError
 from gpuschedlab.plots.web.cell import in_batch
 
@@ -17,9 +18,9 @@ WAITING = "This shows the answer to a question above. Answer it there, or press 
 
 
 @cache
-def _part(name: str) -> str:
-    """Return a file of this folder."""
-    return (HERE / name).read_text(encoding="utf-8")
+def _part(file_name: str) -> str:
+    """Return the text of a file of this folder."""
+    return (HERE / file_name).read_text(encoding="utf-8")
 
 
 class Guess:
@@ -55,9 +56,13 @@ class Guess:
     """
 
     def __init__(self, question: str, *answers, choices=(), right: str = "", times: tuple | None = None):
+        check_kind(question, str, LabError, "Guess.question", "a text")
+        check_kind(
+            times, tuple | list | None, LabError, "Guess.times", "the number of times and the ends of its interval"
+        )
         self.question = question
         self.answers = answers
-        self.choices = tuple(choices)
+        self.choices = tuple_of(choices, str, LabError, "Guess.choices", "texts")
         self.right = right
         self.times = times
         if self.choices and right not in self.choices:
@@ -82,7 +87,7 @@ class Guess:
         )
 
     def _elsewhere(self) -> str:
-        """Return the style of outputs that wait for this guess in other cells."""
+        """Return the style, as CSS text, of outputs that wait for this guess in other cells."""
         closed = f'body:has([data-guess="{self.identity}"]:not([open]))'
         mark = f'[data-waits="{self.identity}"]'
         return (
@@ -98,8 +103,8 @@ class Guess:
     def _buttons(self) -> str:
         if not self.choices:
             return ""
-        look = 'type="button" aria-pressed="false" data-lm-suppress-shortcuts="true"'
-        buttons = "".join(f"<button {look}>{escape(choice)}</button>" for choice in self.choices)
+        button_attributes = 'type="button" aria-pressed="false" data-lm-suppress-shortcuts="true"'
+        buttons = "".join(f"<button {button_attributes}>{escape(choice)}</button>" for choice in self.choices)
         return f'<p class="gpuschedlab-asks" role="group" aria-label="Answers">{buttons}</p>'
 
     def _ipython_display_(self):
@@ -108,7 +113,7 @@ class Guess:
         _show_after(question, self.question, self.answers)
 
     def later(self, *answers) -> "Later":
-        """Hide more outputs until this question is answered: the value of another cell."""
+        """Hide more outputs until this question is answered: return `Later`, the value of another cell."""
         return Later(self.identity, answers)
 
 
@@ -128,7 +133,7 @@ class Later:
         self.answers = answers
 
     def html(self) -> str:
-        """Return a line that stands in the place of the outputs while they are hidden."""
+        """Return the HTML of a line that stands in the place of the outputs while they are hidden."""
         return f'<p class="gpuschedlab-waits" data-waits="{self.identity}">{WAITING}</p>'
 
     def _ipython_display_(self):
@@ -143,11 +148,11 @@ def folded(html: str) -> str:
     return f'<style>{_part("guess.css")}</style><details class="gpuschedlab-asked">{summary}{html}</details>'
 
 
-def _show_after(html: str, text: str, answers: tuple):
+def _show_after(html: str, plain_text: str, answers: tuple):
     """Display HTML, with its plain text, and then each of some answers."""
     module = need("IPython.display", "guesses")
     if html:
-        module.display({"text/html": html, "text/plain": text}, raw=True)
+        module.display({"text/html": html, "text/plain": plain_text}, raw=True)
     for answer in answers:
         if isinstance(answer, str):
             # As HTML too: Voila sometimes leaves Markdown out, whose renderer is loaded late.

@@ -60,35 +60,38 @@ class KnobExplorer(BaseExplorer):
         self._open()
 
     def _controls(self) -> Controls:
-        begin = self.knobs.thing
-        _, rest = self.knobs.split(self.front)
-        reset = button(self, "Reset knobs", "as in the beginning", lambda: self.knobs.show(begin))
+        begin_thing = self.knobs.thing
+        _, folded_knobs = self.knobs.split(self.front)
+        reset = button(self, "Reset knobs", "as in the beginning", lambda: self.knobs.show(begin_thing))
         return Controls(
             state=lambda: self.knobs.thing,
             row=[self.knobs.box],
-            more=[row(rest, reset)],
+            more=[row(folded_knobs, reset)],
             sliders=lambda: self.knobs.sliders,
             kept=self._kept_values,
             put=self._put_values,
         )
 
     def _kept_values(self) -> dict:
-        """Values of the knobs in `kept`, and the present one, by their labels."""
+        """Dict of the values of the knobs in `kept`, and the present one, by their labels."""
         self._begin = self.knobs.thing
         infos = knobs_of(self._begin)
-        values = {}
-        for info in (infos[name] for name in self.kept if name in infos):
+        kept_values = {}
+        for info in (infos[knob_name] for knob_name in self.kept if knob_name in infos):
             present = info.value_of(self._begin)
-            choices = self.kept[info.name] or info.knob.choices
-            values[info.label] = (sorted({*choices, present}), present)
-        return values
+            kept_choices = self.kept[info.name] or info.knob.choices
+            kept_values[info.label] = (sorted({*kept_choices, present}), present)
+        return kept_values
 
-    def _put_values(self, values: dict):
+    def _put_values(self, kept_values: dict):
         """Move the knobs to some of these values."""
-        begin = self._begin
-        wanted = {name: values.get(info.label, info.value_of(begin)) for name, info in knobs_of(begin).items()}
+        begin_thing = self._begin
+        wanted_knobs = {
+            knob_name: kept_values.get(info.label, info.value_of(begin_thing))
+            for knob_name, info in knobs_of(begin_thing).items()
+        }
         with quiet(self):
-            self.knobs.show(begin.with_knobs(**type(begin).project(wanted)))
+            self.knobs.show(begin_thing.with_knobs(**type(begin_thing).project(wanted_knobs)))
 
 
 @dataclass
@@ -135,7 +138,7 @@ class RunExplorer(PairExplorer, KnobExplorer):
 
     def __init__(self, recipe: Recipe | None = None, seed: int = 0, cache: Cache | None = None, **knobs):
         self.seed, recipe = seed, recipe or self.begin()
-        knobs = {name: value for name, value in knobs.items() if value is not None}
+        knobs = {knob_name: value for knob_name, value in knobs.items() if value is not None}
         super().__init__(recipe.with_knobs(**knobs), cache)
 
     remembers = False  # runs are, one by one
@@ -143,74 +146,88 @@ class RunExplorer(PairExplorer, KnobExplorer):
     def _weeks_of_recipe(self):
         """Function that plays both sides in other weeks, and whether it needs no click."""
         recipe = self.knobs.thing
-        now, before = self.sides
+        present_side, pinned_side = self.sides
         comparable = "jct" in self.measures and self.screen.whole.jobs
-        if not recipe.drawn or not comparable or now.key == before.key:
+        if not recipe.drawn or not comparable or present_side.key == pinned_side.key:
             return None, False
 
-        def play(most: int):
-            kept = Kept(recipe)
-            pair = {side.name: recipe.policies[side.name] for side in (now, before)}
-            for side in (now, before):
-                kept.keep(pair[side.name], self.seed, side.run)
-            return pieces(kept, pair, self.seed, most, thorough=most > MOST)
+        def play(most_weeks: int):
+            kept_weeks = Kept(recipe)
+            policy_pair = {side.name: recipe.policies[side.name] for side in (present_side, pinned_side)}
+            for side in (present_side, pinned_side):
+                kept_weeks.keep(policy_pair[side.name], self.seed, side.run)
+            return pieces(kept_weeks, policy_pair, self.seed, most_weeks, thorough=most_weeks > MOST)
 
         return play, False
 
     def _lineup(self, recipe) -> Lineup:
-        """Policies that are played, which of them are compared, and the inputs of their runs."""
+        """Return the `Lineup`: policies that are played, which of them are compared, and the inputs of their runs."""
 
-        def matters(name: str) -> tuple:
+        def matters(policy_name: str) -> tuple:
             return self.matter_of(recipe)
 
         return Lineup(list(recipe.policies), lambda runs: [*runs, *runs][:2], matters)
 
     def matter_of(self, recipe) -> tuple:
-        """Values of a recipe that a run depends on, besides its policy and the seed."""
-        values = [(field.name, getattr(recipe, field.name)) for field in fields(recipe)]
-        return tuple(v for field, v in values if field not in self.idle and not isinstance(v, Policy))
+        """Return a tuple of the values of a recipe that a run depends on, besides its policy and the seed."""
+        recipe_fields = [(field.name, getattr(recipe, field.name)) for field in fields(recipe)]
+        return tuple(
+            field_value
+            for field, field_value in recipe_fields
+            if field not in self.idle and not isinstance(field_value, Policy)
+        )
 
     def _compute(self, recipe):
         lineup = self._lineup(recipe)
         runs = {}
-        keys = {}
+        cache_keys = {}
         scenario = once(lambda: recipe(self.seed))
         policies = recipe.policies
-        for name in lineup.names:
-            keys[name] = (type(recipe), lineup.matters(name), self.seed, policies[name])
-            runs[name] = self.cache.get(keys[name], lambda name=name: scenario().run(policies[name])).value
+        for policy_name in lineup.names:
+            cache_keys[policy_name] = (type(recipe), lineup.matters(policy_name), self.seed, policies[policy_name])
+            runs[policy_name] = self.cache.get(
+                cache_keys[policy_name], lambda policy_name=policy_name: scenario().run(policies[policy_name])
+            ).value
         self.runs = runs
         self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
 
-        def side(name):
-            return Side(name, name, keys[name], runs[name], lambda job: scenario().run(policies[name], log=job))
+        def side(policy_name):
+            return Side(
+                policy_name,
+                policy_name,
+                cache_keys[policy_name],
+                runs[policy_name],
+                lambda job: scenario().run(policies[policy_name], log=job),
+            )
 
-        sides = tuple(map(side, lineup.pair(runs)))
-        self._compare(Pairing(sides, place_of(recipe), self._weeks_of_recipe, self._own_measures))
+        screen_sides = tuple(map(side, lineup.pair(runs)))
+        self._compare(Pairing(screen_sides, place_of(recipe), self._weeks_of_recipe, self._own_measures))
         return recipe
 
     def _page(self, recipe) -> Page:
         return Page(self._pair(), self._comparisons(), note=self._pair_note, after=self._begin_weeks)
 
     def _own_measures(self, record: dict) -> dict:
-        """Add the measures of the head to the table of a record."""
-        record["table"]["own"] = [(d.measure, d.now, d.before) for d in self._comparisons()]
+        """Add the measures of the head to the table of a record, and return the record, a dict."""
+        record["table"]["own"] = [
+            (comparison.measure, comparison.now, comparison.before) for comparison in self._comparisons()
+        ]
         return record
 
     def _comparisons(self) -> tuple:
-        """Both runs compared by each of `measures`."""
+        """Return a tuple of both runs compared by each of `measures`, a `Difference` each."""
         recipe = self.knobs.thing
         runs = [side.run for side in self.sides]
-        names = [side.name for side in self.sides]
-        d = self.screen.difference
+        side_names = [side.name for side in self.sides]
+        difference = self.screen.difference
         price = getattr(recipe, "price", None)
         if price is None:
             price = 1.0
-        scope = Scope(self.screen.among, d.of, self._place())
+        scope = Scope(self.screen.among, difference.of, self._place())
         differences = []
         for measure in self.measures:
             if measure == "jct":
-                differences.append(d)
+                differences.append(difference)
             else:
-                differences.append(compared(*runs, names, scope, measure=measure, prices=price))
+                differences.append(compared(*runs, side_names, scope, measure=measure, prices=price))
         return tuple(differences)

@@ -61,7 +61,7 @@ class PairExplorer(BaseExplorer):
         return self.pairing.weeks()
 
     def _place(self) -> str:
-        """Whose facts the head says."""
+        """Say in a few words whose facts the head says."""
         return self.pairing.place
 
     def play_weeks(self, most: int = MOST):
@@ -76,12 +76,12 @@ class PairExplorer(BaseExplorer):
 
     def _begin_weeks(self):
         """Play other weeks of the present state, once the reader has guessed."""
-        shown = (self.guess, *(side.key for side in self.sides))
+        shown_state = (self.guess, *(side.key for side in self.sides))
         if (
-            self.week_line.done and shown == self._weeks_of
+            self.week_line.done and shown_state == self._weeks_of
         ):  # a dot was clicked, or some days framed: the runs are the same
             return
-        self._weeks_of = shown
+        self._weeks_of = shown_state
         make, by_itself = self._other_weeks()
         self.week_line.begin(None if self.guess else make, by_itself)
 
@@ -96,35 +96,43 @@ class PairExplorer(BaseExplorer):
         super().close()
 
     def _compare(self, pairing: Pairing) -> Screen:
-        """Both runs, measured and compared as they are looked at."""
+        """Return the `Screen` of both runs, measured and compared as they are looked at."""
         self.pairing = pairing
-        self.sides = sides = pairing.sides
-        runs = [side.run for side in sides]
-        found = [self.cache.get(("measured", each.key), lambda run=each.run: measured(run)).value for each in sides]
+        self.sides = screen_sides = pairing.sides
+        runs = [side.run for side in screen_sides]
+        measured_sides = [
+            self.cache.get(("measured", compared_side.key), lambda run=compared_side.run: measured(run)).value
+            for compared_side in screen_sides
+        ]
         if self.view.job is not None and self.view.job >= runs[0].jobs.height:
             self.view = View(self.view.by)
         self.screen = Screen(
-            runs, found, [each.name for each in sides], [each.short for each in sides], self.view, self._place()
+            runs,
+            measured_sides,
+            [compared_side.name for compared_side in screen_sides],
+            [compared_side.short for compared_side in screen_sides],
+            self.view,
+            self._place(),
         )
         return self.screen
 
     def _pair(self) -> dict:
-        """Numbers of the figures drawn from the record of both runs."""
-        drawn = self.screen.compared
+        """Dict of the numbers of the figures drawn from the record of both runs."""
+        compared_jobs = self.screen.compared
         record = self._record()
         alone = self.places[0].name != "jobs"  # then the dots bring the record
-        return {"change": drawn.changes(record if alone else None)} | (
-            {} if alone else {"jobs": drawn.jobs_there(record)}
+        return {"change": compared_jobs.changes(record if alone else None)} | (
+            {} if alone else {"jobs": compared_jobs.jobs_there(record)}
         )
 
     def _why(self, row: int | None) -> dict:
-        """Why a job waited, now and before: by the log of its waits, or else the runs' frames."""
+        """Dict of why a job waited, now and before: by the log of its waits, or else the runs' frames; empty without a job."""
         if row is None:
             return {}
         job = self._name_of(row)
-        known = [self._stories.get((side.key, job)) for side in self.sides]
-        why = [words or side.run.story(job) for words, side in zip(known, self.sides)]
-        return {"id": job, "why": why, "logged": None not in known}
+        logged_stories = [self._stories.get((side.key, job)) for side in self.sides]
+        why = [logged_story or side.run.story(job) for logged_story, side in zip(logged_stories, self.sides)]
+        return {"id": job, "why": why, "logged": None not in logged_stories}
 
     def _name_of(self, row: int) -> str:
         """Name of the job in a row of the runs."""
@@ -140,28 +148,28 @@ class PairExplorer(BaseExplorer):
         self._draw(self._pair())
 
     def _record(self) -> dict:
-        """Record that a page draws the first screen from."""
-        found = self.screen.record(self._why(self.view.job)) | {"mark": self._mark}
+        """Return the record that a page draws the first screen from, a dict."""
+        screen_record = self.screen.record(self._why(self.view.job)) | {"mark": self._mark}
         if not self.keeping:
-            return self.pairing.record(found)
+            return self.pairing.record(screen_record)
         screen = self.screen
         change = np.abs(self.screen.compared.now - self.screen.compared.before)
-        rows = np.argsort(-np.nan_to_num(change, nan=-1.0), kind="stable")[:8]  # those whose end moves most
-        stories = {str(row): screen.lit(row, self._why(row)) for row in rows.tolist()}
-        return self.pairing.record(found | {"stories": stories})
+        most_moved_jobs = np.argsort(-np.nan_to_num(change, nan=-1.0), kind="stable")[:8]  # those whose end moves most
+        stories = {str(row): screen.lit(row, self._why(row)) for row in most_moved_jobs.tolist()}
+        return self.pairing.record(screen_record | {"stories": stories})
 
-    def _asked(self, what: str, value):
-        if what == "story":
+    def _asked(self, page_request: str, value):
+        if page_request == "story":
             if value == self.view.job:
                 self.log()
-        elif what == "view":
+        elif page_request == "view":
             self._mark = value.pop("mark", "")
             self.view = self.view._replace(**value)
             self.refresh()
         else:
-            super()._asked(what, value)
+            super()._asked(page_request, value)
 
     def _pair_note(self, still: bool) -> str:
-        """The line of other weeks, and without scripts a table of both runs, for where no kernel answers."""
-        table = MetricTable(compare(self.runs, list(COLUMNS)))._repr_html_() if still else ""
-        return f"{self.week_line.html}{table}"
+        """HTML of the line of other weeks, and without scripts of a table of both runs, for places without a kernel."""
+        metric_html = MetricTable(compare(self.runs, list(COLUMNS)))._repr_html_() if still else ""
+        return f"{self.week_line.html}{metric_html}"

@@ -17,12 +17,12 @@ HERE = files("gpuschedlab.widgets.parts")
 
 @cache
 def shared(name: str = "page.js") -> str:
-    """File that all players of a page use: a file of this folder."""
+    """Return the text of a file that all players of a page use, from this folder."""
     return (HERE / name).read_text(encoding="utf-8")
 
 
 def css() -> str:
-    """Style sheet of players, and of their figures."""
+    """Return the style sheet of players, and of their figures, as CSS text."""
     return web.css() + shared("player.css")
 
 
@@ -78,27 +78,31 @@ class StepPlayer:
 
     def _packed(self) -> str:
         """All cases: JSON, gzipped, as base64."""
-        found = []
+        packed_cases = []
         for case in self.cases:
-            names = ("line", "read", "decided", "rows", "lit")
-            steps = [{name: getattr(step, name) for name in names} for step in case.steps]
-            for shown, step in zip(steps, case.steps if self.draw else ()):
-                shown["figures"] = {"figure": short(plain(plots.draw(self.draw(step, case))))}
-            found.append({"name": case.name, "head": case.head, "steps": steps})
-        return web.packed(found)
+            step_fields = ("line", "read", "decided", "rows", "lit")
+            steps = [{step_field: getattr(step, step_field) for step_field in step_fields} for step in case.steps]
+            for shown_step, step in zip(steps, case.steps if self.draw else ()):
+                shown_step["figures"] = {"figure": short(plain(plots.draw(self.draw(step, case))))}
+            packed_cases.append({"name": case.name, "head": case.head, "steps": steps})
+        return web.packed(packed_cases)
 
     def sentences(self) -> str:
         """HTML of the case that is shown first, for where no script runs."""
         case = self.cases[self.at]
-        items = "".join(f"<li>{escape(step.read)} <b>{escape(step.decided)}</b></li>" for step in case.steps)
-        return (
-            f'<div data-pictures="{self.identity}"><p>{escape(f"{self.what}: {case.name}")}</p><ol>{items}</ol></div>'
-        )
+        step_items = "".join(f"<li>{escape(step.read)} <b>{escape(step.decided)}</b></li>" for step in case.steps)
+        return f'<div data-pictures="{self.identity}"><p>{escape(f"{self.what}: {case.name}")}</p><ol>{step_items}</ol></div>'
 
     def _repr_html_(self) -> str:
-        given = {"id": self.identity, "what": self.what, "listing": self.listing, "at": self.at, "pack": self._packed()}
-        given["places"] = [place._asdict() for place in self.places]
-        queued = json.dumps(given, allow_nan=False).replace("</", "<\\/")
+        player_state = {
+            "id": self.identity,
+            "what": self.what,
+            "listing": self.listing,
+            "at": self.at,
+            "pack": self._packed(),
+        }
+        player_state["places"] = [figure_place._asdict() for figure_place in self.places]
+        queued = json.dumps(player_state, allow_nan=False).replace("</", "<\\/")
         library = web.library() if self.draw and carries_library() else ""
         return (
             f'<style>{css()}</style>{self.sentences()}<div id="{self.identity}" class="gpuschedlab-player" hidden></div>{library}'
@@ -107,6 +111,6 @@ class StepPlayer:
         )
 
     def html(self) -> str:
-        """A page of its own with the player, whole without a network."""
+        """Return a page of its own with the player as HTML text, whole without a network."""
         head = '<meta charset="utf-8"><title>Step by step</title><meta name="viewport" content="width=device-width">'
         return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{self._repr_html_()}</body></html>'

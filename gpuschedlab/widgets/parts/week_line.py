@@ -35,18 +35,18 @@ class WeekLine:
     """
 
     def __init__(self, owner):
-        w = need("ipywidgets")
+        ipywidgets = need("ipywidgets")
         self.background = Background(owner, self._know, self._end)
         self._by_itself = False
         self._said_whole = False
         self._make: Callable[[int], Iterator[Weeks | None]] | None = None
         self.weeks: Weeks | None = None
         self.done = False
-        self.said = w.HTML().add_class("gpuschedlab-said")
-        about = f"play up to {MORE} weeks of other seeds"
-        self.button = button(owner, "more weeks", about, lambda: self._begin(MORE, 0.0))
-        self.earlier = w.HTML().add_class("gpuschedlab-said").add_class("gpuschedlab-unseen")
-        self.box = w.HBox([self.earlier, self.said, self.button]).add_class("gpuschedlab-weeks")
+        self.said = ipywidgets.HTML().add_class("gpuschedlab-said")
+        button_tooltip = f"play up to {MORE} weeks of other seeds"
+        self.button = button(owner, "more weeks", button_tooltip, lambda: self._begin(MORE, 0.0))
+        self.earlier = ipywidgets.HTML().add_class("gpuschedlab-said").add_class("gpuschedlab-unseen")
+        self.box = ipywidgets.HBox([self.earlier, self.said, self.button]).add_class("gpuschedlab-weeks")
 
     def begin(self, make: Callable | None, by_itself: bool = True):
         """Forget the weeks played, and play the present state soon.
@@ -76,7 +76,7 @@ class WeekLine:
         self.background.stop()
 
     def play(self, most: int = MOST) -> Weeks | None:
-        """Play weeks at once, as a program that has no time to wait does; None if there are no others."""
+        """Play weeks at once, as a program that has no time to wait does, and return these `Weeks`; None without others."""
         self.stop()
         if self._make is not None:
             for weeks in self._make(most):
@@ -91,11 +91,11 @@ class WeekLine:
 
     @property
     def html(self) -> str:
-        """The line, for where no kernel answers."""
+        """HTML of the line, for places without a kernel."""
         return f'<div class="gpuschedlab-said">{self.said.value}</div>' if self.said.value else ""
 
-    def _begin(self, most: int, wait: float):
-        self.background.begin(self._make(most), wait)
+    def _begin(self, most_weeks: int, wait: float):
+        self.background.begin(self._make(most_weeks), wait)
 
     def _end(self):
         self.done = True

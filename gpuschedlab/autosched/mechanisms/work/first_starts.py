@@ -35,49 +35,52 @@ class FirstStart(NamedTuple):
 
 
 def first_start_of(log: pl.DataFrame) -> FirstStart:
-    """Cost of every start.
+    """Return the `FirstStart` of a log: the cost of every start (s), with its interval.
 
     It is not seen if the log is as likely without it, or without it and with short jobs left out.
     """
-    first = log.filter(attempt=0)
-    length = np.maximum(lengths(first), 1e-3)
-    completed = (first["why"] == "done") & (first["status"] == "completed")
-    done = completed.to_numpy()
-    count = int(done.sum())
-    if count < FEWEST:
-        return FirstStart(0.0, 0.0, np.inf, count, False, np.inf)
-    earliest = float(length[done].min())
+    first_attempts = log.filter(attempt=0)
+    length = np.maximum(lengths(first_attempts), 1e-3)
+    completed = (first_attempts["why"] == "done") & (first_attempts["status"] == "completed")
+    is_completed = completed.to_numpy()
+    completed_count = int(is_completed.sum())
+    if completed_count < FEWEST:
+        return FirstStart(0.0, 0.0, np.inf, completed_count, False, np.inf)
+    earliest = float(length[is_completed].min())
     if earliest < LEAST:
-        return FirstStart(0.0, 0.0, earliest, count, False, earliest)
+        return FirstStart(0.0, 0.0, earliest, completed_count, False, earliest)
     costs = earliest * PLACES
-    likely = np.array([_best(length - cost, done, 0.0) for cost in costs])
-    cut = _best(length, done, earliest)
+    likely = np.array([_best(length - cost, is_completed, 0.0) for cost in costs])
+    cut = _best(length, is_completed, earliest)
     without_cost = max(likely[0], cut)
     # Of each cost the probability, by the width of its cell.
     weight = np.exp(likely - likely.max()) * np.gradient(costs)
-    share = np.cumsum(weight) / weight.sum()
-    value, low = np.interp([0.5, 0.025], share, costs)
+    posterior_share = np.cumsum(weight) / weight.sum()
+    value, low = np.interp([0.5, 0.025], posterior_share, costs)
     value = float(max(value - SHORTEST, 0.0))
     low = float(max(low - SHORT, 0.0))
-    return FirstStart(value, low, earliest, count, bool(likely.max() > without_cost + SURE), earliest)
+    return FirstStart(value, low, earliest, completed_count, bool(likely.max() > without_cost + SURE), earliest)
 
 
-def _best(seconds: np.ndarray, done: np.ndarray, least: float) -> float:
-    """Highest logarithm of the likelihood of run times (n,) under Burr's law, those below `least` having been left out."""
+def _best(seconds: np.ndarray, is_completed: np.ndarray, least_seconds: float) -> float:
+    """Highest logarithm of the likelihood of run times (n,) under Burr's law, those below `least_seconds` left out."""
     return max(
-        _log_likelihood(seconds, done, scale, shape, least) for scale, shape in itertools.product(SCALES, SHAPES)
+        _log_likelihood(seconds, is_completed, scale, shape, least_seconds)
+        for scale, shape in itertools.product(SCALES, SHAPES)
     )
 
 
-def _log_likelihood(seconds: np.ndarray, done: np.ndarray, scale: float, shape: float, least: float) -> float:
+def _log_likelihood(
+    seconds: np.ndarray, is_completed: np.ndarray, scale: float, shape: float, least_seconds: float
+) -> float:
     """Of run times (n,) whose survival is (1 + (t / scale)^shape)^-k, k at its best; those that did not complete are censored."""
-    inside = seconds > 0  # a first attempt that was stopped earlier says nothing
-    t = np.maximum(seconds[inside], 1e-3)
-    ended = done[inside]
-    ratio = (t / scale) ** shape
-    alive = np.log1p(ratio)
-    alive_at_least = np.log1p((least / scale) ** shape)
+    is_counted = seconds > 0  # a first attempt that was stopped earlier says nothing
+    t = np.maximum(seconds[is_counted], 1e-3)
+    ended = is_completed[is_counted]
+    time_ratio = (t / scale) ** shape
+    alive = np.log1p(time_ratio)
+    alive_at_least = np.log1p((least_seconds / scale) ** shape)
     passed = np.maximum(alive - alive_at_least, 0.0).sum()
     k = ended.sum() / max(passed, 1e-12)
-    density = np.log(k * shape * ratio / t) - alive
+    density = np.log(k * shape * time_ratio / t) - alive
     return float(density[ended].sum() - k * passed)

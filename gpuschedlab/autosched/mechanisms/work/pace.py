@@ -24,7 +24,7 @@ class Pace(NamedTuple):
     period: float = np.inf
 
     def kept(self, length: np.ndarray) -> np.ndarray:
-        """Seconds of full speed (n,) that attempts of some length (s) add to the work of their jobs if their node fails."""
+        """Return an array (n,): seconds of full speed that attempts of some length (s) add to jobs' work if their node fails."""
         if np.isinf(self.period):
             return np.zeros(len(length))
         until = length
@@ -33,21 +33,21 @@ class Pace(NamedTuple):
         return np.maximum(until - self.delay, 0.0) * np.exp(self.slow)
 
     def gained(self, length: np.ndarray) -> np.ndarray:
-        """Seconds of full speed (n,) for which attempts of some length (s) make progress."""
+        """Return an array (n,) of the seconds of full speed for which attempts of some length (s) make progress."""
         return np.maximum(length - self.delay, 0.0) * np.exp(self.slow)
 
 
 def lengths(log: pl.DataFrame) -> np.ndarray:
-    """Seconds (n,) that attempts held their GPUs."""
+    """Return an array (n,) of the seconds that attempts held their GPUs."""
     return (log["end"] - log["start"]).to_numpy()
 
 
 def work_of(log: pl.DataFrame, pace: Pace) -> np.ndarray:
-    """Seconds of work of each job (J,): what its attempts gained, and what was kept of those whose node failed; at least 1."""
+    """Return an array (J,) of the seconds of work of each job: gains of its attempts, and what failed ones kept; at least 1."""
     length = lengths(log)
     failed = (log["why"] == "node").to_numpy()
-    least = np.exp(pace.slow)
-    seconds = np.where(failed, pace.kept(length), np.maximum(pace.gained(length), least))
+    least_work = np.exp(pace.slow)
+    seconds = np.where(failed, pace.kept(length), np.maximum(pace.gained(length), least_work))
     return np.maximum(np.bincount(log["job"].to_numpy(), seconds), 1.0)
 
 
@@ -77,8 +77,8 @@ class Restarts(NamedTuple):
     row: np.ndarray
 
     def take(self, rows: np.ndarray) -> "Restarts":
-        """Some of them, by place or by mask."""
-        return Restarts(*(column[rows] for column in self))
+        """Return some of them as `Restarts`, by place or by mask."""
+        return Restarts(*(restart_column[rows] for restart_column in self))
 
 
 SHORTEST = 30.0
@@ -86,27 +86,27 @@ SHORTEST = 30.0
 
 
 def restarts(log: pl.DataFrame, pace: Pace, known_delay: bool = True) -> Restarts:
-    """Attempts after a restart.
+    """Return the attempts after a restart as `Restarts`.
 
     If the delay is not known, those that follow a restart that failed are left out: nobody knows how much of it was delay.
     """
     length = lengths(log)
-    number = log["attempt"].to_numpy()
+    attempt_number = log["attempt"].to_numpy()
     broken = (log["why"] == "node").to_numpy()
     gained = pace.gained(length)
     saved_by_failed = pace.kept(length)
-    again = np.zeros(len(length))
-    before = np.zeros(len(length))
+    work_again = np.zeros(len(length))
+    work_before = np.zeros(len(length))
     failed = np.zeros(len(length), bool)
-    is_sure = number > 0
+    is_sure = attempt_number > 0
     for i in range(len(length)):
-        if number[i] == 0:
+        if attempt_number[i] == 0:
             saved = 0.0
             furthest = 0.0
             any_failed = False
             all_clear = True
-        again[i] = furthest - saved
-        before[i] = furthest
+        work_again[i] = furthest - saved
+        work_before[i] = furthest
         failed[i] = any_failed
         is_sure[i] = is_sure[i] and all_clear
         furthest = max(furthest, saved + gained[i])
@@ -115,11 +115,13 @@ def restarts(log: pl.DataFrame, pace: Pace, known_delay: bool = True) -> Restart
         else:
             saved += gained[i]
         any_failed = any_failed or broken[i]
-        unclear = broken[i] and number[i] > 0 and pace.period > 0 and not known_delay
+        unclear = broken[i] and attempt_number[i] > 0 and pace.period > 0 and not known_delay
         all_clear = all_clear and not unclear
     speed = np.exp(pace.slow)
     completed = (log["why"] == "done") & (log["status"] == "completed")
-    spent = length - again / speed
-    before = np.maximum(before / speed, SHORTEST)
-    rows = Restarts(spent, before, completed.to_numpy(), log["gpus"].to_numpy(), failed, np.arange(len(length)))
-    return rows.take(is_sure)
+    spent = length - work_again / speed
+    work_before = np.maximum(work_before / speed, SHORTEST)
+    restarted = Restarts(
+        spent, work_before, completed.to_numpy(), log["gpus"].to_numpy(), failed, np.arange(len(length))
+    )
+    return restarted.take(is_sure)

@@ -42,34 +42,34 @@ class Residuals:
     predicted: bool
 
     def at(self, pace: Pace) -> np.ndarray:
-        """What is left (J,) of the logarithm of work that the log implies at a pace."""
+        """Return an array (J,): the rest of the logarithm of work that the log implies at a pace."""
         logarithm = np.log(work_of(self.log, pace)) - self.offset
         residual = within(logarithm, self.task)
         return residual - self.load @ np.linalg.lstsq(self.load, residual, rcond=None)[0]
 
     def weights(self, residual: np.ndarray) -> np.ndarray:
-        """Weight (J,) of each job: how well its work is known depends on how often its task came."""
+        """Return an array (J,) of the weight of each job: how well its work is known depends on how often its task came."""
         often = np.minimum(np.bincount(self.task)[self.task] - 1, OFTEN)
         variance = np.full(OFTEN + 1, residual.var())
-        for count in range(OFTEN + 1):
-            rows = often == count
-            if rows.sum() > MANY:
-                variance[count] = residual[rows].var()
+        for task_count in range(OFTEN + 1):
+            jobs_of_count = often == task_count
+            if jobs_of_count.sum() > MANY:
+                variance[task_count] = residual[jobs_of_count].var()
         return 1 / variance[often]
 
     def centred(self, column: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """A column (J,) less its mean within a stratum, and less what the load says of it."""
-        total = np.bincount(self.stratum, weight * column)
-        mean = total / np.bincount(self.stratum, weight)
+        """Return a column as an array (J,) less its mean within a stratum, and less what the load says of it."""
+        stratum_sums = np.bincount(self.stratum, weight * column)
+        mean = stratum_sums / np.bincount(self.stratum, weight)
         residual = column - mean[self.stratum]
         root = np.sqrt(weight)
         slopes = np.linalg.lstsq(self.load * root[:, None], residual * root, rcond=None)[0]
         return residual - self.load @ slopes
 
     def clipped(self, residual: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Residuals (J,) about their mean, cut at `CLIP` deviations."""
-        most = CLIP / np.sqrt(weight)
-        return np.clip(residual - np.average(residual, weights=weight), -most, most)
+        """Return the residuals as an array (J,) about their mean, cut at `CLIP` deviations."""
+        clip_limit = CLIP / np.sqrt(weight)
+        return np.clip(residual - np.average(residual, weights=weight), -clip_limit, clip_limit)
 
     def statistic(self, column: np.ndarray, residual: np.ndarray, weight: np.ndarray) -> float:
         """Normal statistic of a dependence of residuals on a centred column; jobs of a task go together."""
@@ -79,60 +79,62 @@ class Residuals:
 
 
 def residuals_of(log: pl.DataFrame, load: np.ndarray, offset: np.ndarray | None = None) -> Residuals:
-    """Jobs of a log with the load at their first start (J, k), and what is known of their work, if anything is."""
-    first = log.filter(attempt=0)
-    task = _groups(first, ["user", "name", "gpus"])
-    stratum = _groups(first, ["model", "gpus"])
+    """Return `Residuals`: jobs of a log, load at their first start (J, k), and what is known of their work, if anything is."""
+    first_attempts = log.filter(attempt=0)
+    task = _groups(first_attempts, ["user", "name", "gpus"])
+    stratum = _groups(first_attempts, ["model", "gpus"])
     predicted = offset is not None
     if not predicted:
-        offset = np.zeros(first.height)
+        offset = np.zeros(first_attempts.height)
     return Residuals(log, load - load.mean(axis=0), task, stratum, offset, predicted)
 
 
-def _groups(jobs: pl.DataFrame, names: list[str]) -> np.ndarray:
-    """Number of the group (J,) of jobs that are alike in some columns."""
-    columns = pl.col(names).cast(pl.String).fill_null("?")
-    texts = jobs.select(pl.concat_str(columns, separator="|"))
-    return np.unique(texts.to_series(), return_inverse=True)[1].ravel()
+def _groups(jobs: pl.DataFrame, column_names: list[str]) -> np.ndarray:
+    """Array (J,) of the number of the group of jobs that are alike in some columns."""
+    group_columns = pl.col(column_names).cast(pl.String).fill_null("?")
+    group_texts = jobs.select(pl.concat_str(group_columns, separator="|"))
+    return np.unique(group_texts.to_series(), return_inverse=True)[1].ravel()
 
 
 def within(y: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """What is left of y (n,) less the shrunken mean of the others of its group."""
-    r = y - y.mean()
-    n = np.bincount(group)
-    total = np.bincount(group, r)
-    mean = total / n
-    within = ((r - mean[group]) ** 2).sum() / max(1, (n - 1).sum())
-    between = max(r.var() - within, 1e-9)
-    alike = n[group] - 1
-    shrunken = between * (total[group] - r) / (between * alike + within)
-    return r - np.where(alike > 0, shrunken, 0.0)
+    """Return an array (n,): the rest of y (n,) less the shrunken mean of the others of its group."""
+    residual = y - y.mean()
+    group_sizes = np.bincount(group)
+    group_sums = np.bincount(group, residual)
+    mean = group_sums / group_sizes
+    within = ((residual - mean[group]) ** 2).sum() / max(1, (group_sizes - 1).sum())
+    between = max(residual.var() - within, 1e-9)
+    alike = group_sizes[group] - 1
+    shrunken = between * (group_sums[group] - residual) / (between * alike + within)
+    return residual - np.where(alike > 0, shrunken, 0.0)
 
 
 def power_range(jobs: Residuals, slow: np.ndarray, pace: Pace, powers: np.ndarray) -> tuple[float, float, float, int]:
-    """Power of a slowdown, ends of its 95 % interval, and rows behind it; (1, 0, inf, 0) if no job was slowed down.
+    """Return a tuple: power of a slowdown, both ends of its 95 % interval, and number of rows behind it.
+
+    It is (1, 0, inf, 0) if no job was slowed down.
 
     At the true power the work that the log implies does not depend on how slow its first attempt was (g-estimation); the interval
     holds the powers that this test does not refuse. `slow` (n,) is the logarithm of the speed of each attempt at power 1.
     """
-    start = (jobs.log["attempt"] == 0).to_numpy()
+    is_first_start = (jobs.log["attempt"] == 0).to_numpy()
     weight = jobs.weights(jobs.at(pace._replace(slow=pace.slow + slow)))
-    column = jobs.centred(slow[start], weight)
-    rows = int((slow[start] < np.log(0.99)).sum())
-    if rows == 0 or (weight * column**2).sum() < 1e-6:
+    centred_slowness = jobs.centred(slow[is_first_start], weight)
+    slowed_jobs = int((slow[is_first_start] < np.log(0.99)).sum())
+    if slowed_jobs == 0 or (weight * centred_slowness**2).sum() < 1e-6:
         return 1.0, 0.0, np.inf, 0
     tests = []
     for power in powers:
         residual = jobs.at(pace._replace(slow=pace.slow + power * slow))
-        tests.append(abs(jobs.statistic(column, residual, weight)))
+        tests.append(abs(jobs.statistic(centred_slowness, residual, weight)))
     best = int(np.argmin(tests))
-    inside = np.flatnonzero(np.array(tests) < CRITICAL)
-    if not len(inside):
-        inside = np.array([best])
-    low = powers[inside[0]]
-    high = powers[inside[-1]]
-    if inside[0] == 0:
+    accepted_powers = np.flatnonzero(np.array(tests) < CRITICAL)
+    if not len(accepted_powers):
+        accepted_powers = np.array([best])
+    low = powers[accepted_powers[0]]
+    high = powers[accepted_powers[-1]]
+    if accepted_powers[0] == 0:
         low = 0.0
-    if inside[-1] == len(powers) - 1:
+    if accepted_powers[-1] == len(powers) - 1:
         high = np.inf
-    return float(powers[best]), float(low), float(high), rows
+    return float(powers[best]), float(low), float(high), slowed_jobs

@@ -52,15 +52,15 @@ def when(args) -> None:
             )
         planned = planned_of(args.planned)
     question = Question(tuple(args.jobs), site.instant_of(args.at), planned, args.plays, args.seed)
-    found = answer(site, question, as_written=args.as_written)
+    start_answer = answer(site, question, as_written=args.as_written)
     if args.json:
-        print(as_json(found.summary()))
+        print(as_json(start_answer.summary()))
         return
-    first, *rest = found.lines()
-    print(first)
-    if found.table.height > 1:
-        print(laid_out(found.shown()))
-    print(wrapped("\n".join(rest)))
+    first_line, *answer_lines = start_answer.lines()
+    print(first_line)
+    if start_answer.table.height > 1:
+        print(laid_out(start_answer.shown()))
+    print(wrapped("\n".join(answer_lines)))
 
 
 def laid_out(table: Table) -> str:
@@ -68,12 +68,12 @@ def laid_out(table: Table) -> str:
     from gpuschedlab.cli.text import grid
 
     heads = table.heads()
-    whole = replace(table, rows=table.frame.height)
-    return grid([[head, *cells] for head, cells in zip(heads, whole.columns(), strict=True)])
+    all_rows = replace(table, rows=table.frame.height)
+    return grid([[head, *cells] for head, cells in zip(heads, all_rows.columns(), strict=True)])
 
 
 def planned_of(text: str) -> dict[str, object]:
-    """Return a planned job of KEY=VALUE,...: GPUs and nodes are numbers, the requested time is seconds or a span.
+    """Return a dict of a planned job from KEY=VALUE,...: GPUs and nodes are numbers, the requested time is seconds or a span.
 
     Examples
     --------
@@ -83,18 +83,22 @@ def planned_of(text: str) -> dict[str, object]:
     from gpuschedlab.errors import TraceError
     from gpuschedlab.papers.clusters.files.description import seconds
 
-    values: dict[str, object] = {}
+    planned_job: dict[str, object] = {}
     for pair in text.split(","):
-        key, equals, value = pair.partition("=")
-        key = key.strip()
-        if not equals or not value.strip():
+        planned_column, equals, planned_value = pair.partition("=")
+        planned_column = planned_column.strip()
+        if not equals or not planned_value.strip():
             raise TraceError(f"when --planned: found {pair!r}; expected KEY=VALUE, such as {EXAMPLE}.")
-        values[key] = value.strip()
-    if "requested_time" in values:
-        values["requested_time"] = seconds(values["requested_time"], "when --planned requested_time", unit=1.0)
-    for key in {"gpus", "nodes"} & values.keys():
+        planned_job[planned_column] = planned_value.strip()
+    if "requested_time" in planned_job:
+        planned_job["requested_time"] = seconds(
+            planned_job["requested_time"], "when --planned requested_time", unit=1.0
+        )
+    for planned_column in {"gpus", "nodes"} & planned_job.keys():
         try:
-            values[key] = float(str(values[key]))
+            planned_job[planned_column] = float(str(planned_job[planned_column]))
         except ValueError as error:
-            raise TraceError(f"when --planned: found {key}={values[key]!r}; expected a number.") from error
-    return values
+            raise TraceError(
+                f"when --planned: found {planned_column}={planned_job[planned_column]!r}; expected a number."
+            ) from error
+    return planned_job

@@ -15,7 +15,7 @@ HALF_HOURS = 48
 
 
 def closed_spans(log: Record, seen: Seen) -> np.ndarray:
-    """Return the spells (W, 2) in which nothing ran and jobs waited.
+    """Return an array (W, 2) of the spells in which nothing ran and jobs waited.
 
     Each begins at the roundest time that lets run the jobs that ran, and not those that waited.
     """
@@ -40,8 +40,8 @@ def closed_spans(log: Record, seen: Seen) -> np.ndarray:
         # The run-up to a longer window, in which each waiting job would have run into it, is none.
         waits = (jobs.eligible <= begin) & (jobs.start >= end - lag)
         later = [start for start, _ in windows if begin < start < end + 3 * DAY]
-        asked = jobs.asked[waits]
-        if not any((end - 60 + asked > start - lag).all() for start in later):
+        asked_seconds = jobs.asked[waits]
+        if not any((end - 60 + asked_seconds > start - lag).all() for start in later):
             windows.append((float(begin), float(end)))
     return np.array(sorted(windows)).reshape(-1, 2)
 
@@ -53,7 +53,7 @@ def _minus_length(span: tuple[float, float]) -> float:
 
 
 def _idle_spells(log: Record) -> np.ndarray:
-    """Return the spells (S, 2) from the last end before a start to that start, if they are long and jobs wait in them."""
+    """Return an array (S, 2) of spells from the last end before a start to that start, if they are long and jobs wait in them."""
     jobs = log.jobs
     # Between the last end before a start and that start nothing runs, if as many ended as had started.
     starts = np.unique(jobs.start)
@@ -78,41 +78,41 @@ def _roundest(low: float, high: float, zero: float) -> float | None:
 
 
 def windowed(log: Record, state: State, spans: np.ndarray) -> State:
-    """Return the state with windows as well."""
+    """Return the `State` with windows as well."""
     known_from_the_start = np.pad(spans, ((0, 0), (0, 1)))
     rules = state.rules._replace(windows=np.concatenate([state.rules.windows, known_from_the_start]))
-    seen = sweep(log.jobs, rules)
-    lines = "\n".join(f"[[windows]]\nstart = {start:.0f}\nend = {end:.0f}" for start, end in spans)
-    seconds = float(seen.seconds[:, WINDOW].sum())
-    found = Found("window", "all nodes", [*map(tuple, spans.tolist())], seconds, lines)
-    return State(rules, seen, (*state.found, found))
+    seen_waits = sweep(log.jobs, rules)
+    window_lines = "\n".join(f"[[windows]]\nstart = {start:.0f}\nend = {end:.0f}" for start, end in spans)
+    seconds = float(seen_waits.seconds[:, WINDOW].sum())
+    found_windows = Found("window", "all nodes", [*map(tuple, spans.tolist())], seconds, window_lines)
+    return State(rules, seen_waits, (*state.found, found_windows))
 
 
 def hours(log: Record, state: State, waiting: float) -> Iterator[Step]:
-    """Yield half hours of the day in which jobs of a QOS never start though they could; `waiting`: s of all jobs."""
+    """Yield each `Step` of half hours of the day in which jobs of a QOS never start though they could; `waiting`: s of all jobs."""
     free = state.seen.hours
     second_of_day = (log.jobs.start + log.rules.zero) % DAY
     half_hour = (second_of_day // HALF_HOUR).astype(int)
-    place = log.jobs.qos * HALF_HOURS + half_hour
-    starts = np.bincount(place, minlength=free.size).reshape(free.shape)
+    qos_half_hour = log.jobs.qos * HALF_HOURS + half_hour
+    starts = np.bincount(qos_half_hour, minlength=free.size).reshape(free.shape)
     open_all_day = ~state.rules.closed.any(axis=1)
     for qos in np.flatnonzero(open_all_day & (free.sum(axis=1) > SHARE * waiting)):
-        first, length = _longest_gap(np.flatnonzero(starts[qos]))
-        spell = np.arange(first, first + length) % HALF_HOURS
+        first_half_hour, length = _longest_gap(np.flatnonzero(starts[qos]))
+        spell = np.arange(first_half_hour, first_half_hour + length) % HALF_HOURS
         expected = starts[qos].sum() * length / HALF_HOURS
         free_of_qos = free[qos].sum()
         if 2 <= length < 47 and expected >= 12 and free[qos, spell].sum() >= 0.9 * free_of_qos:
             closed = state.rules.closed.copy()
             closed[qos, spell] = True
-            name = name_of(log, qos)
-            value = f"{_clock(first + length)}-{_clock(first)}"
-            lines = lines_of("qos", "hours", value, names=[name])
-            found = Found("hours", f"qos {name}", value, float(free_of_qos), lines)
-            yield Step(state.rules._replace(closed=closed), found)
+            qos_name = name_of(log, qos)
+            closed_hours = f"{_clock(first_half_hour + length)}-{_clock(first_half_hour)}"
+            limit_lines = lines_of("qos", "hours", closed_hours, names=[qos_name])
+            found_hours = Found("hours", f"qos {qos_name}", closed_hours, float(free_of_qos), limit_lines)
+            yield Step(state.rules._replace(closed=closed), found_hours)
 
 
 def _longest_gap(half_hours: np.ndarray) -> tuple[int, int]:
-    """Return the first half hour of the longest gap between some half hours of the day, and its length."""
+    """Return the first half hour of the longest gap between some half hours of the day, and its length, as a tuple of int."""
     next_day = half_hours[:1] + HALF_HOURS
     lengths = np.diff(np.append(half_hours, next_day)) - 1
     longest = lengths.argmax()
@@ -120,5 +120,5 @@ def _longest_gap(half_hours: np.ndarray) -> tuple[int, int]:
 
 
 def _clock(half_hour: int) -> str:
-    """Return the time of day at which a half hour begins."""
+    """Return the time of day at which a half hour begins as a text, such as 09:30."""
     return f"{half_hour % HALF_HOURS // 2:02}:{half_hour % 2 * 30:02}"

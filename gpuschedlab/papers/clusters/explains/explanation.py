@@ -34,7 +34,7 @@ class Explanation:
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        """Share of all waiting by reason."""
+        """Dict of each reason's share of all waiting."""
         total = max(self.seconds.sum(), 1.0)
         shares = self.seconds.sum(axis=0) / total
         return dict(zip(REASONS, shares.tolist(), strict=True))
@@ -46,7 +46,7 @@ class Explanation:
 
     @property
     def jobs(self) -> pl.DataFrame:
-        """Seconds (s) that each job waited for each reason, in order of the queue."""
+        """Polars frame of the seconds that each job waited for each reason, a row per job, in order of the queue."""
         seconds = pl.DataFrame(self.seconds, schema=list(REASONS))
         return self.log.trace.select("job_id", "submit", "gpus").hstack(seconds)
 
@@ -78,7 +78,10 @@ class Explanation:
 
     @property
     def missing(self) -> str:
-        """Why the intervals of a what-if are no verdicts: no run plays the causes of over 1 % of the waiting. Return "" if it is less."""
+        """Sentence on why the intervals of a what-if are no verdicts: no run plays the causes of over 1 % of the waiting.
+
+        It is "" if they have less.
+        """
         bound = self.held
         if bound + self.unexplained <= BORNE:
             return ""
@@ -101,21 +104,23 @@ class Explanation:
         return f"what was found (`Site.completed`): {100 * share:.1f} % of the waiting"
 
     def __str__(self) -> str:
-        shares = sorted(((share, name) for name, share in self.shares.items() if share >= 0.0005), reverse=True)
-        reasons = [f"{name} {100 * share:.1f} %" for share, name in shares]
-        lines = [f"why jobs waited: {', '.join(reasons)}"]
-        lines += [f"found: {found}; as lines of site.toml:\n{found.toml}" for found in self.found]
+        shares = sorted(((share, reason) for reason, share in self.shares.items() if share >= 0.0005), reverse=True)
+        reasons = [f"{reason} {100 * share:.1f} %" for share, reason in shares]
+        why_lines = [f"why jobs waited: {', '.join(reasons)}"]
+        why_lines += [f"found: {found}; as lines of site.toml:\n{found.toml}" for found in self.found]
         if self.passed > 0:
-            lines.append(f"{100 * self.passed:.1f} % of comparable starts passed an equal, earlier job")
+            why_lines.append(f"{100 * self.passed:.1f} % of comparable starts passed an equal, earlier job")
         if self.missing:
-            lines.append(f"no interval of a what-if: {self.missing}")
-        return "\n".join(lines)
+            why_lines.append(f"no interval of a what-if: {self.missing}")
+        return "\n".join(why_lines)
 
 
 def explain(
     scenario: Scenario, own: Policy, names: Sequence[str] = (), limits: Sequence[Limit] = (), day: float = 0.0
 ) -> Explanation:
-    """Explain the waiting of a log by the rule that started its jobs, from recorded starts and node lists (of nodes of such names).
+    """Return the `Explanation` of a log's waiting by the rule that started its jobs, from recorded starts and node lists.
+
+    `names` are those of the nodes.
 
     Of `limits` the scenario's trace has the owners; `day`: seconds of the day at its zero.
 

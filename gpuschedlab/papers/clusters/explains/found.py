@@ -54,27 +54,27 @@ class Step(NamedTuple):
 
 
 def could_have_started(log: Record, seen: Seen) -> np.ndarray:
-    """Return whether each job (n,) could have started for some time before it did."""
+    """Return a mask (n,): whether each job could have started for some time before it did."""
     return seen.seconds[:, NONE] > max(60.0, 5 * log.rules.lag)
 
 
 def throttles(values: dict[str, float]) -> str:
-    """Say how many arrays have which throttles.
+    """Return a text that says how many arrays have which throttles.
 
     Examples
     --------
     >>> throttles({"7": 2.0, "9": 2.0, "12": 4.0})
     '2 jobs at once in 2 arrays, 4 in 1'
     """
-    count = Counter(values.values())
-    lowest, *higher = sorted(count)
-    parts = [f"{lowest:g} jobs at once in {count[lowest]} arrays"]
-    parts += [f"{value:g} in {count[value]}" for value in higher]
-    return ", ".join(parts)
+    arrays_by_throttle = Counter(values.values())
+    lowest, *higher = sorted(arrays_by_throttle)
+    throttle_words = [f"{lowest:g} jobs at once in {arrays_by_throttle[lowest]} arrays"]
+    throttle_words += [f"{throttle:g} in {arrays_by_throttle[throttle]}" for throttle in higher]
+    return ", ".join(throttle_words)
 
 
 def ranges(names: list[str]) -> list[str]:
-    """Return numbers of arrays as one list of ranges, which a site's TOML reads as their names.
+    """Return a list of str: numbers of arrays as one list of ranges, which a site's TOML reads as their names.
 
     Examples
     --------
@@ -101,21 +101,21 @@ def ranges(names: list[str]) -> list[str]:
 
 def lines_of(of: str, key: str, value: float | str, names: list[str] | tuple = (), qos: list[str] | tuple = ()) -> str:
     """Return a limit as lines of TOML: its owners by kind and name, in jobs of such QOS, and its key and value."""
-    lines = ["[[limits]]", f'of = "{of}"']
+    limit_lines = ["[[limits]]", f'of = "{of}"']
     if names:
-        lines.append(f"names = {names}")
+        limit_lines.append(f"names = {names}")
     if qos:
-        lines.append(f"qos = {qos}")
+        limit_lines.append(f"qos = {qos}")
     if isinstance(value, str):
-        lines.append(f'{key} = "{value}"')
+        limit_lines.append(f'{key} = "{value}"')
     else:
-        lines.append(f"{key} = {value:g}")
-    return "\n".join(lines)
+        limit_lines.append(f"{key} = {value:g}")
+    return "\n".join(limit_lines)
 
 
 def name_of(log: Record, qos: int) -> str:
     """Return the name of a QOS by its number; "" if the log has none."""
     if "qos" not in log.trace.columns:
         return ""
-    first = np.argmax(log.jobs.qos == qos)
-    return log.trace["qos"][int(first)]
+    first_job_of_qos = np.argmax(log.jobs.qos == qos)
+    return log.trace["qos"][int(first_job_of_qos)]

@@ -13,7 +13,7 @@ OWNERS = ("user", "account")
 
 
 def holders(why: Explanation, of: str = "user") -> pl.DataFrame:
-    """Return a row per user (or account), those first for whose GPUs others wait longest.
+    """Return a frame of a row per user (or account), those first for whose GPUs others wait longest.
 
     The seconds that a job waited because too few GPUs were idle, or none on the nodes that it needs, are shared among those who held GPUs
     there meanwhile, in proportion to GPU-seconds from when it was eligible to its start. Seconds at a limit, in a window or behind a
@@ -44,30 +44,30 @@ def holders(why: Explanation, of: str = "user") -> pl.DataFrame:
     shares = _shares(log, owner, seconds)
     owned = owner >= 0
     owners = log.trace[of].filter(pl.Series(owned))
-    names = owners.unique().sort()
-    count = len(names)
-    own = np.diagonal(shares).copy()
-    others = shares - np.diag(own)
+    owner_names = owners.unique().sort()
+    owner_count = len(owner_names)
+    own_waits = np.diagonal(shares).copy()
+    others_waits = shares - np.diag(own_waits)
     gpu_seconds = log.jobs.slots / log.unit * (log.jobs.end - log.jobs.start)
-    frame = pl.DataFrame(
+    holders_frame = pl.DataFrame(
         {
-            of: names,
-            "jobs": np.bincount(owner[owned], minlength=count),
-            "held": np.bincount(owner[owned], gpu_seconds[owned], count),
-            "others_wait": others.sum(axis=1),
-            "waiter": _named(names, others, axis=1),
-            "waiter_s": others.max(axis=1),
-            "waits": others.sum(axis=0),
-            "holder": _named(names, others, axis=0),
-            "holder_s": others.max(axis=0),
-            "own": own,
+            of: owner_names,
+            "jobs": np.bincount(owner[owned], minlength=owner_count),
+            "held": np.bincount(owner[owned], gpu_seconds[owned], owner_count),
+            "others_wait": others_waits.sum(axis=1),
+            "waiter": _named(owner_names, others_waits, axis=1),
+            "waiter_s": others_waits.max(axis=1),
+            "waits": others_waits.sum(axis=0),
+            "holder": _named(owner_names, others_waits, axis=0),
+            "holder_s": others_waits.max(axis=0),
+            "own": own_waits,
         }
     )
-    return frame.sort("others_wait", of, descending=[True, False])
+    return holders_frame.sort("others_wait", of, descending=[True, False])
 
 
 def _named(names: pl.Series, shares: np.ndarray, axis: int) -> pl.Series:
-    """Return the name of the largest share of each row (axis 1) or column; null if it is 0."""
+    """Return a Series: the name of the largest share of each row (axis 1) or column; null if it is 0."""
     largest = shares.argmax(axis=axis)
     positive = pl.Series(shares.max(axis=axis) > 0)
     named = pl.when(positive).then(names[pl.Series(largest)])
@@ -75,67 +75,73 @@ def _named(names: pl.Series, shares: np.ndarray, axis: int) -> pl.Series:
 
 
 def _shares(log: Record, owner: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Seconds (U, U) that jobs of each owner (column) waited for GPUs of each (row)."""
+    """Return an array (U, U): seconds that jobs of each owner (column) waited for GPUs of each (row)."""
     jobs = log.jobs
-    count = int(owner.max()) + 1
-    shares = np.zeros((count, count))
+    owner_count = int(owner.max()) + 1
+    shares = np.zeros((owner_count, owner_count))
     waits = np.flatnonzero((seconds > 0) & (owner >= 0))
-    for part in np.unique(jobs.part[waits]):
-        rows = waits[jobs.part[waits] == part]
-        weight = _on_nodes(log, part)
-        total = _integral(jobs, weight, np.arange(len(owner)), rows)
-        rows = rows[total > 0]
-        total = total[total > 0]
-        for holder in range(count):
+    for node_part in np.unique(jobs.part[waits]):
+        waiting_rows = waits[jobs.part[waits] == node_part]
+        weight = _on_nodes(log, node_part)
+        slot_seconds = _integral(jobs, weight, np.arange(len(owner)), waiting_rows)
+        waiting_rows = waiting_rows[slot_seconds > 0]
+        slot_seconds = slot_seconds[slot_seconds > 0]
+        for holder in range(owner_count):
             of_holder = np.flatnonzero((owner == holder) & (weight > 0))
             if len(of_holder):
-                share = _integral(jobs, weight, of_holder, rows) / total
-                shares[holder] += np.bincount(owner[rows], seconds[rows] * share, count)
+                share = _integral(jobs, weight, of_holder, waiting_rows) / slot_seconds
+                shares[holder] += np.bincount(owner[waiting_rows], seconds[waiting_rows] * share, owner_count)
     return shares
 
 
 def _on_nodes(log: Record, part: int) -> np.ndarray:
-    """Slots (n,) that each job holds on the nodes of a row of the masks."""
+    """Return an array (n,): slots that each job holds on the nodes of a row of the masks."""
     jobs = log.jobs
     job = np.repeat(np.arange(len(jobs.slots)), np.diff(jobs.first))
     usable = log.rules.masks[part][jobs.node]
     return np.bincount(job, jobs.held * usable, len(jobs.slots))
 
 
-def _integral(jobs, weight: np.ndarray, of: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Slot-seconds that some jobs held while each of other rows waited."""
-    begin = _steps(jobs.start[of], weight[of])
-    end = _steps(jobs.end[of], weight[of])
-    slot_seconds = np.zeros(len(rows))
-    for at, sign in ((jobs.start[rows], 1.0), (jobs.eligible[rows], -1.0)):
-        slot_seconds += sign * (_held_until(at, *begin) - _held_until(at, *end))
+def _integral(jobs, weight: np.ndarray, holder_jobs: np.ndarray, waiting_rows: np.ndarray) -> np.ndarray:
+    """Return an array (rows,): slot-seconds that some jobs held while each of other rows waited."""
+    begin = _steps(jobs.start[holder_jobs], weight[holder_jobs])
+    end = _steps(jobs.end[holder_jobs], weight[holder_jobs])
+    slot_seconds = np.zeros(len(waiting_rows))
+    for waits_at, sign in ((jobs.start[waiting_rows], 1.0), (jobs.eligible[waiting_rows], -1.0)):
+        slot_seconds += sign * (_held_until(waits_at, *begin) - _held_until(waits_at, *end))
     return slot_seconds
 
 
 def _steps(times: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Instants in order, and sums of the weights, and of weights times instants, of those before each."""
+    """Return a tuple of three arrays: instants in order, and sums of the weights, and of weights times instants, up to each.
+
+    The sums begin with 0, and so have one entry more.
+    """
     order = np.argsort(times, kind="stable")
     sums = np.concatenate([[0.0], np.cumsum(weight[order])])
     moments = np.concatenate([[0.0], np.cumsum(weight[order] * times[order])])
     return times[order], sums, moments
 
 
-def _held_until(at: np.ndarray, times: np.ndarray, sums: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """Weights times the seconds since their instants, of all instants before others."""
-    place = np.searchsorted(times, at, side="right")
-    return sums[place] * at - moments[place]
+def _held_until(instants: np.ndarray, times: np.ndarray, sums: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """Return an array: for each instant, the sum of weights times seconds since their times, of those before it."""
+    count_before = np.searchsorted(times, instants, side="right")
+    return sums[count_before] * instants - moments[count_before]
 
 
 def sentence(table: pl.DataFrame) -> str:
-    """Say who holds most of the GPUs that others wait for, and for whose jobs; "" if no job waits for another's GPUs."""
-    of = table.columns[0]
-    total = table["others_wait"].sum()
-    if not total:
+    """Return a sentence that says who holds most of the GPUs that others wait for, and for whose jobs.
+
+    Return "" if no job waits for another's GPUs.
+    """
+    owner_column = table.columns[0]
+    waits_for_others = table["others_wait"].sum()
+    if not waits_for_others:
         return ""
-    first = table.row(0, named=True)
-    share = 100 * first["others_wait"] / total
-    waited = span(first["others_wait"])
+    top_holder = table.row(0, named=True)
+    share = 100 * top_holder["others_wait"] / waits_for_others
+    waited = span(top_holder["others_wait"])
     return (
-        f"Others wait longest for GPUs that {of} {first[of]} holds: {waited}, {share:.0f} % of such waiting, "
-        f"{span(first['waiter_s'])} of it by {of} {first['waiter']}."
+        f"Others wait longest for GPUs that {owner_column} {top_holder[owner_column]} holds: {waited}, {share:.0f} % of such waiting, "
+        f"{span(top_holder['waiter_s'])} of it by {owner_column} {top_holder['waiter']}."
     )

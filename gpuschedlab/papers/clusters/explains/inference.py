@@ -13,7 +13,7 @@ STEPS = 8
 
 
 def infer(log: Record) -> State:
-    """Find the rules that a log shows beyond its site's; without node lists no limits."""
+    """Return the `State` with the rules that a log shows beyond its site's; without node lists it finds no limits."""
     scopes = _scopes(log)
     rules = with_limits(log.rules, [LimitRow(scope.owner, scope.jobs, scope.most, False) for scope in scopes])
     state = State(rules, sweep(log.jobs, rules))
@@ -39,14 +39,14 @@ def _scopes(log: Record) -> list[Scope]:
     if not log.listed:
         return []
     scopes = []
-    for columns, jobs, alike in SCOPES:
-        if log.codes(*columns).max() >= 0:
-            scopes.append(scope_of(log, columns, jobs, alike))
+    for owner_columns, jobs, alike in SCOPES:
+        if log.codes(*owner_columns).max() >= 0:
+            scopes.append(scope_of(log, owner_columns, jobs, alike))
     return scopes
 
 
 def _best_step(log: Record, state: State, scopes: list[Scope], waiting: float) -> State | None:
-    """Return the state with the rule that explains most; None if no rule explains enough, or its owners' jobs wait free below it."""
+    """Return the `State` with the rule that explains most; None if no rule explains enough, or its owners' jobs wait free below it."""
     best = None
     most = max(SHARE / 2 * waiting, 0.1 * state.left)
     for step in (*limits(log, state, scopes, waiting), *hours(log, state, waiting)):
@@ -64,7 +64,7 @@ def _best_step(log: Record, state: State, scopes: list[Scope], waiting: float) -
 
 
 def tiered(log: Record, state: State) -> State:
-    """Return the state with the order test, and with tiers of QOS if the log shows any.
+    """Return the `State` with the order test, and with tiers of QOS if the log shows any.
 
     It does if jobs of some QOS pass equal ones of others, and never the other way round.
     """
@@ -78,14 +78,14 @@ def tiered(log: Record, state: State) -> State:
         return state
     by_tier = np.argsort(-tiers[log.jobs.qos], kind="stable")
     rules = state.rules._replace(place=np.argsort(by_tier) * 1.0)
-    seen = sweep(log.jobs, rules)
-    order_by_tiers = sweep(log.jobs, rules._replace(held=could_have_started(log, seen))).order
-    if order_by_tiers[PAST] >= 0.2 * order[PAST] or seen.seconds[:, NONE].sum() > 1.02 * state.left + 3600:
+    seen_waits = sweep(log.jobs, rules)
+    order_by_tiers = sweep(log.jobs, rules._replace(held=could_have_started(log, seen_waits))).order
+    if order_by_tiers[PAST] >= 0.2 * order[PAST] or seen_waits.seconds[:, NONE].sum() > 1.02 * state.left + 3600:
         return state
     tier_of_name = {name_of(log, qos): int(tier) for qos, tier in enumerate(tiers)}
-    lines = []
+    tier_lines = []
     for tier in sorted({*tier_of_name.values()} - {0}):
-        names = [name for name in tier_of_name if tier_of_name[name] == tier]
-        lines.append(lines_of("qos", "tier", tier, names=names))
-    shown = Found("tier", "qos", tier_of_name, 0.0, "\n".join(lines))
-    return State(rules, seen._replace(order=order_by_tiers), (*state.found, shown))
+        qos_names = [qos_name for qos_name in tier_of_name if tier_of_name[qos_name] == tier]
+        tier_lines.append(lines_of("qos", "tier", tier, names=qos_names))
+    found_tiers = Found("tier", "qos", tier_of_name, 0.0, "\n".join(tier_lines))
+    return State(rules, seen_waits._replace(order=order_by_tiers), (*state.found, found_tiers))

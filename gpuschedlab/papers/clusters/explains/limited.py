@@ -25,7 +25,7 @@ def becomes_limited(policy: Policy, cluster: Cluster) -> bool:
 
 
 def within(policy: Policy, limits: tuple[Limit, ...], cluster: Cluster, day: float) -> Policy:
-    """Return a policy within limits, if it can keep to any; Slurm's own rule leaves out hours and tiers."""
+    """Return a `Policy` within limits, if it can keep to any; Slurm's own rule leaves out hours and tiers."""
     if not limits:
         return policy
     if isinstance(policy, Slurm) and policy.own:
@@ -37,7 +37,7 @@ def within(policy: Policy, limits: tuple[Limit, ...], cluster: Cluster, day: flo
 
 
 def broken(policy: Policy, limits: tuple[Limit, ...]) -> str:
-    """Return to which of the limits a policy within them (`within`) does not keep; "" if it keeps to all."""
+    """Return a phrase that says which limits a policy within them (`within`) does not keep; a string, "" if it keeps to all."""
     if isinstance(policy, Limited) or not limits:
         return ""
     if not isinstance(policy, Slurm) or not policy.own:
@@ -71,7 +71,7 @@ class Limited(Round):
         return any(limit.hours for limit in self.limits)
 
     def allocate(self, view) -> Allocation:
-        """Start jobs that may start now, beside those that run."""
+        """Return the `Allocation` that starts jobs that may start now, beside those that run."""
         waits = view.gpu_type < 0
         gpus = np.where(waits, 0.0, view.gpus)
         gpu_type = np.maximum(view.gpu_type, 0)
@@ -85,25 +85,25 @@ class Limited(Round):
         jobs = self._jobs(view, unit, slots)
         free = np.asarray(view.free * unit).round()
         starts = start_some(jobs, self._rules(view, unit, jobs.qos), free.astype(np.int64), view.now)
-        count = np.diff(jobs.first)
-        rows = np.repeat(starts, count) & (jobs.held > 0)
-        job = np.repeat(np.arange(len(view)), count)[rows]
-        cells = np.stack([job, jobs.node[rows], jobs.held[rows] / unit], 1)
+        cells_of_job = np.diff(jobs.first)
+        starting_cells = np.repeat(starts, cells_of_job) & (jobs.held > 0)
+        job = np.repeat(np.arange(len(view)), cells_of_job)[starting_cells]
+        cells = np.stack([job, jobs.node[starting_cells], jobs.held[starting_cells] / unit], 1)
         return Allocation(gpu_type, np.where(starts, view.gpus, gpus), nodes=cells, wake=wake)
 
     def _jobs(self, view, unit: int, slots: np.ndarray) -> Jobs:
-        """Return the jobs that wait or run, in order of submission."""
+        """Return the `Jobs` that wait or run, in order of submission."""
         runs = view.gpu_type >= 0
         largest = max(group.gpus_per_node for group in view.cluster.groups) * unit
         wide = fewest(slots, largest)
-        count = wide.copy()
+        cells_of_job = wide.copy()
         job_of_cell, node_of_cell, gpus_of_cell = view.nodes.T
-        count[runs] = np.bincount(job_of_cell.astype(int), minlength=len(view))[runs]
-        of_runs = np.repeat(runs, count)
+        cells_of_job[runs] = np.bincount(job_of_cell.astype(int), minlength=len(view))[runs]
+        of_runs = np.repeat(runs, cells_of_job)
         node = np.zeros(len(of_runs), np.int64)
         node[of_runs] = node_of_cell
-        held = spread(slots, fewest(slots, wide), count)
-        held[of_runs] = (gpus_of_cell * unit).round()
+        held_slots = spread(slots, fewest(slots, wide), cells_of_job)
+        held_slots[of_runs] = (gpus_of_cell * unit).round()
         start = np.where(runs, view.now - view.executed, np.inf)
         qos = np.zeros(len(view), np.int64)
         if self.has_hours:
@@ -118,9 +118,9 @@ class Limited(Round):
             part=np.zeros(len(view), np.int64),
             wide=wide,
             each=fewest(slots, wide),
-            first=np.concatenate([[0], np.cumsum(count)]),
+            first=np.concatenate([[0], np.cumsum(cells_of_job)]),
             node=node,
-            held=held,
+            held=held_slots,
             qos=qos,
             time=np.zeros(0),
             kind=np.zeros(0, np.int8),
@@ -128,7 +128,7 @@ class Limited(Round):
         )
 
     def _rules(self, view, unit: int, qos: np.ndarray) -> Rules:
-        """Return the rules by which jobs of such QOS start now."""
+        """Return the `Rules` by which jobs of such QOS start now."""
         owner = np.zeros((len(self.limits), len(view)), np.int64)
         for k in range(len(self.limits)):
             owner[k] = view.codes(f"limit{k}")

@@ -75,7 +75,7 @@ class Candidate(NamedTuple):
 
 
 def scope_of(log: Record, columns: tuple[str, ...], jobs: bool, alike: str) -> Scope:
-    """Return owners and the most that they ever held."""
+    """Return a `Scope`: owners, and the most that each of them ever held."""
     owner = log.codes(*columns)
     kind = log.jobs.kind
     events = (kind != QUEUES) & (owner[log.jobs.job] >= 0)
@@ -84,13 +84,13 @@ def scope_of(log: Record, columns: tuple[str, ...], jobs: bool, alike: str) -> S
     if not jobs:
         amount = log.jobs.slots[job]
     change = np.where(kind[events] == ENDS, -amount, amount)
-    order = np.argsort(owner[job], kind="stable")  # at one instant ends stand before starts
-    whose = owner[job][order]
-    total = np.cumsum(change[order])
+    owner_order = np.argsort(owner[job], kind="stable")  # at one instant ends stand before starts
+    whose = owner[job][owner_order]
+    held_by_owner = np.cumsum(change[owner_order])
     most = np.zeros(owner.max() + 1, np.int64)
     group = np.arange(owner.max() + 1)
-    total_before = np.append(0, total)[np.searchsorted(whose, group)]
-    np.maximum.at(most, whose, total - total_before[whose])
+    total_before = np.append(0, held_by_owner)[np.searchsorted(whose, group)]
+    np.maximum.at(most, whose, held_by_owner - total_before[whose])
     if alike:
         counted = owner >= 0
         if alike == "all":
@@ -104,28 +104,28 @@ def scope_of(log: Record, columns: tuple[str, ...], jobs: bool, alike: str) -> S
 
 
 def with_limits(rules: Rules, rows: list[LimitRow]) -> Rules:
-    """Return rules with more limits."""
+    """Return `Rules` with more limits."""
     if not rows:
         return rules
-    width = max(rules.most.shape[1], *(len(row.most) for row in rows))
-    most = [_padded(values, width) for values in rules.most]
-    most += [_padded(row.most, width) for row in rows]
-    owner = np.stack([row.owner for row in rows])
+    width = max(rules.most.shape[1], *(len(limit_row.most) for limit_row in rows))
+    most = [_padded(owner_limits, width) for owner_limits in rules.most]
+    most += [_padded(limit_row.most, width) for limit_row in rows]
+    owner = np.stack([limit_row.owner for limit_row in rows])
     return rules._replace(
         owner=np.concatenate([rules.owner, owner]),
-        counts=np.append(rules.counts, [row.jobs for row in rows]),
-        holds=np.append(rules.holds, [row.holds for row in rows]),
+        counts=np.append(rules.counts, [limit_row.jobs for limit_row in rows]),
+        holds=np.append(rules.holds, [limit_row.holds for limit_row in rows]),
         most=np.stack(most),
     )
 
 
 def _padded(most: np.ndarray, width: int) -> np.ndarray:
-    """Return the most of so many owners, without a limit for those of which none is known."""
+    """Return an array (width,) of the most of so many owners, without a limit for those of which none is known."""
     return np.pad(most, (0, width - len(most)), constant_values=UNLIMITED)
 
 
 def follows_own(log: Record, owner: np.ndarray) -> np.ndarray:
-    """Return whether each job (n,) starts as one of its owner's has just ended."""
+    """Return a mask (n,): whether each job starts as one of its owner's has just ended."""
     lag = 2 * log.rules.lag + 1
     end = log.jobs.end
     span = float(end.max()) + 2 * lag  # between the instants of two owners
@@ -137,35 +137,35 @@ def follows_own(log: Record, owner: np.ndarray) -> np.ndarray:
 
 
 def limits(log: Record, state: State, scopes: list[Scope], waiting: float) -> Iterator[Step]:
-    """Yield limits at the most ever held, of owners whose jobs wait free and start as one of their own ends.
+    """Yield each `Step` of a limit at the most ever held, of owners whose jobs wait free and start as one of their own ends.
 
     Scopes have rows of the rules, after those of the site; `waiting`: s of all jobs.
     """
-    seen = state.seen
-    first = len(log.rules.most)
-    late = could_have_started(log, seen) & (seen.last >= log.jobs.start - log.rules.lag - 1e-6)
+    seen_waits = state.seen
+    first_row = len(log.rules.most)
+    late = could_have_started(log, seen_waits) & (seen_waits.last >= log.jobs.start - log.rules.lag - 1e-6)
     candidates = []
-    for row, scope in enumerate(scopes, first):
-        candidates += _candidates(log, state, row, scope, late, waiting)
+    for scope_row, scope in enumerate(scopes, first_row):
+        candidates += _candidates(log, state, scope_row, scope, late, waiting)
     for candidate in sorted(candidates, key=lambda candidate: -candidate.seconds)[:TRIED]:
         scope = candidate.scope
         member = np.flatnonzero(candidate.member)
-        seconds = seen.above[candidate.row, member].sum()
+        seconds = seen_waits.above[candidate.row, member].sum()
         most = np.where(candidate.limited, scope.most, UNLIMITED)
         rules = with_limits(state.rules, [LimitRow(scope.owner, scope.jobs, most, True)])
-        found = limit_found(log, scope, member, float(seconds))
+        found_limit = limit_found(log, scope, member, float(seconds))
         if scope.of_arrays:
-            yield Step(rules, found)
+            yield Step(rules, found_limit)
         else:
-            yield Step(rules, found, candidate.row, member)
+            yield Step(rules, found_limit, candidate.row, member)
 
 
 def _candidates(log: Record, state: State, row: int, scope: Scope, late: np.ndarray, waiting: float) -> list[Candidate]:
-    """Return the limits of a scope that jobs which start late (n,) give reason to try."""
-    count = len(scope.most)
-    above_of_owner = state.seen.above[row, :count]
+    """Return a list of the limits of a scope, as `Candidate`, that jobs which start late (n,) give reason to try."""
+    owner_count = len(scope.most)
+    above_of_owner = state.seen.above[row, :owner_count]
     member = above_of_owner > 0
-    free = np.bincount(scope.group, state.seen.free[row, :count] * member)
+    free = np.bincount(scope.group, state.seen.free[row, :owner_count] * member)
     above = np.bincount(scope.group, above_of_owner * member)
     counted = np.flatnonzero(late & (scope.owner >= 0) & member[scope.owner])
     least = LEAST
@@ -190,7 +190,10 @@ def _candidates(log: Record, state: State, row: int, scope: Scope, late: np.ndar
 
 
 def _follows_more_often(log: Record, scope: Scope, counted: np.ndarray, least: int) -> np.ndarray:
-    """Return of which groups of owners at least so many of some jobs start as one of their owner's ends, more often than by chance."""
+    """Return a mask (groups,) of groups of owners of which jobs start as their owner's jobs end, more often than by chance.
+
+    At least `least` of the counted jobs have to.
+    """
     jobs = log.jobs
     group = scope.group[scope.owner[counted]]
     groups = scope.group.max() + 1
@@ -206,41 +209,47 @@ def _follows_more_often(log: Record, scope: Scope, counted: np.ndarray, least: i
 
 
 def limit_found(log: Record, scope: Scope, member: np.ndarray, seconds: float) -> Found:
-    """Return the words and lines of a limit of some owners, for which jobs wait so many seconds."""
-    of = scope.columns[0]
-    key = "gpus"
+    """Return a `Found`: the words and lines of a limit of some owners, for which jobs wait so many seconds."""
+    owner_column = scope.columns[0]
+    amount_name = "gpus"
     unit = log.unit
     if scope.jobs:
-        key = "jobs"
+        amount_name = "jobs"
         unit = 1
-    values = (scope.most[member] / unit).tolist()
+    limit_amounts = (scope.most[member] / unit).tolist()
     jobs = [log.trace.row(int(np.argmax(scope.owner == owner)), named=True) for owner in member]
-    if of == "array":
-        throttle_of = {job["array"]: value for job, value in zip(jobs, values, strict=True)}
+    if owner_column == "array":
+        throttle_of = {job["array"]: throttle for job, throttle in zip(jobs, limit_amounts, strict=True)}
         return _throttle_found(throttle_of, np.delete(scope.most, member), seconds)
-    names = []
+    owner_names = []
     qos = []
-    whose = [of]
+    whose = [owner_column]
     if scope.alike:
         whose.insert(0, "each")
     else:
-        names.append(jobs[0][of])
-        whose.append(jobs[0][of])
+        owner_names.append(jobs[0][owner_column])
+        whose.append(jobs[0][owner_column])
     if len(scope.columns) > 1:
         qos.append(jobs[0]["qos"])
         whose.append(f"of qos {jobs[0]['qos']}")
     return Found(
-        "limit", " ".join(whose), (values[0], key), seconds, lines_of(of, key, values[0], names=names, qos=qos)
+        "limit",
+        " ".join(whose),
+        (limit_amounts[0], amount_name),
+        seconds,
+        lines_of(owner_column, amount_name, limit_amounts[0], names=owner_names, qos=qos),
     )
 
 
 def _throttle_found(throttle_of: dict[str, float], most_of_others: np.ndarray, seconds: float) -> Found:
-    """Return the words and lines of throttles of some arrays, beside the most jobs at once of each other array."""
-    values = sorted({*throttle_of.values()})
-    if len(values) == 1 and most_of_others.max(initial=0) <= values[0]:  # no array of the log contradicts one rule
-        return Found("throttle", "arrays", throttle_of, seconds, lines_of("array", "jobs", values[0]))
-    lines = []
-    for value in values:
-        arrays = [array for array in throttle_of if throttle_of[array] == value]
-        lines.append(lines_of("array", "jobs", value, names=ranges(arrays)))
-    return Found("throttle", "arrays", throttle_of, seconds, "\n".join(lines))
+    """Return a `Found`: the words and lines of throttles of some arrays, beside the most jobs at once of each other array."""
+    throttles = sorted({*throttle_of.values()})
+    if (
+        len(throttles) == 1 and most_of_others.max(initial=0) <= throttles[0]
+    ):  # no array of the log contradicts one rule
+        return Found("throttle", "arrays", throttle_of, seconds, lines_of("array", "jobs", throttles[0]))
+    throttle_lines = []
+    for throttle in throttles:
+        arrays = [array for array in throttle_of if throttle_of[array] == throttle]
+        throttle_lines.append(lines_of("array", "jobs", throttle, names=ranges(arrays)))
+    return Found("throttle", "arrays", throttle_of, seconds, "\n".join(throttle_lines))

@@ -34,7 +34,7 @@ class Record(NamedTuple):
     sure: np.ndarray  # (n,) idle slots with which each job fits, wherever they are
 
     def codes(self, *names: str) -> np.ndarray:
-        """Return the number of each job's values in columns (n,); -1 if it lacks one."""
+        """Return an array (n,): the number of each job's values in columns; -1 if it lacks one."""
         return codes(self.trace, *names)
 
 
@@ -54,7 +54,7 @@ class Nodes(NamedTuple):
 
 
 def codes(trace: pl.DataFrame, *names: str) -> np.ndarray:
-    """Return the number of each job's values in columns (n,); -1 if it lacks one."""
+    """Return an array (n,): the number of each job's values in columns; -1 if it lacks one."""
     if not set(names) <= set(trace.columns):
         return np.full(trace.height, -1)
     ranks = pl.struct(names).rank("dense").cast(pl.Int64)
@@ -64,7 +64,7 @@ def codes(trace: pl.DataFrame, *names: str) -> np.ndarray:
 
 
 def codes_of_limits(trace: pl.DataFrame, count: int) -> np.ndarray:
-    """Return the number of the owner for which each job counts by each of so many limits (K, n); -1 if it counts for none."""
+    """Return an array (K, n): the number of the owner for which each job counts by each of so many limits; -1 if it counts for none."""
     owner = np.full((count, trace.height), -1)
     for k in range(count):
         owner[k] = codes(trace, f"limit{k}")
@@ -72,7 +72,10 @@ def codes_of_limits(trace: pl.DataFrame, count: int) -> np.ndarray:
 
 
 def in_slots(gpus: np.ndarray) -> tuple[int, np.ndarray]:
-    """Return the slots of a GPU, 1 if all jobs ask for whole GPUs, and the slots (n,) of jobs that ask for so many GPUs."""
+    """Return a tuple: the slots of a GPU, and an array (n,) of the slots of jobs that ask for so many GPUs.
+
+    A GPU has 1 slot if all jobs ask for whole GPUs.
+    """
     unit = SLOTS
     if (gpus % 1 == 0).all():
         unit = 1
@@ -81,20 +84,26 @@ def in_slots(gpus: np.ndarray) -> tuple[int, np.ndarray]:
 
 
 def fewest(slots: np.ndarray, size: np.ndarray | int) -> np.ndarray:
-    """Return how many parts of such sizes hold so many slots."""
+    """Return an array: the least number of parts of such sizes that hold so many slots."""
     return -(-slots // size)
 
 
 def spread(slots: np.ndarray, each: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return the slots (C,) of jobs on so many cells each (n,): as many as `each` says (n,), and the last one those that are left."""
-    first = np.cumsum(count) - count
+    """Return an array (C,): the slots of jobs on so many cells each (n,).
+
+    A cell has as many as `each` says (n,), and the last one those that are left.
+    """
+    first_cell = np.cumsum(count) - count
     most = np.repeat(each, count)
-    before = np.arange(len(most)) - np.repeat(first, count)
+    before = np.arange(len(most)) - np.repeat(first_cell, count)
     return np.clip(np.repeat(slots, count) - before * most, 0, most)
 
 
 def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequence[Limit], day: float) -> Record:
-    """Arrays of a log that has recorded starts, of the rule that started its jobs, of nodes of such names, and of its site's limits."""
+    """Return the `Record` of a log with recorded starts.
+
+    It has arrays of the log's jobs, its rule, nodes of such names, and its site's limits.
+    """
     cluster = scenario.cluster
     trace = _started(scenario.trace)
     unit, slots = in_slots(trace["gpus"].to_numpy())
@@ -120,35 +129,38 @@ def record(scenario: Scenario, own: Policy, names: Sequence[str], limits: Sequen
         windows=whole_windows(cluster),
     )
     # Machine code is kept by layout.
-    return Record(trace, Jobs(*(np.array(values, order="C") for values in jobs)), rules, listed, unit, sure)
+    return Record(trace, Jobs(*(np.array(job_column, order="C") for job_column in jobs)), rules, listed, unit, sure)
 
 
 def _started(trace: pl.DataFrame) -> pl.DataFrame:
-    """Return the jobs that started, in order of the queue, with their row, the instant at which they were eligible, and their array."""
+    """Return a frame of the jobs that started, in order of the queue.
+
+    Added are their row, the instant at which they were eligible, and their array.
+    """
     if "started" not in trace.columns or not trace["started"].count():
         raise TraceError("explain: found no recorded starts; expected a log with the column started.")
-    instants = [name for name in ("submit", "eligible") if name in trace.columns]
+    instants = [instant_column for instant_column in ("submit", "eligible") if instant_column in trace.columns]
     trace = trace.with_columns(eligible=pl.max_horizontal(instants)).with_row_index("row")
     trace = trace.drop_nulls("started").sort("eligible", "submit", "row")
     return trace.with_columns(array=ARRAY)
 
 
 def _nodes(scenario: Scenario, trace: pl.DataFrame, unit: int) -> Nodes:
-    """Return the nodes of a cluster, and those that the jobs of a log may have."""
+    """Return the `Nodes` of a cluster, and those that the jobs of a log may have."""
     cluster = scenario.cluster
     group = np.repeat(np.arange(len(cluster.groups)), [g.nodes for g in cluster.groups])
     size = np.array([g.gpus_per_node for g in cluster.groups])[group] * unit
     kinds = eligibility_of(scenario.trace, cluster, scenario.types)
     if kinds is None:
         return Nodes(size, np.ones((1, len(size)), bool), np.zeros(trace.height, np.int64))
-    rows, part, *_ = distinct_rows(kinds[trace["row"].to_numpy()] > 0)
+    type_masks, mask_of_job, *_ = distinct_rows(kinds[trace["row"].to_numpy()] > 0)
     kind_of_group = np.array([cluster.gpu_types.index(g.kind) for g in cluster.groups])
-    masks = np.array(rows[:, kind_of_group[group]], order="C")
-    return Nodes(size, masks, part)
+    masks = np.array(type_masks[:, kind_of_group[group]], order="C")
+    return Nodes(size, masks, mask_of_job)
 
 
 def _surely_fits(slots: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return the idle slots (n,) with which jobs fit on their fewest nodes, wherever the slots are."""
+    """Return an array (n,): idle slots with which jobs fit on their fewest nodes, wherever the slots are."""
     largest = size.max()
     wide = fewest(slots, largest)
     # Just too few: all slots of one node less than it needs are idle, and on each other one slot less than it needs there.
@@ -157,7 +169,7 @@ def _surely_fits(slots: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def _jobs(trace: pl.DataFrame, slots: np.ndarray, nodes: Nodes, cells: Cells) -> Jobs:
-    """Return the jobs of a log on the fewest nodes that hold them."""
+    """Return the `Jobs` of a log on the fewest nodes that hold them."""
     submit = trace["submit"].to_numpy()
     eligible = trace["eligible"].to_numpy()
     start = trace["started"].to_numpy()
@@ -186,12 +198,15 @@ def _jobs(trace: pl.DataFrame, slots: np.ndarray, nodes: Nodes, cells: Cells) ->
 
 
 def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: int, day: float) -> Rules:
-    """Limits, hours and tiers as rules, by the owner (K, n) for which a job counts by each limit, -1: none, and the QOS (n,)."""
+    """Return limits, hours and tiers as `Rules`.
+
+    `owner` (K, n) is the owner for which a job counts by each limit, -1: none; `qos` is (n,).
+    """
     jobs = len(qos)
     tier = np.zeros(jobs)
     closed = np.zeros((qos.max(initial=0) + 1, 48), bool)
-    rows = []
-    counts = []
+    limit_rows = []
+    counts_jobs = []
     most = []
     for k, limit in enumerate(limits):
         counted = owner[k] >= 0
@@ -200,11 +215,11 @@ def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: 
             closed[np.ix_(np.unique(qos[counted]), limit.closed)] = True
         for of_jobs, amount in ((False, limit.gpus * unit), (True, limit.jobs)):
             if amount < INF:
-                rows.append(k)
-                counts.append(of_jobs)
+                limit_rows.append(k)
+                counts_jobs.append(of_jobs)
                 most.append(amount)
-    place = np.empty(jobs)
-    place[np.argsort(-tier, kind="stable")] = np.arange(jobs)
+    tier_place = np.empty(jobs)
+    tier_place[np.argsort(-tier, kind="stable")] = np.arange(jobs)
     amounts = np.array(most, float).astype(np.int64)
     no_windows = np.zeros((0, 2))
     return Rules(
@@ -213,11 +228,11 @@ def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: 
         size=np.zeros(0, np.int64),
         masks=no_windows > 0,
         windows=no_windows,
-        place=place,
-        owner=owner[np.array(rows, np.int64)],
-        counts=np.array(counts, bool),
+        place=tier_place,
+        owner=owner[np.array(limit_rows, np.int64)],
+        counts=np.array(counts_jobs, bool),
         most=np.repeat(amounts[:, None], owner.max(initial=0) + 1, axis=1),
-        holds=np.ones(len(rows), bool),
+        holds=np.ones(len(limit_rows), bool),
         closed=closed,
         zero=day,
         held=np.zeros(jobs, bool),
@@ -225,37 +240,43 @@ def rules_of(limits: Sequence[Limit], owner: np.ndarray, qos: np.ndarray, unit: 
 
 
 def events(eligible, start, end) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return times, kinds and jobs: at one instant jobs end, queue, start; one that starts when eligible never waits."""
+    """Return a tuple of arrays: times, kinds and jobs.
+
+    At one instant jobs end, queue, start; one that starts when eligible never waits.
+    """
     time = np.concatenate([end, eligible, start])
     kind = np.repeat([ENDS, QUEUES, STARTS], len(start)).astype(np.int8)
     job = np.tile(np.arange(len(start)), 3)
     happens = (kind != QUEUES) | (eligible < start)[job]
-    order = np.lexsort((job, kind, time))
-    order = order[happens[order]]
-    return time[order], kind[order], job[order]
+    event_order = np.lexsort((job, kind, time))
+    event_order = event_order[happens[event_order]]
+    return time[event_order], kind[event_order], job[event_order]
 
 
 def lag_of(eligible, start, end) -> float:
     """Return the seconds within which 99 of 100 starts follow an end or a job that becomes eligible."""
     released = np.sort(np.concatenate([end, eligible]))
-    place = np.searchsorted(released, start, side="right")
-    after = start - released[np.maximum(place - 1, 0)]
+    releases_before = np.searchsorted(released, start, side="right")
+    after = start - released[np.maximum(releases_before - 1, 0)]
     return float(np.clip(np.ceil(np.quantile(after, 0.99)) + 1, *LAGS))
 
 
 def whole_windows(cluster: Cluster) -> np.ndarray:
-    """Return the windows (W, 3) of a cluster that all its nodes have: start, end, and when they are known (s)."""
+    """Return an array (W, 3) of the windows of a cluster that all its nodes have: start, end, and when they are known (s)."""
     windows = [(event.start, event.end, getattr(event, "announced", event.start)) for event in cluster.events]
     spans, _, nodes, _ = distinct_rows(windows or np.zeros((0, 3)))
     return spans[nodes == cluster.total_nodes]
 
 
 def cells_of(trace: pl.DataFrame, names: Sequence[str], cluster: Cluster) -> Cells | None:
-    """Return the nodes of each job by these names; None if some jobs have no list, or the names are not the cluster's."""
+    """Return the nodes of each job as `Cells`, by these names.
+
+    Return None if some jobs have no list, or the names are not the cluster's.
+    """
     if "nodelist" not in trace.columns or trace["nodelist"].null_count():
         return None
     lists = trace.select("nodelist").unique(maintain_order=True)
-    hosts_of_lists = pl.Series([hosts(text) for text in lists["nodelist"]], dtype=pl.List(pl.String))
+    hosts_of_lists = pl.Series([hosts(nodelist) for nodelist in lists["nodelist"]], dtype=pl.List(pl.String))
     listed = hosts_of_lists.explode().unique().sort()
     if not set(listed) <= set(names):  # the site's nodes have other names: any will do where they are alike
         names = listed.to_list()
@@ -265,5 +286,5 @@ def cells_of(trace: pl.DataFrame, names: Sequence[str], cluster: Cluster) -> Cel
     numbers = lists.with_columns(node=hosts_of_lists).with_columns(pl.col("node").list.eval(number))
     cells = trace.select("nodelist").join(numbers, on="nodelist", how="left", maintain_order="left")["node"]
     node = cells.explode().to_numpy()
-    count = cells.list.len().to_numpy()
-    return Cells(node.astype(np.int64), count.astype(np.int64))
+    cells_of_job = cells.list.len().to_numpy()
+    return Cells(node.astype(np.int64), cells_of_job.astype(np.int64))

@@ -42,7 +42,7 @@ Now = namedtuple("Now", "free total queue why running since count fitting idle h
 
 
 def sweep(J, R) -> Seen:
-    """Go through the events of a log, and return the reason of each waiting second."""
+    """Go through the events of a log, and return the reason of each waiting second, a `Seen`."""
     return Seen(*_swept(J, R))  # a plain tuple comes from machine code, as in `optim.prices.dual`
 
 
@@ -52,35 +52,43 @@ def _swept(J, R):
     n = len(J.submit)
     limits = R.most.shape
     classes = R.closed.shape[0]
-    at = begun(J, R, R.size.copy())
+    queue_pass = begun(J, R, R.size.copy())
     passed = np.zeros((classes, classes), np.int64)
     free = np.zeros(limits)
     above = np.zeros(limits)
     seconds = np.zeros((n, len(REASONS)))
-    count = at.count
-    seen = Seen(seconds, np.zeros(2, np.int64), passed, free, above, np.full(n, -1.0), np.zeros((classes, 48)))
+    count = queue_pass.count
+    seen_waits = Seen(seconds, np.zeros(2, np.int64), passed, free, above, np.full(n, -1.0), np.zeros((classes, 48)))
     seconds[:, NOT_ELIGIBLE] = np.maximum(0.0, np.minimum(J.eligible, J.start) - J.submit)
-    e = 0
+    event = 0
     until = J.start + J.asked
-    while e < len(J.time):
-        now = J.time[e]
-        while e < len(J.time) and J.time[e] == now:
-            j = J.job[e]
-            kind = J.kind[e]
+    while event < len(J.time):
+        instant = J.time[event]
+        while event < len(J.time) and J.time[event] == instant:
+            j = J.job[event]
+            kind = J.kind[event]
             if kind == QUEUES:
-                insert(at.queue, count, WAITING, j, R.place)
+                insert(queue_pass.queue, count, WAITING, j, R.place)
             elif kind == STARTS:
-                if J.eligible[j] < now:
-                    leave(J, R, at, seen, j, now)
-                hold(J, R, at, j, 1)
-                insert(at.running, count, RUNNING, j, until)  # in order of ends by request
+                if J.eligible[j] < instant:
+                    leave(J, R, queue_pass, seen_waits, j, instant)
+                hold(J, R, queue_pass, j, 1)
+                insert(queue_pass.running, count, RUNNING, j, until)  # in order of ends by request
             else:
-                hold(J, R, at, j, -1)
-                remove(at.running, count, RUNNING, j)
-            e += 1
-        if e < len(J.time) and count[WAITING]:
-            look(J, R, at, seen, now, J.time[e])
-    return seen.seconds, seen.order, seen.passed, seen.free, seen.above, seen.last, seen.hours
+                hold(J, R, queue_pass, j, -1)
+                remove(queue_pass.running, count, RUNNING, j)
+            event += 1
+        if event < len(J.time) and count[WAITING]:
+            look(J, R, queue_pass, seen_waits, instant, J.time[event])
+    return (
+        seen_waits.seconds,
+        seen_waits.order,
+        seen_waits.passed,
+        seen_waits.free,
+        seen_waits.above,
+        seen_waits.last,
+        seen_waits.hours,
+    )
 
 
 @njit
@@ -112,11 +120,11 @@ def begun(J, R, free):
 @bare()
 def insert(row, count, c, j, key):
     """Put a job into a row in order of a key."""
-    x = count[c]
-    while x > 0 and key[row[x - 1]] > key[j]:
-        row[x] = row[x - 1]
-        x -= 1
-    row[x] = j
+    queue_place = count[c]
+    while queue_place > 0 and key[row[queue_place - 1]] > key[j]:
+        row[queue_place] = row[queue_place - 1]
+        queue_place -= 1
+    row[queue_place] = j
     count[c] += 1
 
 
@@ -263,24 +271,24 @@ def bounded(J, R, at, j, now, half):
 def promise(J, R, at, j, now):
     """When the first job that does not fit would start by what was requested, and what is free then beside it."""
     p = J.part[j]
-    each = J.each[j]
+    slots_per_node = J.each[j]
     free = at.ahead[p]
-    lacks = J.wide[j] - at.fitting[p, each]  # nodes
+    lacks = J.wide[j] - at.fitting[p, slots_per_node]  # nodes
     at.shadow[p] = NEVER
     for i in range(len(free)):
         free[i] = at.free[i]
     for x in range(at.count[RUNNING]):
         r = at.running[x]
-        end = max(J.start[r] + J.asked[r], now)
-        if end > at.shadow[p]:
+        requested_end = max(J.start[r] + J.asked[r], now)
+        if requested_end > at.shadow[p]:
             break
         for c in range(J.first[r], J.first[r + 1]):
             i = J.node[c]
-            lacks -= R.masks[p, i] and free[i] < each <= free[i] + J.held[c]
+            lacks -= R.masks[p, i] and free[i] < slots_per_node <= free[i] + J.held[c]
             free[i] += J.held[c]
         at.shadow[p] = NEVER
         if lacks <= 0:
-            at.shadow[p] = end
+            at.shadow[p] = requested_end
 
 
 @bare()
@@ -333,35 +341,35 @@ def seats(J, R, at, j):
 def start_some(J, R, free, now):
     """Which waiting jobs (n,) start now, in order, by the rules of `look`, where all are of one part; their cells get nodes."""
     n = len(J.submit)
-    at = begun(J, R, free)
+    queue_pass = begun(J, R, free)
     starts = np.zeros(n, np.bool_)
     until = J.start + J.asked
     for j in range(n):
         if J.start[j] < np.inf:
-            hold(J, R, at, j, 1)
+            hold(J, R, queue_pass, j, 1)
             move(J, free, j, 1)  # what runs is not among what is free
-            insert(at.running, at.count, RUNNING, j, until)
+            insert(queue_pass.running, queue_pass.count, RUNNING, j, until)
         else:
-            insert(at.queue, at.count, WAITING, j, R.place)
-    at.head[:] = -1
+            insert(queue_pass.queue, queue_pass.count, WAITING, j, R.place)
+    queue_pass.head[:] = -1
     half = int((now + R.zero) % DAY / HALF_HOUR)
-    count_free(R, at)
-    for y in range(at.count[WAITING]):
-        j = at.queue[y]
-        why = bounded(J, R, at, j, now, half)
-        if why in (NO_GPUS, NO_NODES) and at.head[0] < 0:
-            at.head[0] = j
+    count_free(R, queue_pass)
+    for y in range(queue_pass.count[WAITING]):
+        j = queue_pass.queue[y]
+        why = bounded(J, R, queue_pass, j, now, half)
+        if why in (NO_GPUS, NO_NODES) and queue_pass.head[0] < 0:
+            queue_pass.head[0] = j
             if R.rule == EASY:
-                promise(J, R, at, j, now)
-        if why == NONE and not behind(J, R, at, j, now):
-            seats(J, R, at, j)
-            J.node[J.first[j] : J.first[j + 1]] = at.seats[: J.wide[j]]
+                promise(J, R, queue_pass, j, now)
+        if why == NONE and not behind(J, R, queue_pass, j, now):
+            seats(J, R, queue_pass, j)
+            J.node[J.first[j] : J.first[j + 1]] = queue_pass.seats[: J.wide[j]]
             starts[j] = True
-            hold(J, R, at, j, 1)
-            if now + J.asked[j] > at.shadow[0]:
-                move(J, at.ahead[0], j, -1)
+            hold(J, R, queue_pass, j, 1)
+            if now + J.asked[j] > queue_pass.shadow[0]:
+                move(J, queue_pass.ahead[0], j, -1)
             J.start[j] = now
             until[j] = now + J.asked[j]
-            insert(at.running, at.count, RUNNING, j, until)
-            count_free(R, at)
+            insert(queue_pass.running, queue_pass.count, RUNNING, j, until)
+            count_free(R, queue_pass)
     return starts

@@ -19,26 +19,29 @@ class ConfLines:
         self.unknown = unknown
 
     def lines_of(self, text: str, source: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-        """Yield the file and number of each line, in words, and its text; those of an included file stand in the place of its line."""
+        """Yield tuples: the file and number of each line, in words, and its text.
+
+        Those of an included file stand in the place of its line.
+        """
         for number, line in numbered_lines(text):
             where = f"slurm {source}, line {number}"
             include = re.match(r"\s*include\s+(.*)", line, re.IGNORECASE)
             if include is None:
                 yield where, line
                 continue
-            name = include[1].strip().strip('"')
-            content = self._content(name)
+            included_file = include[1].strip().strip('"')
+            content = self._content(included_file)
             if content is None:
-                key = INCLUDE
+                unknown_key = INCLUDE
                 if self.folder is not None:
-                    key = f"{INCLUDE} {name}"
-                self.unknown[key] = None
+                    unknown_key = f"{INCLUDE} {included_file}"
+                self.unknown[unknown_key] = None
                 continue
             if depth == DEEPEST:
                 raise TraceError(
-                    f"{where}: found files that include each other, {DEEPEST} deep; expected an end. Take out {name!r}."
+                    f"{where}: found files that include each other, {DEEPEST} deep; expected an end. Take out {included_file!r}."
                 )
-            yield from self.lines_of(content, name, depth + 1)
+            yield from self.lines_of(content, included_file, depth + 1)
 
     def _content(self, name: str) -> str | None:
         """Text of an included file: at its place below the folder, or else by its last name in the folder; None if it is in neither."""
@@ -54,7 +57,7 @@ class ConfLines:
 
 def way_to_included(unmodelled: Sequence[str]) -> str:
     """Sentence that says which included files of a slurm.conf were not there, and the way out; "" if none was missing."""
-    missing = [key for key in unmodelled if key.startswith(f"{INCLUDE} ")]
+    missing = [unmodelled_key for unmodelled_key in unmodelled if unmodelled_key.startswith(f"{INCLUDE} ")]
     if not missing:
         return ""
     return (
@@ -63,30 +66,30 @@ def way_to_included(unmodelled: Sequence[str]) -> str:
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line, those that end in a backslash joined, without comments."""
+    """Yield tuples: number and text of each line, those that end in a backslash joined, without comments."""
     joined = ""
-    first = 0
+    first_line = 0
     for number, line in enumerate(text.splitlines(), 1):
         line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
-        first = first or number
+        first_line = first_line or number
         if line.endswith("\\"):
             joined += line[:-1] + " "
             continue
         if (joined + line).strip():
-            yield first, joined + line
+            yield first_line, joined + line
         joined = ""
-        first = 0
+        first_line = 0
     if joined.strip():
-        yield first, joined
+        yield first_line, joined
 
 
 def printed(text: str) -> str:
-    """Return lines of slurm.conf for the answer of `scontrol show config`; other texts are as they were."""
+    """Return the text of a slurm.conf for the answer of `scontrol show config`; other texts are returned as they were."""
     if not text.lstrip().startswith("Configuration data as of"):
         return text
-    lines = []
+    conf_lines = []
     for line in text.splitlines():
         match = re.match(r"\s*(\w+)\s*= *(.*?)(?: sec| min)?\s*$", line)
         if match and match[2] not in ("", "(null)"):
-            lines.append(f'{match[1]}="{match[2]}"')
-    return "\n".join(lines)
+            conf_lines.append(f'{match[1]}="{match[2]}"')
+    return "\n".join(conf_lines)

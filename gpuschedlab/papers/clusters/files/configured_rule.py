@@ -6,7 +6,7 @@ from gpuschedlab.sim.ordered import Plan
 
 
 def backfill_of(scheduler: Scheduler) -> dict[str, object]:
-    """Return the knobs of a rule's backfill: `backfill`, and `depth` and `plan` if it plans."""
+    """Return a dict of the knobs of a rule's backfill: `backfill`, and `depth` and `plan` if it plans."""
     if scheduler.backfill != "plan":
         return {"backfill": scheduler.backfill}
     plan = Plan(scheduler.tested, scheduler.window, scheduler.every, scheduler.resolution, scheduler.min_age)
@@ -14,7 +14,7 @@ def backfill_of(scheduler: Scheduler) -> dict[str, object]:
 
 
 def slurm_of(site: Description, epoch: float) -> Slurm:
-    """Return Slurm's rule with a site's weights, shares, priorities and plan; `epoch`: `Slurm.epoch`."""
+    """Return a `Slurm` rule with a site's weights, shares, priorities and plan; `epoch`: `Slurm.epoch`."""
     scheduler = site.scheduler
     weights = scheduler.weights
     tree = None  # all users are equal

@@ -84,7 +84,10 @@ class Description:
 
     @property
     def cluster(self) -> Cluster | None:
-        """Nodes with GPUs, those that are alike, in the same partitions and follow each other as one group; None without any."""
+        """The `Cluster` of the nodes with GPUs; None without any.
+
+        Nodes that are alike, in the same partitions and follow each other are one group.
+        """
         partitions_of = self._partitions_of_nodes()
         alike = groupby((kind, gpus, partitions_of[name]) for name, kind, gpus in self.nodes)
         groups = tuple(Nodes(kind, len(list(same)), gpus, partitions) for (kind, gpus, partitions), same in alike)
@@ -93,48 +96,51 @@ class Description:
         return Cluster(groups)
 
     def _partitions_of_nodes(self) -> dict[str, tuple[str, ...]]:
-        """Return the partitions of each node; none where all partitions have all nodes."""
-        names = {name for name, _, _ in self.nodes}
+        """Return a dict of the partitions of each node, a tuple of names; it is empty if all partitions have all nodes."""
+        node_names = {node_name for node_name, _, _ in self.nodes}
         nodes_of = {}
         for partition in self.partitions:
             nodes_of[partition.name] = set(partition.nodes)
             if partition.nodes in ((), ("ALL",)):
-                nodes_of[partition.name] = names
-        if all(names <= nodes for nodes in nodes_of.values()):
-            return dict.fromkeys(names, ())
-        return {name: tuple(partition for partition in nodes_of if name in nodes_of[partition]) for name in names}
+                nodes_of[partition.name] = node_names
+        if all(node_names <= nodes for nodes in nodes_of.values()):
+            return dict.fromkeys(node_names, ())
+        return {
+            node_name: tuple(partition for partition in nodes_of if node_name in nodes_of[partition])
+            for node_name in node_names
+        }
 
     @property
     def shares(self) -> ShareTree:
-        """Accounts and users as a tree."""
+        """Accounts and users as a `ShareTree`."""
         return ShareTree(self.accounts)
 
     def page(self) -> str:
-        """Return all of it in a few lines, and the keys that were read and are not modelled."""
-        lines = []
+        """Return all of it as a text of a few lines, with the keys that were read and are not modelled."""
+        site_lines = []
         if self.nodes:
-            lines.append(f"cluster: {self.cluster}")
+            site_lines.append(f"cluster: {self.cluster}")
         for partition in self.partitions:
             hours = partition.max_time / 3600
-            lines.append(f"partition {partition.name}: {len(partition.nodes)} nodes, at most {hours:,.4g} h")
+            site_lines.append(f"partition {partition.name}: {len(partition.nodes)} nodes, at most {hours:,.4g} h")
         if self.accounts:
             users = sum(bool(user) for _, user, *_ in self.accounts)
-            lines.append(f"accounts: {len(self.accounts) - users}, users: {users}")
+            site_lines.append(f"accounts: {len(self.accounts) - users}, users: {users}")
         for queue in self.queues:
             for kind, gpus in queue.nominal:
                 limit = most(self.queues, queue.name, kind)
-                lines.append(f"queue {queue.name}: {gpus:g} GPUs of {kind}, at most {limit:g}")
+                site_lines.append(f"queue {queue.name}: {gpus:g} GPUs of {kind}, at most {limit:g}")
         if self.unmodelled:
-            lines.append(f"not modelled: {', '.join(self.unmodelled)}")
-        return "\n".join(lines)
+            site_lines.append(f"not modelled: {', '.join(self.unmodelled)}")
+        return "\n".join(site_lines)
 
 
 def seconds(value: object, source: str, unit: float = 60.0) -> float:
     """Return the seconds of a span such as 2-00:00:00, 90 (of `unit`) or UNLIMITED."""
-    text = str(value).strip()
-    if re.fullmatch(r"0+", text):
+    span_text = str(value).strip()
+    if re.fullmatch(r"0+", span_text):
         return 0.0
-    span = limits(pl.Series([text]), unit=unit, short="MM:SS")[0]
+    span = limits(pl.Series([span_text]), unit=unit, short="MM:SS")[0]
     if span is None:
-        raise TraceError(f"{source}: found {text[:80]!r}; expected a time such as 2-00:00:00, 90 or UNLIMITED.")
+        raise TraceError(f"{source}: found {span_text[:80]!r}; expected a time such as 2-00:00:00, 90 or UNLIMITED.")
     return span

@@ -15,12 +15,14 @@ FUNGIBILITY = {"whenCanBorrow": ("when_can_borrow", "Borrow"), "whenCanPreempt":
 
 
 def read_queues(text: str, source: str, site: Description) -> Description:
-    """Return the site with the queues of a YAML or JSON text; a resource counts if its name ends in "gpu"."""
-    items = _objects(text, source)
-    cluster_queues = [item for item in items if isinstance(item, dict) and item.get("kind") == "ClusterQueue"]
+    """Return the site's `Description` with the queues of a YAML or JSON text; a resource counts if its name ends in "gpu"."""
+    kueue_objects = _objects(text, source)
+    cluster_queues = [item for item in kueue_objects if isinstance(item, dict) and item.get("kind") == "ClusterQueue"]
     if not cluster_queues:
-        raise TraceError(f"kueue {source}: found {len(items)} objects, none a ClusterQueue; expected at least one.")
-    kinds = [item["kind"] for item in items if isinstance(item, dict) and item.get("kind")]
+        raise TraceError(
+            f"kueue {source}: found {len(kueue_objects)} objects, none a ClusterQueue; expected at least one."
+        )
+    kinds = [item["kind"] for item in kueue_objects if isinstance(item, dict) and item.get("kind")]
     unknown: dict[str, None] = {f"kind {kind}": None for kind in kinds if kind != "ClusterQueue"}
     queues = []
     for item in cluster_queues:
@@ -62,7 +64,7 @@ def _name_of(item: dict) -> object:
 
 
 def _queue(item: dict, unknown: dict[str, None]) -> Queue:
-    """Return the queue of a ClusterQueue."""
+    """Return the `Queue` of a ClusterQueue."""
     spec = item["spec"]
     quotas = {"nominal": {}, "borrow": {}, "lend": {}}
     unknown |= _others("spec", spec, SPEC)
@@ -75,9 +77,9 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
                 if not str(resource["name"]).endswith("gpu"):
                     unknown |= {f"resource {resource['name']}": None}
                     continue
-                for key, ours in QUOTAS.items():
-                    if resource.get(key) is not None:
-                        quotas[ours][str(flavor["name"])] = quantity(resource[key])
+                for quota_key, ours in QUOTAS.items():
+                    if resource.get(quota_key) is not None:
+                        quotas[ours][str(flavor["name"])] = quantity(resource[quota_key])
     preemption = spec.get("preemption") or {}
     within = preemption.get("borrowWithinCohort") or {}
     unknown |= _others(
@@ -87,16 +89,16 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
     sharing = spec.get("fairSharing") or {}
     unknown |= _others("spec.fairSharing", sharing, ("weight",))
     search = {}
-    for key, policy in (spec.get("flavorFungibility") or {}).items():
-        if key in FUNGIBILITY:
-            field, stops = FUNGIBILITY[key]
+    for queue_key, policy in (spec.get("flavorFungibility") or {}).items():
+        if queue_key in FUNGIBILITY:
+            field, stops = FUNGIBILITY[queue_key]
             search[field] = policy
             if policy == "MayStopSearch":  # its name from v1beta2 on
                 search[field] = stops
         else:
-            unknown[f"spec.flavorFungibility.{key}"] = None
+            unknown[f"spec.flavorFungibility.{queue_key}"] = None
     cohort = spec.get("cohortName") or spec.get("cohort") or ""
-    limits = {name: tuple(of_types.items()) for name, of_types in quotas.items()}
+    limits = {quota_name: tuple(of_types.items()) for quota_name, of_types in quotas.items()}
     return Queue(
         str(item["metadata"]["name"]),
         str(cohort),
@@ -112,12 +114,12 @@ def _queue(item: dict, unknown: dict[str, None]) -> Queue:
 
 
 def _others(where: str, given: dict, known) -> dict[str, None]:
-    """Keys that nothing here stands for."""
-    return {f"{where}.{key}": None for key in given if key not in known}
+    """Return a dict of the keys that nothing here stands for, each with None."""
+    return {f"{where}.{unknown_key}": None for unknown_key in given if unknown_key not in known}
 
 
 def quantity(value: object) -> float:
-    """Read a quantity of Kubernetes."""
+    """Return a quantity of Kubernetes as a float."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([mkMG]?)", str(value))
     if not match:
         raise ValueError(f"the quantity {value!r}")

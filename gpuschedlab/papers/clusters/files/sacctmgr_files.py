@@ -10,24 +10,29 @@ from gpuschedlab.papers.clusters.files.slurm_files import number
 
 
 def rows_of(text: str, source: str, needed: tuple[str, ...], same: Mapping[str, str]) -> Iterator[tuple[str, dict]]:
-    """Yield place and values, by column in lower case, of the rows that `sacctmgr -P` prints; `same`: other names of columns."""
-    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
-    names = []
-    if lines:
-        _, header = lines[0]
+    """Yield tuples of the rows that `sacctmgr -P` prints: the place, a text, and a dict of values by column in lower case.
+
+    `same`: other names of columns.
+    """
+    sacctmgr_lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+    column_names = []
+    if sacctmgr_lines:
+        _, header = sacctmgr_lines[0]
         for column in header.lower().split("|"):
-            name = column.strip().replace(" ", "")
-            names.append(same.get(name, name))
-    if lacking := [name for name in needed if name not in names]:
+            column_name = column.strip().replace(" ", "")
+            column_names.append(same.get(column_name, column_name))
+    if lacking := [column_name for column_name in needed if column_name not in column_names]:
         raise TraceError(
-            f"slurm {source}, line 1: found the columns {', '.join(names)[:200]}; expected also {', '.join(lacking)}."
+            f"slurm {source}, line 1: found the columns {', '.join(column_names)[:200]}; expected also {', '.join(lacking)}."
         )
-    for line_number, line in lines[1:]:
-        row = dict(zip(names, line.split("|")))
+    for line_number, line in sacctmgr_lines[1:]:
+        sacctmgr_row = dict(zip(column_names, line.split("|")))
         where = f"slurm {source}, line {line_number}"
-        if len(row) < len(names):
-            raise TraceError(f"{where}: found {len(row)} fields; expected {len(names)}, as in its first line.")
-        yield where, row
+        if len(sacctmgr_row) < len(column_names):
+            raise TraceError(
+                f"{where}: found {len(sacctmgr_row)} fields; expected {len(column_names)}, as in its first line."
+            )
+        yield where, sacctmgr_row
 
 
 KINDS = {"tres": "gpus", "jobs": "jobs"}
@@ -54,49 +59,52 @@ NO_LIMITS = {"account", "user", "share", "parentname", "cluster"}
 
 
 def limits_in(row: dict[str, str], known: Mapping, where: str, unknown: dict) -> dict[tuple[str, str, str], float]:
-    """Return the amount of each limit of a row by its owner, kind and GPU type; other columns that say something are not modelled."""
+    """Return a dict of the amount of each limit of a row by a tuple: its owner, kind and GPU type.
+
+    Other columns that say something are not modelled.
+    """
     limits = {}
-    table = "assoc"
+    sacctmgr_table = "assoc"
     if known is OF_QOS:
-        table = "qos"
-    for key, value in row.items():
-        text = value.strip()
-        if key not in known:
-            if text and key and text != IDLE.get(key):
-                unknown[f"{table} {key}"] = None
+        sacctmgr_table = "qos"
+    for limit_column, limit_text in row.items():
+        limit_amount = limit_text.strip()
+        if limit_column not in known:
+            if limit_amount and limit_column and limit_amount != IDLE.get(limit_column):
+                unknown[f"{sacctmgr_table} {limit_column}"] = None
             continue
-        owner, kind = known[key]
-        if kind == "wall" and text:
-            limits[owner, kind, ""] = seconds(text, f"{where} {key}")
+        owner, kind = known[limit_column]
+        if kind == "wall" and limit_amount:
+            limits[owner, kind, ""] = seconds(limit_amount, f"{where} {limit_column}")
             continue
         resource = ""
-        entries = [text]
+        tres_entries = [limit_amount]
         if kind in OF_GPUS:
             resource = "gres/gpu"
-            entries = text.split(",")
-        for entry in filter(None, entries):
-            tres, _, amount = entry.rpartition("=")
-            name, _, gpu_type = tres.partition(":")
-            if name == resource:
-                limits[owner, kind, gpu_type] = number(amount, f"{where} {key}")
-            elif entry != IDLE.get(key):
-                unknown[" ".join(filter(None, (table, key, tres)))] = None
+            tres_entries = limit_amount.split(",")
+        for tres_entry in filter(None, tres_entries):
+            tres, _, amount = tres_entry.rpartition("=")
+            tres_name, _, gpu_type = tres.partition(":")
+            if tres_name == resource:
+                limits[owner, kind, gpu_type] = number(amount, f"{where} {limit_column}")
+            elif tres_entry != IDLE.get(limit_column):
+                unknown[" ".join(filter(None, (sacctmgr_table, limit_column, tres)))] = None
     return limits
 
 
 def read_qos(text: str, source: str, site: Description) -> Description:
-    """Return the site with the priorities of QOS, and the GPUs and jobs that they allow, of `sacctmgr -P show qos`."""
+    """Return the site's `Description` with the QOS of `sacctmgr -P show qos`: priorities, and GPUs and jobs that they allow."""
     priorities = []
     limits = []
     unknown = {}
-    for where, row in rows_of(text, source, ("name",), LONG):
-        name = row.pop("name").strip()
-        priority = row.pop("priority", "").strip()
-        priorities.append((name, number(priority or "0", f"{where} Priority")))
-        for (owner, kind, gpu_type), amount in limits_in(row, OF_QOS, where, unknown).items():
-            owners = {"qos": (name,)}
+    for where, qos_row in rows_of(text, source, ("name",), LONG):
+        qos_name = qos_row.pop("name").strip()
+        priority = qos_row.pop("priority", "").strip()
+        priorities.append((qos_name, number(priority or "0", f"{where} Priority")))
+        for (owner, kind, gpu_type), amount in limits_in(qos_row, OF_QOS, where, unknown).items():
+            owners = {"qos": (qos_name,)}
             if owner == "qos":
-                owners = {"names": (name,)}
+                owners = {"names": (qos_name,)}
             limits.append(Limit(owner, gpu_type=gpu_type, **owners, **{kind: amount}))
     return replace(
         site,
@@ -107,24 +115,31 @@ def read_qos(text: str, source: str, site: Description) -> Description:
 
 
 def read_assoc(text: str, source: str, site: Description) -> Description:
-    """Return the site with accounts, users and limits of `sacctmgr -P show assoc`; format=Account,User,ParentName,Share is enough."""
+    """Return the site's `Description` with accounts, users and limits of `sacctmgr -P show assoc`.
+
+    Its format=Account,User,ParentName,Share is enough.
+    """
     same = {"parname": "parentname", "fairshare": "share"}
     unknown = {}
-    rows = {}
+    association_rows = {}
     limits = {}
     clusters = set()
     above: list[tuple[int, str]] = []  # accounts over a line, by indentation, where the answer is a tree
-    for where, row in rows_of(text, source, ("account", "user", "share"), same):
-        clusters.add(row.get("cluster", ""))
-        columns = {key: value for key, value in row.items() if key not in NO_LIMITS}
+    for where, association_row in rows_of(text, source, ("account", "user", "share"), same):
+        clusters.add(association_row.get("cluster", ""))
+        columns = {
+            association_column: association_value
+            for association_column, association_value in association_row.items()
+            if association_column not in NO_LIMITS
+        }
         limits_of_row = limits_in(columns, OF_ASSOC, where, unknown)
-        account = row["account"].strip()
-        user = row["user"].strip()
-        share = row["share"].strip()
-        parent = row.get("parentname", "").strip()
+        account = association_row["account"].strip()
+        user = association_row["user"].strip()
+        share = association_row["share"].strip()
+        parent = association_row.get("parentname", "").strip()
         if not user:
-            depth = len(row["account"]) - len(row["account"].lstrip())
-            above = [(indentation, name) for indentation, name in above if indentation < depth]
+            depth = len(association_row["account"]) - len(association_row["account"].lstrip())
+            above = [(indentation, account_name) for indentation, account_name in above if indentation < depth]
             if not parent and above:
                 parent = above[-1][1]
             above.append((depth, account))
@@ -132,20 +147,20 @@ def read_assoc(text: str, source: str, site: Description) -> Description:
             unknown["assoc Share=parent"] = None
             share = "1"
         shares = number(share, f"{where} Share")
-        rows.setdefault((account, user), (account, user, parent, shares))
-        if not row.get("partition", "").strip():
+        association_rows.setdefault((account, user), (account, user, parent, shares))
+        if not association_row.get("partition", "").strip():
             limits.setdefault((account, user), limits_of_row)
     if len(clusters) > 1:
         raise TraceError(
             f"slurm {source}: found the clusters {', '.join(sorted(clusters))}; expected one: show assoc cluster=NAME."
         )
-    parents = {account: parent for account, user, parent, _ in rows.values() if not user}
-    of_accounts = any("accounts" in key for amounts in limits.values() for key in amounts)
+    parents = {account: parent for account, user, parent, _ in association_rows.values() if not user}
+    of_accounts = any("accounts" in limit_key for amounts in limits.values() for limit_key in amounts)
     if len(parents) > 1 and not any(parents.values()) and of_accounts:
         unknown["assoc ParentName, without which an account's limits are of its own jobs alone"] = None
     return replace(
         site,
-        accounts=tuple(rows.values()),
+        accounts=tuple(association_rows.values()),
         limits=(*site.limits, *_of_associations(limits, parents, site)),
         unmodelled=(*site.unmodelled, *unknown),
     )
@@ -167,51 +182,51 @@ def _of_associations(limits: Mapping, parents: Mapping[str, str], site: Descript
 
     Jobs of a QOS that has such a limit count, and are not held to them.
     """
-    lines = _accounts_above(parents)
+    accounts_above = _accounts_above(parents)
     below = {}
-    for account, line in lines.items():
-        for name in line:
-            below.setdefault(name, []).append(account)
+    for account, line in accounts_above.items():
+        for account_above in line:
+            below.setdefault(account_above, []).append(account)
     groups = {}
     for account, user in limits:
-        for (owner, kind, gpu_type), amount in _with_inherited(limits, account, user, lines).items():
+        for (owner, kind, gpu_type), amount in _with_inherited(limits, account, user, accounts_above).items():
             over = OVER[owner, kind]
             if user:
                 group = _Group("member", kind, gpu_type, amount, over, "")
-                names = [f"{account}/{user}"]
+                owner_names = [f"{account}/{user}"]
             elif owner != "accounts":  # limits of each user of an account are said of the users
                 continue
             elif len(below[account]) == 1:
                 group = _Group("account", kind, gpu_type, amount, over, "")
-                names = below[account]
+                owner_names = below[account]
             else:
                 group = _Group("accounts", kind, gpu_type, amount, over, account)
-                names = below[account]
-            groups.setdefault(group, []).extend(names)
-    for group, names in groups.items():
+                owner_names = below[account]
+            groups.setdefault(group, []).extend(owner_names)
+    for group, owner_names in groups.items():
         exempt = _with_limits_of_their_own(group, site)
-        if not exempt or {name for name, _ in site.qos} - {*exempt}:
+        if not exempt or {qos_name for qos_name, _ in site.qos} - {*exempt}:
             amount = {group.kind: group.amount}
-            yield Limit(group.owner, tuple(names), gpu_type=group.gpu_type, exempt=exempt, **amount)
+            yield Limit(group.owner, tuple(owner_names), gpu_type=group.gpu_type, exempt=exempt, **amount)
 
 
 def _accounts_above(parents: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return each account with those above it, from itself to the root."""
-    lines = {}
+    """Return a dict: each account with a list of those above it, from itself to the root."""
+    accounts_above = {}
     for account in parents:
-        line = [account]
-        while (parent := parents.get(line[-1])) and parent not in line:
-            line.append(parent)
-        lines[account] = line
-    return lines
+        account_line = [account]
+        while (parent := parents.get(account_line[-1])) and parent not in account_line:
+            account_line.append(parent)
+        accounts_above[account] = account_line
+    return accounts_above
 
 
 def _with_inherited(limits: Mapping, account: str, user: str, lines: Mapping[str, list[str]]) -> dict:
-    """Return the amounts of an association; those of a user include the amounts that its accounts give to each user."""
+    """Return a dict of the amounts of an association; those of a user include the amounts that its accounts give to each user."""
     amounts = {}
     if user:
-        for name in reversed(lines.get(account, ())):
-            of_account = limits.get((name, ""), {})
+        for account_above in reversed(lines.get(account, ())):
+            of_account = limits.get((account_above, ""), {})
             for (owner, kind, gpu_type), amount in of_account.items():
                 if owner == "member":
                     amounts[owner, kind, gpu_type] = amount
@@ -219,7 +234,7 @@ def _with_inherited(limits: Mapping, account: str, user: str, lines: Mapping[str
 
 
 def _with_limits_of_their_own(group: _Group, site: Description) -> tuple[str, ...]:
-    """Return the QOS whose own limits take the place of limits of associations; empty if there are none."""
+    """Return a tuple of the QOS whose own limits take the place of limits of associations; empty if there are none."""
     exempt = []
     for limit in site.limits:
         if limit.of in group.over and limit.gpu_type == group.gpu_type and group.kind in limit.amounts:

@@ -18,46 +18,52 @@ OF_EACH = {
 
 
 def commands(site: Description, wanted: Sequence[Limit]) -> tuple[list[str], list[str]]:
-    """Return commands of sacctmgr that turn a site's limits into others, and in words limits that it cannot say."""
+    """Return a tuple of two lists of str: commands of sacctmgr, and in words limits that it cannot say.
+
+    The commands turn a site's limits into others.
+    """
     before = _amounts(site.limits, site)
     after = _amounts(wanted, site)
-    lines = []
+    sacctmgr_commands = []
     unsaid = []
-    for key in dict.fromkeys([*before, *after]):
-        if before.get(key) == after.get(key):
+    for amount_key in dict.fromkeys([*before, *after]):
+        if before.get(amount_key) == after.get(amount_key):
             continue
-        whose, column, gpu_type = key
-        value = after.get(key)
+        whose, column, gpu_type = amount_key
+        wanted_amount = after.get(amount_key)
         if not column:
             unsaid.append(whose)
             continue
-        lines.append(f"sacctmgr -i modify {whose} set {column}={_value(column, gpu_type, value)}")
-    return lines, unsaid
+        sacctmgr_commands.append(f"sacctmgr -i modify {whose} set {column}={_value(column, gpu_type, wanted_amount)}")
+    return sacctmgr_commands, unsaid
 
 
 def _value(column: str, gpu_type: str, value: float | None) -> str:
-    """Value of a column as sacctmgr takes it; -1 takes a limit away."""
+    """Return the value of a column as the text that sacctmgr takes; -1 takes a limit away."""
     if value is None:
-        text = "-1"
+        amount_text = "-1"
     elif column.endswith("Wall"):
-        text = dhms(value)
+        amount_text = dhms(value)
     else:
-        text = f"{round(value)}"
+        amount_text = f"{round(value)}"
     if "TRES" not in column:
-        return text
+        return amount_text
     if gpu_type:
-        return f"gres/gpu:{gpu_type}={text}"
-    return f"gres/gpu={text}"
+        return f"gres/gpu:{gpu_type}={amount_text}"
+    return f"gres/gpu={amount_text}"
 
 
 def _amounts(limits: Sequence[Limit], site: Description) -> dict[tuple[str, str, str], float]:
-    """Amounts by the words of sacctmgr for their owner, column and GPU type; those without a column by a sentence."""
+    """Return a dict of amounts by a tuple: the words of sacctmgr for their owner, column and GPU type.
+
+    Amounts without a column have a sentence in the place of the owner.
+    """
     amounts = {}
     for limit in limits:
         for kind, amount in limit.amounts.items():
             for whose, column in _places(limit, kind, site):
-                key = (whose, column, limit.gpu_type)
-                amounts[key] = min(amount, amounts.get(key, INF))
+                amount_key = (whose, column, limit.gpu_type)
+                amounts[amount_key] = min(amount, amounts.get(amount_key, INF))
         if limit.timed:
             amounts[f"hours or tiers of {limit.of} {', '.join(limit.names)}", "", ""] = 0.0
     return amounts
@@ -67,31 +73,31 @@ def _places(limit: Limit, kind: str, site: Description) -> Iterator[tuple[str, s
     """Yield the words of sacctmgr for each owner of a limit, and its column there; ("...", "") if it has none."""
     if limit.of == "qos" and limit.names:
         column = COLUMNS[OF_KINDS["qos", kind]]
-        for name in limit.names:
-            yield f"qos {name}", column
+        for owner_name in limit.names:
+            yield f"qos {owner_name}", column
         return
     qos = limit.qos
     if not qos and not limit.names and len(site.qos) == 1:
-        qos = tuple(name for name, _ in site.qos)  # the only one: each job has it
+        qos = tuple(qos_name for qos_name, _ in site.qos)  # the only one: each job has it
     if (limit.of, kind) in OF_EACH and qos and not limit.names:
-        for name in qos:
-            yield f"qos {name}", OF_EACH[limit.of, kind]
+        for qos_name in qos:
+            yield f"qos {qos_name}", OF_EACH[limit.of, kind]
     elif limit.of in ("account", "accounts") and limit.names and not qos and kind in ("gpus", "jobs"):
-        names = limit.names
+        owner_names = limit.names
         if limit.of == "accounts":
-            names = limit.names[:1]  # with those below it
+            owner_names = limit.names[:1]  # with those below it
         column = COLUMNS[OF_KINDS["accounts", kind]]
-        for name in names:
-            yield f"account {name}", column
+        for owner_name in owner_names:
+            yield f"account {owner_name}", column
     elif limit.of == "member" and limit.names and not qos:
         column = "grptres"
         if kind != "gpus":
             column = OF_KINDS["member", kind]
-        for name in limit.names:
-            account, _, user = name.partition("/")
+        for owner_name in limit.names:
+            account, _, user = owner_name.partition("/")
             yield f"user where name={user} account={account}", COLUMNS[column]
     else:
-        owners = " ".join([limit.of, *limit.names, *(f"of qos {name}" for name in limit.qos)])
+        owners = " ".join([limit.of, *limit.names, *(f"of qos {qos_name}" for qos_name in limit.qos)])
         if not limit.names:
             owners = f"each {owners}"
         yield f"{kind} of {owners}", ""

@@ -12,18 +12,18 @@ from gpuschedlab.traces.logs.hosts import hosts
 
 
 def number(text: str, where: str) -> float:
-    """Read a number, 0 or more."""
+    """Return the number in a text as a float, 0 or more."""
     try:
-        value = float(text)
+        conf_number = float(text)
     except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
+        conf_number = -1.0
+    if not 0 <= conf_number < float("inf"):
         raise TraceError(f"{where}: found {text[:60]!r}; expected a number, 0 or more.")
-    return value
+    return conf_number
 
 
 def yes(text: str, where: str) -> bool:
-    """Read YES or NO."""
+    """Return whether a text is YES, TRUE or 1; any other text counts as NO."""
     return text.upper() in ("YES", "TRUE", "1")
 
 
@@ -52,21 +52,23 @@ PARTITION |= {"prioritytier": "tier", "priorityjobfactor": "factor", "qos": "qos
 
 
 def pairs_of(line: str, where: str) -> dict[str, str]:
-    """Return the values of a line by key, in lower case."""
+    """Return a dict of the values of a line by key, in lower case."""
     pairs = {}
-    place = 0
-    while line[place:].strip():
-        match = PAIR.match(line, place)
+    line_place = 0
+    while line[line_place:].strip():
+        match = PAIR.match(line, line_place)
         if not match:
-            unread = line[place:].strip()
+            unread = line[line_place:].strip()
             raise TraceError(f"{where}: found {unread[:60]!r}; expected KEY=VALUE.")
         pairs[match[1].lower()] = match[2].strip('"')
-        place = match.end()
+        line_place = match.end()
     return pairs
 
 
 def read_conf(text: str, source: str, site: Description, folder: Path | None = None) -> Description:
-    """Return the site with the nodes, partitions, priorities and scheduler of a slurm.conf, or of the answer of `scontrol show config`.
+    """Return the site's `Description` with the nodes, partitions, priorities and scheduler of a slurm.conf.
+
+    The text may be the answer of `scontrol show config`.
 
     Files that it includes are read if they are in `folder`; the others are listed as not modelled.
     """
@@ -80,15 +82,15 @@ def read_conf(text: str, source: str, site: Description, folder: Path | None = N
         pairs = pairs_of(line, where)
         kind = next(iter(pairs))
         if kind not in defaults:
-            settings |= {key: (value, where) for key, value in pairs.items()}
+            settings |= {conf_key: (conf_value, where) for conf_key, conf_value in pairs.items()}
             continue
-        name = pairs.pop(kind)
-        if name.upper() == "DEFAULT":
+        section_name = pairs.pop(kind)
+        if section_name.upper() == "DEFAULT":
             defaults[kind] |= pairs
         elif kind == "nodename":
-            nodes |= _nodes(name, defaults[kind] | pairs, where, unknown)
+            nodes |= _nodes(section_name, defaults[kind] | pairs, where, unknown)
         else:
-            partitions.append(_partition(name, defaults[kind] | pairs, where, unknown, nodes))
+            partitions.append(_partition(section_name, defaults[kind] | pairs, where, unknown, nodes))
     scheduler = _scheduler(settings, unknown)
     with_gpus = tuple((node, kind, gpus) for node, kind, gpus in nodes.values() if gpus)
     return replace(
@@ -101,47 +103,47 @@ def read_conf(text: str, source: str, site: Description, folder: Path | None = N
 
 
 def _nodes(names: str, pairs: dict[str, str], where: str, unknown: dict) -> dict[str, tuple[str, str, int]]:
-    """Nodes of a line, with the type and number of their GPUs."""
-    unknown |= {f"NodeName.{key}": None for key in pairs if key != "gres"}
+    """Return a dict of the nodes of a line by name, each a tuple: its name, and the type and number of its GPUs."""
+    unknown |= {f"NodeName.{conf_key}": None for conf_key in pairs if conf_key != "gres"}
     kind = "gpu"
     gpus = 0
     without_places = re.sub(r"\([^)]*\)", "", pairs.get("gres", ""))
     for gres in without_places.split(","):
-        name, *parts = gres.strip().split(":")
-        if name.lower() != "gpu":
-            if name:
-                unknown[f"Gres {name}"] = None
+        gres_name, *gres_parts = gres.strip().split(":")
+        if gres_name.lower() != "gpu":
+            if gres_name:
+                unknown[f"Gres {gres_name}"] = None
             continue
-        parts = [part for part in parts if part.lower() != "no_consume"]
-        count = 1
-        if parts and re.fullmatch(r"[0-9]{1,6}", parts[-1]):
-            count = int(parts.pop())
-        if gpus and parts and parts[0] != kind:
+        gres_parts = [gres_part for gres_part in gres_parts if gres_part.lower() != "no_consume"]
+        gres_count = 1
+        if gres_parts and re.fullmatch(r"[0-9]{1,6}", gres_parts[-1]):
+            gres_count = int(gres_parts.pop())
+        if gpus and gres_parts and gres_parts[0] != kind:
             unknown["Gres of two types on a node"] = None
-        if parts:
-            kind = parts[0]
-        gpus = gpus + count
+        if gres_parts:
+            kind = gres_parts[0]
+        gpus = gpus + gres_count
     if gpus > 64:
         raise TraceError(f"{where}: found {gpus} GPUs on a node; expected at most 64.")
     return {node: (node, kind, gpus) for node in hosts(names, where)}
 
 
 def _partition(name: str, pairs: dict[str, str], where: str, unknown: dict, nodes: dict) -> Partition:
-    """Return the partition of a line, of which the file has such nodes."""
-    unknown |= {f"PartitionName.{key}": None for key in pairs if key not in {*PARTITION, "nodes"}}
+    """Return the `Partition` of a line, of which the file has such nodes."""
+    unknown |= {f"PartitionName.{conf_key}": None for conf_key in pairs if conf_key not in {*PARTITION, "nodes"}}
     named = pairs.get("nodes", "")
-    values: dict = {}
+    partition_values: dict = {}
     if named.upper() == "ALL":
-        values["nodes"] = tuple(nodes)
+        partition_values["nodes"] = tuple(nodes)
     else:
-        values["nodes"] = hosts(named, where)
-    for key in PARTITION.keys() & pairs.keys():
-        text = pairs[key]
-        if key == "qos":
-            values["qos"] = text
+        partition_values["nodes"] = hosts(named, where)
+    for conf_key in PARTITION.keys() & pairs.keys():
+        conf_text = pairs[conf_key]
+        if conf_key == "qos":
+            partition_values["qos"] = conf_text
         else:
-            values[PARTITION[key]] = _amount(key, text, f"{where} {key}")
-    return Partition(name, **values)
+            partition_values[PARTITION[conf_key]] = _amount(conf_key, conf_text, f"{where} {conf_key}")
+    return Partition(name, **partition_values)
 
 
 def _amount(key: str, text: str, where: str) -> float:
@@ -152,51 +154,52 @@ def _amount(key: str, text: str, where: str) -> float:
 
 
 def _scheduler(settings: dict[str, tuple[str, str]], unknown: dict) -> Scheduler:
-    """Return the scheduler of the keys that are of no node and no partition: their values, and the places of these in words."""
+    """Return the `Scheduler` of the keys that are of no node and no partition: their values, and their places in words."""
     weights = {}
-    values = {}
-    for key, (value, where) in settings.items():
-        if key in WEIGHTS:
-            name, read = WEIGHTS[key]
-            weights[name] = read(value, f"{where} {key}")
-        elif key in SCHEDULER:
-            name, read = SCHEDULER[key]
-            values[name] = read(value, f"{where} {key}")
-        elif key == "schedulertype" and value.lower() in TYPES:
-            values["backfill"] = TYPES[value.lower()]
-        elif key == "priorityflags":
-            flags = {flag for flag in value.upper().split(",") if flag}
+    scheduler_values = {}
+    for conf_key, (conf_value, where) in settings.items():
+        if conf_key in WEIGHTS:
+            weight_name, read = WEIGHTS[conf_key]
+            weights[weight_name] = read(conf_value, f"{where} {conf_key}")
+        elif conf_key in SCHEDULER:
+            scheduler_field, read = SCHEDULER[conf_key]
+            scheduler_values[scheduler_field] = read(conf_value, f"{where} {conf_key}")
+        elif conf_key == "schedulertype" and conf_value.lower() in TYPES:
+            scheduler_values["backfill"] = TYPES[conf_value.lower()]
+        elif conf_key == "priorityflags":
+            flags = {flag for flag in conf_value.upper().split(",") if flag}
             weights["relative"] = "SMALL_RELATIVE_TO_TIME" in flags
-            values["fairshare"] = "tree"
+            scheduler_values["fairshare"] = "tree"
             if "NO_FAIR_TREE" in flags:
-                values["fairshare"] = "classic"
+                scheduler_values["fairshare"] = "classic"
             unknown |= {f"PriorityFlags.{flag}": None for flag in sorted(flags - FLAGS)}
-        elif key == "grestypes":
-            values["gres"] = "gpu" in value.lower().split(",")
-        elif key == "schedulerparameters":
-            values |= _plan(value, f"{where} {key}", unknown)
-        elif key != "prioritytype" or value.lower() not in PRIORITIES:
-            unknown[key] = None
+        elif conf_key == "grestypes":
+            scheduler_values["gres"] = "gpu" in conf_value.lower().split(",")
+        elif conf_key == "schedulerparameters":
+            scheduler_values |= _plan(conf_value, f"{where} {conf_key}", unknown)
+        elif conf_key != "prioritytype" or conf_value.lower() not in PRIORITIES:
+            unknown[conf_key] = None
     priority_type, _ = settings.get("prioritytype", ("", ""))
     if priority_type.lower() == "priority/basic":  # first come, first served, whatever is weighed
         weights = {}
-    values["half_life"] = values.get("half_life", DEFAULTS.half_life) or float("inf")  # 0: usage does not decay
+    half_life = scheduler_values.get("half_life", DEFAULTS.half_life)
+    scheduler_values["half_life"] = half_life or float("inf")  # 0: usage does not decay
     try:
-        return replace(DEFAULTS, weights=Weights(**weights), **values)
+        return replace(DEFAULTS, weights=Weights(**weights), **scheduler_values)
     except LabError as error:
         raise TraceError(f"slurm.conf: {error}") from error
 
 
 def _plan(text: str, where: str, unknown: dict) -> dict[str, float]:
-    """Return the values of a plan, by the fields of a `Scheduler`, of SchedulerParameters."""
-    values = {}
+    """Return a dict of the values of a plan, by the fields of a `Scheduler`, from SchedulerParameters."""
+    plan_values = {}
     for parameter in filter(None, text.split(",")):
-        key, _, value = parameter.strip().partition("=")
-        if key.lower() in PLAN:
-            field, unit = PLAN[key.lower()]
-            values[field] = number(value, f"{where}.{key}") * unit
+        conf_key, _, parameter_value = parameter.strip().partition("=")
+        if conf_key.lower() in PLAN:
+            field, unit = PLAN[conf_key.lower()]
+            plan_values[field] = number(parameter_value, f"{where}.{conf_key}") * unit
         else:
-            unknown[f"SchedulerParameters.{key}"] = None
-    if values.get("depth") == 0:  # no limit to reservations
-        values["depth"] = float("inf")
-    return values
+            unknown[f"SchedulerParameters.{conf_key}"] = None
+    if plan_values.get("depth") == 0:  # no limit to reservations
+        plan_values["depth"] = float("inf")
+    return plan_values

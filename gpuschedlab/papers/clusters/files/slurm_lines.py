@@ -47,16 +47,16 @@ class ConfChange:
     lines: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        rows = []
-        for old, new in self.lines:
-            if old:
-                rows.append(f"- {old}")
-            rows.append(f"+ {new}")
-        return "\n".join(rows)
+        conf_rows = []
+        for old_line, new_line in self.lines:
+            if old_line:
+                conf_rows.append(f"- {old_line}")
+            conf_rows.append(f"+ {new_line}")
+        return "\n".join(conf_rows)
 
 
 def dhms(seconds: float) -> str:
-    """Write a span as slurm.conf has it.
+    """Return a span (s) as a text, written as slurm.conf has it: days-hours:minutes:seconds.
 
     Examples
     --------
@@ -70,25 +70,38 @@ def dhms(seconds: float) -> str:
 
 
 def unsayable(was: Slurm, wanted: Slurm) -> list[str]:
-    """Values of a rule that slurm.conf cannot say, in words; empty if it can say all that differs from the site's rule."""
-    problems = [f"{name}: it has no key" for name in UNSAID if getattr(was, name) != getattr(wanted, name)]
-    for name in ("keep", "whole"):
-        if getattr(was.plan, name) != getattr(wanted.plan, name):
-            problems.append(f"plan.{name}: it has no key")
+    """Return a list of the values of a rule that slurm.conf cannot say, in words.
+
+    It is empty if it can say all that differs from the site's rule.
+    """
+    problems = [
+        f"{knob_name}: it has no key" for knob_name in UNSAID if getattr(was, knob_name) != getattr(wanted, knob_name)
+    ]
+    for plan_name in ("keep", "whole"):
+        if getattr(was.plan, plan_name) != getattr(wanted.plan, plan_name):
+            problems.append(f"plan.{plan_name}: it has no key")
     if wanted.backfill != was.backfill and wanted.backfill not in TYPES.values():
         problems.append(f"backfill={wanted.backfill}: it has plan and none")
-    values = {name: (getattr(was, name), getattr(wanted, name)) for name in (*WEIGHTS, *SPANS, "damping")}
+    knob_values = {
+        knob_name: (getattr(was, knob_name), getattr(wanted, knob_name)) for knob_name in (*WEIGHTS, *SPANS, "damping")
+    }
     if wanted.backfill == "plan":
         before = _plan_of(was)
-        values |= {name: (before[name], value) for name, value in _plan_of(wanted).items()}
-    for name, (old, new) in values.items():
-        if old != new and not _sayable(name, new):
-            problems.append(f"{name}={new:g}: it has {_expected(name)}, the nearest is {_nearest(name, new):g}")
-    for name, key in OF_PARTITIONS.items():
-        before = dict(getattr(was, name))
-        for partition, value in getattr(wanted, name):
-            if value != before.get(partition) and not (value % 1 == 0 and value <= HIGHEST_OF_PARTITION):
-                problems.append(f"{key} of {partition}={value:g}: it has whole numbers to {HIGHEST_OF_PARTITION}")
+        knob_values |= {
+            knob_name: (before[knob_name], knob_value) for knob_name, knob_value in _plan_of(wanted).items()
+        }
+    for knob_name, (old_value, new_value) in knob_values.items():
+        if old_value != new_value and not _sayable(knob_name, new_value):
+            problems.append(
+                f"{knob_name}={new_value:g}: it has {_expected(knob_name)}, the nearest is {_nearest(knob_name, new_value):g}"
+            )
+    for pair_name, conf_key in OF_PARTITIONS.items():
+        before = dict(getattr(was, pair_name))
+        for partition, knob_value in getattr(wanted, pair_name):
+            if knob_value != before.get(partition) and not (knob_value % 1 == 0 and knob_value <= HIGHEST_OF_PARTITION):
+                problems.append(
+                    f"{conf_key} of {partition}={knob_value:g}: it has whole numbers to {HIGHEST_OF_PARTITION}"
+                )
     return problems
 
 
@@ -102,14 +115,14 @@ def _sayable(name: str, value: float) -> bool:
 
 
 def _least(name: str) -> int:
-    """Least value of a knob that slurm.conf can say, of those that are no spans."""
+    """Return the least whole number that slurm.conf can say for a knob, if that is no span."""
     if name in POSITIVE:
         return 1
     return 0
 
 
 def _highest(name: str) -> int:
-    """Highest value of a knob that slurm.conf can say."""
+    """Return the highest whole number that slurm.conf can say for a knob."""
     if name in SPANS:
         return LONGEST
     return HIGHEST.get(name, MOST)
@@ -123,7 +136,7 @@ def _expected(name: str) -> str:
 
 
 def conf_with(text: str, was: Slurm, wanted: Slurm) -> ConfChange:
-    """Return a slurm.conf that says another rule than the site's, of which it is the file; other words stay as they are.
+    """Return the `ConfChange` of a slurm.conf to say another rule than the site's, of which it is the file; other words stay.
 
     Raises
     ------
@@ -135,30 +148,34 @@ def conf_with(text: str, was: Slurm, wanted: Slurm) -> ConfChange:
             f"slurm.conf: found values that it cannot say: {'; '.join(wrong)}. Round them, or leave them as they are."
         )
     conf = _Conf(text)
-    for key, value in _changed_keys(was, wanted):
-        conf.put(key, value)
-    if conf.lines and any(getattr(wanted, name) for name in WEIGHTS) and conf.value("PriorityType") != MULTIFACTOR:
+    for conf_key, conf_value in _changed_keys(was, wanted):
+        conf.put(conf_key, conf_value)
+    if (
+        conf.lines
+        and any(getattr(wanted, weight_name) for weight_name in WEIGHTS)
+        and conf.value("PriorityType") != MULTIFACTOR
+    ):
         conf.put("PriorityType", MULTIFACTOR)
     if wanted.backfill == "plan":
         conf.put_words("SchedulerParameters", *_changed_plan(was, wanted, text))
     conf.put_words("PriorityFlags", *_changed_flags(was, wanted))
-    for name, key in OF_PARTITIONS.items():
-        before = dict(getattr(was, name))
-        for partition, value in getattr(wanted, name):
-            if before.get(partition) != value:
-                conf.put_of_partition(partition, key, f"{value:.0f}")
+    for knob_name, conf_key in OF_PARTITIONS.items():
+        before = dict(getattr(was, knob_name))
+        for partition, conf_value in getattr(wanted, knob_name):
+            if before.get(partition) != conf_value:
+                conf.put_of_partition(partition, conf_key, f"{conf_value:.0f}")
     return ConfChange("".join(conf.rows), tuple(conf.lines.values()))
 
 
 def _changed_keys(was: Slurm, wanted: Slurm) -> Iterator[tuple[str, str]]:
-    """Keys of their own whose values differ, and the new values."""
-    for name, key in WEIGHTS.items():
-        if getattr(was, name) != getattr(wanted, name):
-            yield key, f"{getattr(wanted, name):.0f}"
-    for name, key in SPANS.items():
-        value = getattr(wanted, name)
-        if getattr(was, name) != value:
-            yield key, dhms(value)
+    """Yield (key, value) for keys of their own whose values differ: the key and the new value as texts."""
+    for knob_name, conf_key in WEIGHTS.items():
+        if getattr(was, knob_name) != getattr(wanted, knob_name):
+            yield conf_key, f"{getattr(wanted, knob_name):.0f}"
+    for knob_name, conf_key in SPANS.items():
+        conf_value = getattr(wanted, knob_name)
+        if getattr(was, knob_name) != conf_value:
+            yield conf_key, dhms(conf_value)
     if was.damping != wanted.damping:
         yield "FairShareDampeningFactor", f"{wanted.damping:.0f}"
     if was.small != wanted.small:
@@ -167,50 +184,52 @@ def _changed_keys(was: Slurm, wanted: Slurm) -> Iterator[tuple[str, str]]:
             small = "YES"
         yield "PriorityFavorSmall", small
     if was.backfill != wanted.backfill:
-        types = [name for name, backfill in TYPES.items() if backfill == wanted.backfill]
+        types = [knob_name for knob_name, backfill in TYPES.items() if backfill == wanted.backfill]
         yield "SchedulerType", types[0]
 
 
 def _changed_plan(was: Slurm, wanted: Slurm, text: str) -> tuple[dict[str, str], set[str]]:
-    """Words of SchedulerParameters to be set, by key, and keys of those to be taken out."""
-    new = {}
-    out = set()
+    """Return a dict of words of SchedulerParameters to be set, by key, and a set of keys to be taken out, as a tuple."""
+    new_words = {}
+    removed_keys = set()
     before = _plan_of(was)
     if was.backfill != "plan":  # a rule without backfill has forgotten what the file says of it
         scheduler = read_conf(text, "slurm.conf", Description()).scheduler
-        before = {name: getattr(scheduler, name) for name in before}
+        before = {plan_field: getattr(scheduler, plan_field) for plan_field in before}
     after = _plan_of(wanted)
-    for key, (name, unit) in PLAN.items():
-        old = before[name]
-        value = after[name]
-        if old != value and value == INF:
-            out.add(key)
-        elif old != value:
-            new[key] = f"{key}={value / unit:.0f}"
-    return new, out
+    for conf_key, (plan_field, unit) in PLAN.items():
+        old_value = before[plan_field]
+        plan_value = after[plan_field]
+        if old_value != plan_value and plan_value == INF:
+            removed_keys.add(conf_key)
+        elif old_value != plan_value:
+            new_words[conf_key] = f"{conf_key}={plan_value / unit:.0f}"
+    return new_words, removed_keys
 
 
 def _plan_of(rule: Slurm) -> dict[str, float]:
-    """Values of a rule's plan by the fields of a `Scheduler`."""
-    values = {name: getattr(rule.plan, name) for name, _ in PLAN.values() if name != "depth"}
-    return values | {"depth": rule.depth}
+    """Return a dict of the values of a rule's plan, by the fields of a `Scheduler`."""
+    plan_values = {
+        plan_field: getattr(rule.plan, plan_field) for plan_field, _ in PLAN.values() if plan_field != "depth"
+    }
+    return plan_values | {"depth": rule.depth}
 
 
 def _changed_flags(was: Slurm, wanted: Slurm) -> tuple[dict[str, str], set[str]]:
-    """Flags to be set, and to be taken out."""
-    new = {}
-    out = set()
+    """Return a dict of flags to be set, and a set of flags to be taken out, as a tuple."""
+    new_flags = {}
+    removed_flags = set()
     on = {"relative": wanted.relative, "fairshare": wanted.fairshare == "classic"}
-    for name, flag in FLAGS.items():
-        if getattr(was, name) == getattr(wanted, name):
+    for knob_name, flag in FLAGS.items():
+        if getattr(was, knob_name) == getattr(wanted, knob_name):
             continue
-        if on[name]:
-            new[flag.lower()] = flag
+        if on[knob_name]:
+            new_flags[flag.lower()] = flag
         else:
-            out.add(flag.lower())
-    if "no_fair_tree" in new:
-        out.add("fair_tree")
-    return new, out
+            removed_flags.add(flag.lower())
+    if "no_fair_tree" in new_flags:
+        removed_flags.add("fair_tree")
+    return new_flags, removed_flags
 
 
 class _Conf:
@@ -222,18 +241,18 @@ class _Conf:
 
     def _pairs(self) -> Iterator[tuple[int, str, re.Match]]:
         """Yield row, first key of its line, and match, of each KEY=VALUE outside comments; a line may go on in the next row."""
-        first = ""
+        first_key = ""
         goes_on = False
-        for row, text in enumerate(self.rows):
-            body = re.sub(r"(?<!\\)#.*", "", text).rstrip()
+        for conf_row, conf_text in enumerate(self.rows):
+            body = re.sub(r"(?<!\\)#.*", "", conf_text).rstrip()
             more = body.endswith("\\")
             body = body.removesuffix("\\")
             end = 0
             if not goes_on:
-                first = ""
+                first_key = ""
             while match := PAIR.match(body, end):
-                first = first or match[1].lower()
-                yield row, first, match
+                first_key = first_key or match[1].lower()
+                yield conf_row, first_key, match
                 end = match.end()
             goes_on = more
 
@@ -241,9 +260,9 @@ class _Conf:
         """Return row and match of the last pair of a key on a line that names no node and no partition; -1 and None without one."""
         last_row = -1
         last = None
-        for row, first, match in self._pairs():
-            if match[1].lower() == key.lower() and first not in ("nodename", "partitionname"):
-                last_row = row
+        for conf_row, first_key, match in self._pairs():
+            if match[1].lower() == key.lower() and first_key not in ("nodename", "partitionname"):
+                last_row = conf_row
                 last = match
         return last_row, last
 
@@ -256,17 +275,17 @@ class _Conf:
 
     def put(self, key: str, value: str):
         """Give a key a value, where it stands, or else in a new line at the end."""
-        row, match = self._find(key)
+        conf_row, match = self._find(key)
         if match:
-            self._exchange(row, match.span(2), value)
+            self._exchange(conf_row, match.span(2), value)
         else:
             self._append(f"{key}={value}")
 
     def _exchange(self, row: int, span: tuple[int, int], value: str):
         """Put a value in the place of a part of a row."""
-        old = self.rows[row]
-        self.rows[row] = old[: span[0]] + value + old[span[1] :]
-        self.lines[row] = (self.lines.get(row, (old.rstrip("\n"),))[0], self.rows[row].rstrip("\n"))
+        old_line = self.rows[row]
+        self.rows[row] = old_line[: span[0]] + value + old_line[span[1] :]
+        self.lines[row] = (self.lines.get(row, (old_line.rstrip("\n"),))[0], self.rows[row].rstrip("\n"))
 
     def _append(self, line: str):
         """Add a line."""
@@ -284,29 +303,29 @@ class _Conf:
         if match:
             listed = match[2].strip('"')
         unplaced = dict(new)
-        entries = []
-        for entry in listed.split(","):
-            entry = entry.strip()
-            name = entry.partition("=")[0].lower()
-            if entry and name not in out:
-                entries.append(unplaced.pop(name, entry))
-        entries += unplaced.values()
-        if entries or match:
-            self.put(key, ",".join(entries))
+        conf_words = []
+        for conf_word in listed.split(","):
+            conf_word = conf_word.strip()
+            word_name = conf_word.partition("=")[0].lower()
+            if conf_word and word_name not in out:
+                conf_words.append(unplaced.pop(word_name, conf_word))
+        conf_words += unplaced.values()
+        if conf_words or match:
+            self.put(key, ",".join(conf_words))
 
     def put_of_partition(self, partition: str, key: str, value: str):
         """Give a key of a partition's line a value."""
         of_partition = False
         last = None
-        for row, first, match in self._pairs():
-            if first != "partitionname":
+        for conf_row, first_key, match in self._pairs():
+            if first_key != "partitionname":
                 continue
             if match[1].lower() == "partitionname":
                 of_partition = match[2] == partition
             if of_partition:
-                last = (row, match)
+                last = (conf_row, match)
                 if match[1].lower() == key.lower():
-                    self._exchange(row, match.span(2), value)
+                    self._exchange(conf_row, match.span(2), value)
                     return
         if last is None:
             raise TraceError(
@@ -316,10 +335,10 @@ class _Conf:
         self._exchange(last[0], (end, end), f" {key}={value}")
 
 
-def _nearest(name: str, value: float) -> float:
+def _nearest(name: str, sayable_value: float) -> float:
     """Nearest value of a knob that slurm.conf can say."""
-    value = min(value, _highest(name))
+    sayable_value = min(sayable_value, _highest(name))
     if name in SPANS or name == "window":
-        minutes = min(round(value / 60), _highest(name) // 60)
+        minutes = min(round(sayable_value / 60), _highest(name) // 60)
         return 60.0 * max(1, minutes)
-    return float(max(_least(name), round(value)))
+    return float(max(_least(name), round(sayable_value)))

@@ -28,40 +28,46 @@ KINDS = {str: (str, "a text"), bool: (bool, "true or false")}
 
 
 def read_site(path: str | Path, lines: str = "") -> Description:
-    """Read a site's TOML file, with more lines, and the files that it names beside it; what the TOML says goes before the files.
+    """Return the `Description` in a site's TOML file, with more lines, and in the files that it names beside it.
+
+    The TOML goes before the files.
 
     Tables: `[log]` (path, format and options of `gpuschedlab.intake`), `[cluster]` (nodes = "16x8:a100"), `[slurm]` (conf, assoc, qos),
     `[kueue]` (queues), `[partitions.NAME]`, `[accounts.NAME]` (shares, parent, users = {NAME = shares}), `[qos]` (NAME = priority),
     `[queues.NAME]`, `[scheduler]` with `[scheduler.weights]`, `[[windows]]`, `[[limits]]`, `[delays]`.
     """
     path = Path(path)
-    text = ""
+    toml_text = ""
     if path.suffix == ".toml":
-        text = _text(path)
+        toml_text = _text(path)
     try:
-        tables = tomllib.loads(f"{text}\n{lines}")
+        tables = tomllib.loads(f"{toml_text}\n{lines}")
     except tomllib.TOMLDecodeError as error:
         raise TraceError(
             f"site {path.name}: found no TOML ({error}); expected tables such as [log], [cluster]."
         ) from error
     _known(tables, TABLES, path.name)
-    for table, content in tables.items():
-        rows = [content]
-        if table in ("windows", "limits") and isinstance(content, list):
-            rows = content
-        for row in rows:
-            _known(_dict(row, f"{path.name} [{table}]"), KEYS.get(table, row), f"{path.name} [{table}]")
+    for toml_table, content in tables.items():
+        toml_rows = [content]
+        if toml_table in ("windows", "limits") and isinstance(content, list):
+            toml_rows = content
+        for toml_row in toml_rows:
+            _known(
+                _dict(toml_row, f"{path.name} [{toml_table}]"),
+                KEYS.get(toml_table, toml_row),
+                f"{path.name} [{toml_table}]",
+            )
     slurm = tables.get("slurm", {})
     site = Description()
     files = (slurm.get("conf"), slurm.get("qos"), slurm.get("assoc"), tables.get("kueue", {}).get("queues"))
-    for name, read in zip(files, (read_conf, read_qos, read_assoc, read_queues), strict=True):
-        if name is None:
+    for file_key, read in zip(files, (read_conf, read_qos, read_assoc, read_queues), strict=True):
+        if file_key is None:
             continue
-        file = path.parent / str(name)
+        file = path.parent / str(file_key)
         if read is read_conf:
-            site = read_conf(_text(file), str(name), site, file.parent)
+            site = read_conf(_text(file), str(file_key), site, file.parent)
         else:
-            site = read(_text(file), str(name), site)
+            site = read(_text(file), str(file_key), site)
     site = _with_tables(site, tables, path.name)
     of_partitions = {partition.name: partition.qos for partition in site.partitions if partition.qos}
     if not of_partitions:
@@ -70,80 +76,87 @@ def read_site(path: str | Path, lines: str = "") -> Description:
 
 
 def _with_tables(site: Description, tables: dict, name: str) -> Description:
-    """Return the site with the values of the tables of its TOML, a file of this name."""
+    """Return the site's `Description` with the values of the tables of its TOML, a file of this name."""
     changes: dict = {"log": tables.get("log", site.log)}
     changes["delays"] = {
-        key: _float(value, f"{name} [delays] {key}") for key, value in tables.get("delays", {}).items()
+        delay_name: _float(toml_value, f"{name} [delays] {delay_name}")
+        for delay_name, toml_value in tables.get("delays", {}).items()
     }
     if "cluster" in tables:
         groups = Cluster.parse(str(tables["cluster"].get("nodes", ""))).groups
         kinds = [(group.gpu_type, group.gpus_per_node) for group in groups for _ in range(group.nodes)]
         changes["nodes"] = tuple((f"n{i}", *kind) for i, kind in enumerate(kinds))
-    for table, cls in (("partitions", Partition), ("queues", Queue)):
-        if table in tables:
-            changes[table] = tuple(_named(cls, tables[table], f"{name} [{table}"))
+    for toml_table, cls in (("partitions", Partition), ("queues", Queue)):
+        if toml_table in tables:
+            changes[toml_table] = tuple(_named(cls, tables[toml_table], f"{name} [{toml_table}"))
     if "accounts" in tables:
         changes["accounts"] = tuple(_accounts(tables["accounts"], name))
     if "qos" in tables:
-        changes["qos"] = tuple((qos, _float(value, f"{name} [qos] {qos}")) for qos, value in tables["qos"].items())
-    for table, cls in (("windows", Window), ("limits", Limit)):
-        if table in tables:
-            changes[table] = tuple(_made(cls, row, f"{name} [[{table}]]") for row in tables[table])
+        changes["qos"] = tuple(
+            (qos, _float(toml_value, f"{name} [qos] {qos}")) for qos, toml_value in tables["qos"].items()
+        )
+    for toml_table, cls in (("windows", Window), ("limits", Limit)):
+        if toml_table in tables:
+            changes[toml_table] = tuple(
+                _made(cls, toml_row, f"{name} [[{toml_table}]]") for toml_row in tables[toml_table]
+            )
     if "limits" in changes:  # limits add up
         changes["limits"] = (*site.limits, *changes["limits"])
     if "scheduler" in tables:
-        values = dict(tables["scheduler"])
+        scheduler_values = dict(tables["scheduler"])
         where = f"{name} [scheduler.weights]"
-        weights = _made(Weights, _dict(values.pop("weights", {}), where), where, site.scheduler.weights)
-        scheduler = _made(Scheduler, values, f"{name} [scheduler]", site.scheduler)
+        weights = _made(Weights, _dict(scheduler_values.pop("weights", {}), where), where, site.scheduler.weights)
+        scheduler = _made(Scheduler, scheduler_values, f"{name} [scheduler]", site.scheduler)
         changes["scheduler"] = replace(scheduler, weights=weights)
     return replace(site, **changes)
 
 
 def _named(cls, tables: dict, source: str) -> Iterator:
     """Yield the dataclass of each of some tables, by their names."""
-    for name, table in tables.items():
-        where = f"{source}.{name}]"
-        yield _made(cls, {"name": name} | _dict(table, where), where)
+    for entry_name, named_table in tables.items():
+        where = f"{source}.{entry_name}]"
+        yield _made(cls, {"name": entry_name} | _dict(named_table, where), where)
 
 
 def _accounts(accounts: dict, name: str) -> Iterator[tuple[str, str, str, float]]:
     """Yield the rows of a `ShareTree` of the table of accounts of a file of this name."""
-    for account, row in accounts.items():
+    for account, account_row in accounts.items():
         where = f"{name} [accounts.{account}]"
-        if not isinstance(row, dict):
-            row = {"shares": row}
-        _known(row, ("shares", "parent", "users"), where)
-        yield account, "", str(row.get("parent", "")), _float(row.get("shares", 1), where)
-        for user, shares in _dict(row.get("users", {}), f"{where} users").items():
+        if not isinstance(account_row, dict):
+            account_row = {"shares": account_row}
+        _known(account_row, ("shares", "parent", "users"), where)
+        yield account, "", str(account_row.get("parent", "")), _float(account_row.get("shares", 1), where)
+        for user, shares in _dict(account_row.get("users", {}), f"{where} users").items():
             yield account, user, "", _float(shares, f"{where} {user}")
 
 
 def _made(cls, given: dict, source: str, base=None):
     """Dataclass of a table's keys; lists of nodes may have ranges, numbers be spans, and tables become pairs."""
     kinds = {f.name: f.type for f in fields(cls)}
-    values = {}
+    site_values = {}
     _known(given, kinds, source)
-    for key, value in given.items():
-        where = f"{source} {key}"
-        kind = kinds[key]
+    for toml_key, toml_value in given.items():
+        where = f"{source} {toml_key}"
+        kind = kinds[toml_key]
         if kind in KINDS:
-            if not isinstance(value, KINDS[kind][0]):
-                raise TraceError(f"site {where}: found {value!r}; expected {KINDS[kind][1]}.")
-            values[key] = value
+            if not isinstance(toml_value, KINDS[kind][0]):
+                raise TraceError(f"site {where}: found {toml_value!r}; expected {KINDS[kind][1]}.")
+            site_values[toml_key] = toml_value
         elif kind in (float, float | None):
-            values[key] = _float(value, where)
-        elif isinstance(value, dict):
-            values[key] = tuple((k, _float(v, f"{where}.{k}")) for k, v in value.items())
+            site_values[toml_key] = _float(toml_value, where)
+        elif isinstance(toml_value, dict):
+            site_values[toml_key] = tuple((k, _float(v, f"{where}.{k}")) for k, v in toml_value.items())
         else:
-            ranges = value
-            if not isinstance(value, list):
-                ranges = [value]
-            values[key] = tuple(name for names in ranges for name in hosts(str(names), where))
+            ranges = toml_value
+            if not isinstance(toml_value, list):
+                ranges = [toml_value]
+            site_values[toml_key] = tuple(
+                node_name for node_ranges in ranges for node_name in hosts(str(node_ranges), where)
+            )
     try:
         if base is None:
-            return cls(**values)
-        return replace(base, **values)
+            return cls(**site_values)
+        return replace(base, **site_values)
     except (LabError, TypeError) as error:
         raise TraceError(f"site {source}: {error}") from error
 
@@ -170,7 +183,7 @@ def _dict(value: object, where: str) -> dict:
 
 def _known(given: Mapping, expected, source: str) -> None:
     """Raise TraceError for a key that is not known."""
-    if unknown := next((key for key in given if key not in expected), None):
+    if unknown := next((unknown_key for unknown_key in given if unknown_key not in expected), None):
         raise TraceError(
             f"site {source}: found the key {unknown!r}; expected one of {', '.join(expected)}.{nearest(unknown, expected)}"
         )

@@ -15,24 +15,24 @@ WORK = 2_000_000
 
 
 def links(trace: pl.DataFrame) -> pl.DataFrame:
-    """Jobs that wait for others, `before`: seconds `gap` after the last of their ends, and not before `floor`.
+    """Return a frame of jobs that wait for others, `before`: seconds `gap` after the last of their ends, not before `floor`.
 
     A log names them (`after`, with SWF's `think_time`); otherwise a job depends on the one of its user that ended when it became
     eligible. A job submitted before that end may start after it; one submitted later follows at the same distance.
     """
-    columns = set(trace.columns)
+    trace_columns = set(trace.columns)
     jobs = trace.with_columns(end=pl.col("started") + pl.col("duration"))
-    ends = jobs.select("end", *({"user"} & columns), before="job_id")
+    ends = jobs.select("end", *({"user"} & trace_columns), before="job_id")
     ends = ends.drop_nulls().sort("end")
-    if "after" in columns:
+    if "after" in trace_columns:
         waits = _named(jobs, ends)
-    elif {"eligible", "user"} <= columns:
+    elif {"eligible", "user"} <= trace_columns:
         waits = _guessed(jobs, ends)
     else:
         return pl.DataFrame(schema={"job_id": pl.String, "before": pl.String, "gap": pl.Float64, "floor": pl.Float64})
     after_end = (pl.col("at") - pl.col("end")).clip(0.0)
     gap = after_end.min().over("job_id")
-    if "think_time" in columns:
+    if "think_time" in trace_columns:
         gap = pl.coalesce("think_time", gap)
     submitted_before = pl.col("submit") <= pl.col("end") + NEAR
     floor = pl.when(submitted_before).then("submit").otherwise(0.0)
@@ -40,7 +40,7 @@ def links(trace: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named(jobs: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
-    """Return jobs beside each job that they name in `after` and that had ended, and when they were eligible, `at`."""
+    """Return a frame of jobs, a row for each job that they name in `after` and that had ended, with `at`: when they were eligible."""
     since = pl.max_horizontal("submit", *({"eligible"} & set(jobs.columns)))
     pairs = jobs.drop("end").explode("after")
     pairs = pairs.join(ends.select("end", after="before"), on="after", maintain_order="left")
@@ -49,7 +49,7 @@ def _named(jobs: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
 
 
 def _guessed(jobs: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
-    """Return jobs beside the one of their user that ended when they became eligible, at `at`."""
+    """Return a frame of jobs beside the one of their user that ended when they became eligible, at `at`."""
     late = jobs.drop("end").filter(pl.col("eligible") > pl.col("submit")).sort("eligible")
     pairs = late.join_asof(
         ends,
@@ -65,13 +65,13 @@ def _guessed(jobs: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
 
 
 def eligible(trace: pl.DataFrame) -> pl.DataFrame:
-    """Return jobs as if submitted when the log says that they were eligible."""
+    """Return a frame of the jobs as if submitted when the log says that they were eligible."""
     since = pl.max_horizontal("submit", *({"eligible"} & set(trace.columns)))
     return trace.with_columns(submit=since)
 
 
 def play(scenario: Scenario, policy: Policy) -> Run:
-    """Run of jobs submitted when they are eligible; those that wait for others, when these end in this very run."""
+    """Return the `Run` of jobs submitted when they are eligible; those that wait for others, when these end in this very run."""
     waits = pl.DataFrame()
     if "started" in scenario.trace.columns:
         waits = links(scenario.trace)
@@ -93,7 +93,7 @@ def play(scenario: Scenario, policy: Policy) -> Run:
 
 
 def _released(trace: pl.DataFrame, waits: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """Return jobs that are submitted when the jobs for which they wait (`links`) end in a run."""
+    """Return a frame of jobs that are submitted when the jobs for which they wait (`links`) end in a run."""
     ends = run.jobs.select("end", before="job_id").drop_nulls()
     after_end = pl.max_horizontal("floor", pl.col("end") + pl.col("gap"))
     moved = waits.join(ends, on="before", maintain_order="left")
@@ -103,7 +103,10 @@ def _released(trace: pl.DataFrame, waits: pl.DataFrame, run: Run) -> pl.DataFram
 
 
 def unsettled(trace: pl.DataFrame, jobs: pl.DataFrame) -> float:
-    """Share of the jobs that wait for others which start before these have ended, of `submit`, `wait` and `ran` (s) of a run."""
+    """Return the share, a float, of jobs that wait for others which start before these have ended.
+
+    `jobs` has `submit`, `wait` and `ran` (s) of a run.
+    """
     waits = links(trace)
     start = pl.col("submit") + pl.col("wait")
     instants = jobs.select("job_id", start=start, end=start + pl.col("ran"))
@@ -114,7 +117,10 @@ def unsettled(trace: pl.DataFrame, jobs: pl.DataFrame) -> float:
 
 
 def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Series:
-    """Return starts (s) if a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts."""
+    """Return a Series of starts (s) if jobs hold their GPUs for a launch before they start.
+
+    A launch lasts for the scenario's delay and so many seconds more.
+    """
     launch = scenario.delays.switch + delay
     trace = eligible(scenario.trace)
     later = scenario.replace(trace=trace, delays=replace(scenario.delays, switch=launch), over=scenario.over + delay)

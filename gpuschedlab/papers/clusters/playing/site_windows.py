@@ -11,7 +11,7 @@ from gpuschedlab.traces.logs.instants import UNIX
 
 
 def from_zero(window: Closed, zero: float | None, site: str) -> Closed:
-    """Return a window in seconds of the trace; one by dates follows the log's clock.
+    """Return a window in seconds of the trace, a `Closed`; one by dates follows the log's clock.
 
     Raises
     ------
@@ -23,16 +23,16 @@ def from_zero(window: Closed, zero: float | None, site: str) -> Closed:
     if zero is None:
         raise TraceError(f"site {site}: found a window by dates; expected seconds, as the log has no dates.")
     instants = {}
-    for name in ("start", "end", "announced"):
-        instant = getattr(window, name)
+    for instant_name in ("start", "end", "announced"):
+        instant = getattr(window, instant_name)
         if instant >= UNIX:
             instant -= zero
-        instants[name] = instant
+        instants[instant_name] = instant
     return replace(window, **instants)
 
 
 def windows_on(cluster: Cluster, windows: Iterable[Closed], numbers: Mapping[str, int]) -> tuple[Window, ...]:
-    """Return windows in seconds of the trace as those of each node; those for some users alone are left out.
+    """Return a tuple of `Window` in seconds of the trace, one for each node; those for some users alone are left out.
 
     `numbers` has the place in the cluster of nodes by name; a window that names no node is one of all.
     """
@@ -42,7 +42,7 @@ def windows_on(cluster: Cluster, windows: Iterable[Closed], numbers: Mapping[str
             continue
         nodes = range(cluster.total_nodes)
         if window.nodes:
-            nodes = [numbers[name] for name in window.nodes if name in numbers]
+            nodes = [numbers[node_name] for node_name in window.nodes if node_name in numbers]
         for node in nodes:
             of_nodes.append(Window(node, max(window.start, 0.0), window.end, max(window.announced, 0.0)))
     return tuple(of_nodes)

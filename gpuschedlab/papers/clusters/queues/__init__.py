@@ -81,16 +81,19 @@ class Queue:
         check_number(self.weight, PolicyError, f"queue {self.name!r}.weight", "a finite number, 0 or more")
 
     def quota(self, gpu_type: str) -> tuple[float, float, float]:
-        """Nominal quota, borrowing limit and lending limit of a GPU type."""
+        """Return a tuple: nominal quota, borrowing limit and lending limit of a GPU type."""
         nominal = dict(self.nominal).get(gpu_type, 0.0)
         return nominal, dict(self.borrow).get(gpu_type, INF), min(dict(self.lend).get(gpu_type, INF), nominal)
 
 
 def most(queues: Sequence[Queue], name: str, gpu_type: str) -> float:
-    """GPUs of a type that a queue may take where nobody uses any: its own, and what its cohort lends, within its borrowing limit."""
-    own = next(q for q in queues if q.name == name)
-    nominal, borrow, lend = own.quota(gpu_type)
-    if not own.cohort:
+    """Return the number of GPUs of a type, a float, that a queue may take if no job uses any.
+
+    It is its own, and loans of its cohort, within its borrowing limit.
+    """
+    queue = next(q for q in queues if q.name == name)
+    nominal, borrow, lend = queue.quota(gpu_type)
+    if not queue.cohort:
         return nominal
-    lent = sum(q.quota(gpu_type)[2] for q in queues if q.cohort == own.cohort)
+    lent = sum(q.quota(gpu_type)[2] for q in queues if q.cohort == queue.cohort)
     return min(nominal - lend + lent, nominal + borrow)

@@ -83,18 +83,18 @@ def in_line(jobs, queues):
     for i in range(len(jobs.kind)):
         end[jobs.queue[i] + 1] += jobs.kind[i] < 0
     end = np.cumsum(end)[:-1]
-    first = end.copy()
+    first_in_line = end.copy()
     line = np.empty(np.sum(jobs.kind < 0), np.int64)
     for i in range(len(jobs.kind)):
         if jobs.kind[i] < 0:  # nearly in order: they are so by submission, unless they were evicted
             q = jobs.queue[i]
-            place = end[q]
-            while place > first[q] and goes_before(jobs, i, line[place - 1]):
-                line[place] = line[place - 1]
-                place -= 1
-            line[place] = i
+            line_place = end[q]
+            while line_place > first_in_line[q] and goes_before(jobs, i, line[line_place - 1]):
+                line[line_place] = line[line_place - 1]
+                line_place -= 1
+            line[line_place] = i
             end[q] += 1
-    return line, first, end
+    return line, first_in_line, end
 
 
 @bare()
@@ -109,23 +109,23 @@ def admit(now, requests, table, quotas, rules, capacity):
 
     The instants of jobs' places and of their last start are written into the table.
     """
-    rows = requests.rows
-    held = requests.held
+    job_rows = requests.rows
+    held_types = requests.held
     jobs = Jobs(
-        table.queue[rows],
-        table.able[rows],
-        table.priority[rows],
-        table.since[rows],
-        table.admitted[rows],
+        table.queue[job_rows],
+        table.able[job_rows],
+        table.priority[job_rows],
+        table.since[job_rows],
+        table.admitted[job_rows],
         requests.gpus,
-        held.copy(),
+        held_types.copy(),
     )
     run_cycles(jobs, quotas, rules, capacity)
-    for i in range(len(rows)):
-        if held[i] >= 0 and jobs.kind[i] < 0:  # evicted: it goes behind its queue
-            table.since[rows[i]] = now
-        elif held[i] < 0 and jobs.kind[i] >= 0:
-            table.admitted[rows[i]] = now
+    for i in range(len(job_rows)):
+        if held_types[i] >= 0 and jobs.kind[i] < 0:  # evicted: it goes behind its queue
+            table.since[job_rows[i]] = now
+        elif held_types[i] < 0 and jobs.kind[i] >= 0:
+            table.admitted[job_rows[i]] = now
     return jobs.kind
 
 
@@ -138,10 +138,10 @@ def run_cycles(jobs, quotas, rules, capacity):
             take(jobs, pool, i, jobs.kind[i])
     heads = first_heads(jobs, len(rules.strict))
     while True:
-        count = find_heads(heads, jobs, quotas, rules, pool)
-        if count == 0:
+        heads_that_fit = find_heads(heads, jobs, quotas, rules, pool)
+        if heads_that_fit == 0:
             return
-        for _ in range(count):
+        for _ in range(heads_that_fit):
             q = next_head(heads, jobs, quotas, pool.used, rules.fair)
             i = heads.line[heads.first[q]]
             t = heads.kind[q]
@@ -169,19 +169,19 @@ def first_heads(jobs, queues):
 @njit
 def find_heads(heads, jobs, quotas, rules, pool):
     """Find the head of each queue that fits, and how, and return the number of such heads."""
-    count = 0
+    heads_that_fit = 0
     for q in range(len(heads.first)):
         heads.mode[q] = NOT
         while heads.first[q] < heads.end[q]:
             i = heads.line[heads.first[q]]
             heads.mode[q], heads.kind[q], heads.borrows[q] = fit(i, jobs, quotas, rules, pool)
             if heads.mode[q] != NOT:
-                count += 1
+                heads_that_fit += 1
                 break
             heads.first[q] += 1
             if rules.strict[q]:  # it waits for its first job
                 heads.first[q] = heads.end[q]
-    return count
+    return heads_that_fit
 
 
 @bare()

@@ -48,11 +48,11 @@ def targets(i, t, jobs, quotas, rules, pool):
     if rules.fair:
         return cleared(i, t, jobs, quotas, rules, pool, Search(True, True, np.inf, True))
     under = pool.used[q, t] < quotas.nominal[q, t]
-    others = may_evict_others(i, t, jobs, quotas, rules, pool.used)
-    if others and rules.borrow_within[q] != NEVER:
+    evicts_others = may_evict_others(i, t, jobs, quotas, rules, pool.used)
+    if evicts_others and rules.borrow_within[q] != NEVER:
         below = min(jobs.priority[i], rules.threshold[q] + 1.0)
         return cleared(i, t, jobs, quotas, rules, pool, Search(True, under, below, True))
-    if others and under:
+    if evicts_others and under:
         evicted = cleared(i, t, jobs, quotas, rules, pool, Search(True, True, np.inf, False))
         if len(evicted):
             return evicted
@@ -62,12 +62,12 @@ def targets(i, t, jobs, quotas, rules, pool):
 @bare()
 def may_evict_others(i, t, jobs, quotas, rules, used):
     """Return whether job i may evict any job of another queue from a type."""
-    others = False
+    evicts_others = False
     for k in range(len(jobs.queue)):
         if jobs.queue[k] != jobs.queue[i] and evictable(i, k, t, jobs, quotas, rules, used):
-            others = True
+            evicts_others = True
             break
-    return others
+    return evicts_others
 
 
 @bare()
@@ -98,19 +98,19 @@ def cleared(i, t, jobs, quotas, rules, pool, search):
     """
     trial = Trial(pool.used.copy(), pool.free.copy(), np.zeros(len(jobs.queue), np.bool_))
     may_borrow = search.may_borrow
-    order = np.zeros(len(jobs.queue), np.int64)
-    count = 0
+    victims = np.zeros(len(jobs.queue), np.int64)
+    victim_count = 0
     while not fits(i, t, jobs, quotas, trial, may_borrow):
         victim = next_victim(i, t, jobs, quotas, rules, trial, search)
         if victim < 0:
-            return order[:0]
+            return victims[:0]
         if jobs.queue[victim] != jobs.queue[i] and not jobs.priority[victim] < search.below:
             may_borrow = False
         give_back(jobs, trial, victim, t)
         trial.evicted[victim] = True
-        order[count] = victim
-        count += 1
-    for k in order[:count][::-1]:
+        victims[victim_count] = victim
+        victim_count += 1
+    for k in victims[:victim_count][::-1]:
         take(jobs, trial, k, t)
         if fits(i, t, jobs, quotas, trial, may_borrow):
             trial.evicted[k] = False

@@ -29,7 +29,7 @@ class _Seen:
         self.jobs = no_jobs()
 
     def arrays(self, policy: "Kueue", cluster) -> tuple[Quotas, Rules]:
-        """Return the quotas and rules of a policy's queues on a cluster."""
+        """Return a tuple: the `Quotas` and `Rules` of a policy's queues on a cluster."""
         if self.tables is None:
             types = cluster.gpu_types
             queues = policy.queues
@@ -102,49 +102,56 @@ class Kueue(Round):
 
     def __post_init__(self):
         super().__post_init__()
-        names = [queue.name for queue in self.queues]
-        if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
+        queue_names = [queue.name for queue in self.queues]
+        if twice := next(
+            (queue_name for i, queue_name in enumerate(queue_names) if queue_name in queue_names[:i]), None
+        ):
             raise PolicyError(f"{self.name}.queues: found {twice!r} twice; expected each queue once.")
 
     @property
     def laws(self) -> tuple:
-        """Laws to which `check_policy` holds its runs besides those of all policies; empty without queues."""
+        """Tuple of laws to which `check_policy` holds its runs besides those of all policies; empty without queues."""
         if not self.queues:
             return ()
         return (partial(quotas_hold, self.queues, self.column),)
 
     def begin(self) -> _Seen:
-        """Return the memory of a run that has seen no job."""
+        """Return the memory of a run that has seen no job, a `_Seen`."""
         return _Seen()
 
     def allocate(self, view) -> Allocation:
-        """Keep jobs that run, admit jobs that fit, and evict jobs if a queue takes back its own GPUs."""
+        """Return the `Allocation`: jobs that run stay, jobs that fit are admitted.
+
+        Jobs are evicted if a queue takes back its own GPUs.
+        """
         # What a policy before this one gave other GPUs than requested, or the same as another job, is admitted anew.
         as_requested = (np.abs(view.running_gpus - view.gpus) <= 0.01) & (view.partner < 0)
-        seen = view.memory
-        rows = view.index
-        held = np.where(as_requested, view.gpu_type, -1)
-        if len(rows) and rows[-1] >= seen.rows:
-            self._look(view, seen)
-        if not (held < 0).any():
-            return Allocation(held, view.gpus)
-        quotas, rules = seen.arrays(self, view.cluster)
-        kind = admit(view.now, Requests(rows, held, view.gpus), seen.jobs, quotas, rules, view.capacity)
-        waits = kind < 0
+        seen_queues = view.memory
+        job_rows = view.index
+        held_types = np.where(as_requested, view.gpu_type, -1)
+        if len(job_rows) and job_rows[-1] >= seen_queues.rows:
+            self._look(view, seen_queues)
+        if not (held_types < 0).any():
+            return Allocation(held_types, view.gpus)
+        quotas, rules = seen_queues.arrays(self, view.cluster)
+        admitted_types = admit(
+            view.now, Requests(job_rows, held_types, view.gpus), seen_queues.jobs, quotas, rules, view.capacity
+        )
+        waits = admitted_types < 0
         # Only what Kueue itself evicts begins anew: what fails with its node goes on from its checkpoint.
-        anew = np.isin(rows, seen.evicted) & ~waits
-        out = rows[(view.gpu_type >= 0) & waits]
-        seen.evicted = np.union1d(np.setdiff1d(seen.evicted, rows[anew]), out)
+        restarted = np.isin(job_rows, seen_queues.evicted) & ~waits
+        evicted_rows = job_rows[(view.gpu_type >= 0) & waits]
+        seen_queues.evicted = np.union1d(np.setdiff1d(seen_queues.evicted, job_rows[restarted]), evicted_rows)
         source = None
         if not self.resume:
-            source = np.where(anew & (view.executed > 0), rows, -1)
-        why = partial(self._why, seen, kind, view.gpus, rows, view.cluster)
-        return Allocation(np.maximum(kind, 0), np.where(waits, 0.0, view.gpus), source=source, why=why)
+            source = np.where(restarted & (view.executed > 0), job_rows, -1)
+        why = partial(self._why, seen_queues, admitted_types, view.gpus, job_rows, view.cluster)
+        return Allocation(np.maximum(admitted_types, 0), np.where(waits, 0.0, view.gpus), source=source, why=why)
 
     def _why(self, seen, kind, gpus, rows, cluster) -> list[str]:
-        """Return for each job what its queue holds, of its own and of what the cohort lends; "" if the job does not wait."""
+        """Return a list of sentences, one per job: what its queue holds, of its own and borrowed. It is "" if the job does not wait."""
         quotas, rules = seen.arrays(self, cluster)
-        names = [queue.name for queue in self.queues] or ["all"]
+        queue_names = [queue.name for queue in self.queues] or ["all"]
         queues = seen.jobs.queue[rows]
         runs = kind >= 0
         used = np.zeros(quotas.nominal.shape)
@@ -161,27 +168,27 @@ class Kueue(Round):
                     holdings.append(
                         f"{used[q, t]:g} GPUs of {cluster.gpu_types[t]} of its own {quotas.nominal[q, t]:g}, and may take {more:g} more"
                     )
-            reasons.append(f"its queue {names[q]} holds {'; '.join(holdings)}")
+            reasons.append(f"its queue {queue_names[q]} holds {'; '.join(holdings)}")
         return reasons
 
     def _look(self, view, seen: _Seen):
         """Look at jobs that were not seen before."""
-        new = np.arange(np.searchsorted(view.index, seen.rows), len(view))
-        rows = view.index[new]
+        new_jobs = np.arange(np.searchsorted(view.index, seen.rows), len(view))
+        new_rows = view.index[new_jobs]
         size = view.cluster.capacity
-        seen.rows = int(rows[-1]) + 1
+        seen.rows = int(new_rows[-1]) + 1
         if seen.rows > len(seen.jobs.queue):
-            seen.jobs = JobTable(*(long_enough(values, rows) for values in seen.jobs))
+            seen.jobs = JobTable(*(long_enough(job_column, new_rows) for job_column in seen.jobs))
         jobs = seen.jobs
-        possible = (view.gpus[new, None] <= size) & view.allowed[new]
+        possible = (view.gpus[new_jobs, None] <= size) & view.allowed[new_jobs]
         if view.speeds is not None:
-            possible = requested_rates(view.take(new, size)) > 0
-        jobs.able[rows] = possible @ (1 << np.arange(len(size)))
-        jobs.since[rows] = view.submit[new]
+            possible = requested_rates(view.take(new_jobs, size)) > 0
+        jobs.able[new_rows] = possible @ (1 << np.arange(len(size)))
+        jobs.since[new_rows] = view.submit[new_jobs]
         if len(self.queues) > 1:
             numbers = {queue.name: q for q, queue in enumerate(self.queues)}
-            jobs.queue[rows] = [numbers.get(name, 0) for name in view.texts(self.column)[new]]
-        jobs.priority[rows] = view.declared("priority", 0.0)[new]
+            jobs.queue[new_rows] = [numbers.get(queue_name, 0) for queue_name in view.texts(self.column)[new_jobs]]
+        jobs.priority[new_rows] = view.declared("priority", 0.0)[new_jobs]
         if self.priorities:
             priorities = dict(self.priorities)
-            jobs.priority[rows] = [priorities.get(name, 0.0) for name in view.texts(self.by)[new]]
+            jobs.priority[new_rows] = [priorities.get(class_name, 0.0) for class_name in view.texts(self.by)[new_jobs]]

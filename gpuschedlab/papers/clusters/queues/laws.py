@@ -7,7 +7,7 @@ from gpuschedlab.papers.clusters.queues.tables import quotas_of
 
 
 def quotas_hold(queues: tuple[Queue, ...], column: str, run, cluster) -> str | None:
-    """Return the fault of a run, or None if quotas hold.
+    """Return the fault of a run as a sentence, or None if quotas hold.
 
     No queue uses more than nominal + borrowing limit, and no cohort's borrow more than its others lend and leave.
     """
@@ -23,26 +23,29 @@ def quotas_hold(queues: tuple[Queue, ...], column: str, run, cluster) -> str | N
             "nominal quota and borrowing limit"
         )
     unused = np.maximum(quotas.nominal - used, 0)
-    for name in dict.fromkeys(cohorts):
-        members = np.array([cohort == name for cohort in cohorts])
+    for cohort_name in dict.fromkeys(cohorts):
+        members = np.array([cohort == cohort_name for cohort in cohorts])
         beyond = np.maximum(used - quotas.nominal, 0)[:, members].sum(axis=1)
         spare = np.minimum(quotas.lending, unused)[:, members].sum(axis=1)
         for i, t in np.argwhere(beyond > spare + 1e-6)[:1]:
             return (
-                f"cohort {name} borrowed {beyond[i, t]:g} GPUs of {types[t]} at t={time[i]:g} s; expected at most {spare[i, t]:g}, "
+                f"cohort {cohort_name} borrowed {beyond[i, t]:g} GPUs of {types[t]} at t={time[i]:g} s; expected at most {spare[i, t]:g}, "
                 "which its queues lend and do not use"
             )
     return None
 
 
 def usage(queues: tuple[Queue, ...], column: str, run, cluster) -> tuple[np.ndarray, np.ndarray]:
-    """Return instants (I,) at which allocations begin or end, and GPUs (I, Q, T) that each queue's jobs hold of each type from then on."""
+    """Return a tuple of two arrays: instants, and GPUs that each queue's jobs hold of each type from then on.
+
+    Instants (I,) are those at which allocations begin or end; GPUs are (I, Q, T).
+    """
     allocations = run.allocations
     numbers = {queue.name: q for q, queue in enumerate(queues)}
-    names = [None] * run.jobs.height
+    queue_of_jobs = [None] * run.jobs.height
     if column in run.jobs.columns:
-        names = run.jobs[column].to_list()
-    of_job = np.array([numbers.get(name, 0) for name in names], np.int64)
+        queue_of_jobs = run.jobs[column].to_list()
+    of_job = np.array([numbers.get(queue_name, 0) for queue_name in queue_of_jobs], np.int64)
     queue = of_job[allocations["job"].to_numpy()]
     kind = np.asarray(cluster.node_type)[allocations["node"].to_numpy()]
     edges = np.concatenate([allocations["start"], allocations["end"]])

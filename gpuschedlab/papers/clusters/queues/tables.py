@@ -11,14 +11,14 @@ RECLAIM = ("Never", "LowerPriority", "Any", "LowerOrNewerEqualPriority")
 
 
 def quotas_of(queues: tuple[Queue, ...], types: tuple[str, ...]) -> Quotas:
-    """Return the quotas of queues by GPU type."""
+    """Return the `Quotas` of queues by GPU type."""
     shape = (len(queues), len(types))
     nominal = np.zeros(shape)
     borrowing = np.zeros(shape)
     lending = np.zeros(shape)
     for q, queue in enumerate(queues):
-        for t, name in enumerate(types):
-            nominal[q, t], borrowing[q, t], lending[q, t] = queue.quota(name)
+        for t, gpu_type in enumerate(types):
+            nominal[q, t], borrowing[q, t], lending[q, t] = queue.quota(gpu_type)
     cohorts = [queue.cohort or f" {q}" for q, queue in enumerate(queues)]
     numbers = np.unique(cohorts, return_inverse=True)[1]
     weight = np.array([queue.weight for queue in queues], float)
@@ -26,7 +26,7 @@ def quotas_of(queues: tuple[Queue, ...], types: tuple[str, ...]) -> Quotas:
 
 
 def rules_of(queues: tuple[Queue, ...], types: tuple[str, ...], fair: bool) -> Rules:
-    """Return the rules of queues, and the GPU types that each searches.
+    """Return the `Rules` of queues, and the GPU types that each searches.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def rules_of(queues: tuple[Queue, ...], types: tuple[str, ...], fair: bool) -> R
     """
     flavors = np.full((len(queues), len(types)), -1)
     for q, queue in enumerate(queues):
-        searched = [types.index(name) for name, _ in queue.nominal if name in types]
+        searched = [types.index(gpu_type) for gpu_type, _ in queue.nominal if gpu_type in types]
         if not searched:
             raise PolicyError(
                 f"Kueue.queues: found no quota of {queue.name!r} for any of {', '.join(types)}; expected one, such as "
@@ -60,7 +60,7 @@ def rules_of(queues: tuple[Queue, ...], types: tuple[str, ...], fair: bool) -> R
 
 
 def no_jobs() -> JobTable:
-    """Return a table of no jobs."""
+    """Return a `JobTable` of no jobs."""
     return JobTable(
         queue=np.zeros(0, np.int64),
         able=np.zeros(0, np.int64),

@@ -38,52 +38,64 @@ class ShareTree:
 
     def __post_init__(self):
         check_fields(self, PolicyError, "shares: ")
-        rows = ((a or ROOT, u or "", a if u else p or ROOT, float(s)) for a, u, p, s in self.rows)
-        object.__setattr__(self, "rows", tuple(row for row in rows if row[:2] != (ROOT, "")))
-        names = [row[:2] for row in self.rows]
-        if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
+        share_rows = ((a or ROOT, u or "", a if u else p or ROOT, float(s)) for a, u, p, s in self.rows)
+        object.__setattr__(self, "rows", tuple(share_row for share_row in share_rows if share_row[:2] != (ROOT, "")))
+        share_owners = [share_row[:2] for share_row in self.rows]
+        if twice := next(
+            (share_owner for i, share_owner in enumerate(share_owners) if share_owner in share_owners[:i]), None
+        ):
             raise PolicyError(
                 f"shares: found {'/'.join(twice).rstrip('/')} twice; expected each account and user once."
             )
         for account, user, above, shares in self.rows:
-            name = f"{account}/{user}" if user else account
-            if above != ROOT and (above, "") not in names:
+            share_owner = f"{account}/{user}" if user else account
+            if above != ROOT and (above, "") not in share_owners:
                 raise PolicyError(
-                    f"shares: {name!r} is below {above!r}, which has no row; expected an account with one."
+                    f"shares: {share_owner!r} is below {above!r}, which has no row; expected an account with one."
                 )
             if not 0 <= shares < np.inf:
-                raise PolicyError(f"shares: {name!r} has {shares:g} shares; expected a number, 0 or more.")
+                raise PolicyError(f"shares: {share_owner!r} has {shares:g} shares; expected a number, 0 or more.")
         _parents_first(self.rows)  # raises where there is a circle
 
     @cached_property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(R + 1,) parent, shares, and place among the users (-1: none); the root first, parents before their children."""
-        rows = [(ROOT, "", "", 0.0), *_parents_first(self.rows)]
-        at = {row[0]: i for i, row in enumerate(rows) if not row[1]}
-        users = {name: i for i, name in enumerate(self.users)}
-        parent = [-1, *(at[row[2]] for row in rows[1:])]
-        place = [users.get(row[:2], -1) for row in rows]
-        return np.array(parent, np.int64), np.array([row[3] for row in rows]), np.array(place, np.int64)
+        """Tuple of three arrays (R + 1,): parent, shares, and place among the users (-1: none).
+
+        The root is first, parents are before their children.
+        """
+        tree_rows = [(ROOT, "", "", 0.0), *_parents_first(self.rows)]
+        account_row = {tree_row[0]: i for i, tree_row in enumerate(tree_rows) if not tree_row[1]}
+        users = {charged_user: i for i, charged_user in enumerate(self.users)}
+        parent = [-1, *(account_row[tree_row[2]] for tree_row in tree_rows[1:])]
+        user_place = [users.get(tree_row[:2], -1) for tree_row in tree_rows]
+        return (
+            np.array(parent, np.int64),
+            np.array([tree_row[3] for tree_row in tree_rows]),
+            np.array(user_place, np.int64),
+        )
 
     @cached_property
     def users(self) -> tuple[tuple[str, str], ...]:
-        """Account and user of each place to which usage is charged: in the order of the rows."""
-        return tuple(row[:2] for row in self.rows if row[1])
+        """Tuple of the account and user of each place to which usage is charged, in the order of the rows."""
+        return tuple(tree_row[:2] for tree_row in self.rows if tree_row[1])
 
     def places(self, accounts: Iterable[str], users: Iterable[str]) -> np.ndarray:
-        """Place among the users of each pair of account and user; -1 where there is none."""
-        known = {name: i for i, name in enumerate(self.users)}
-        return np.array([known.get(pair, -1) for pair in zip(accounts, users, strict=True)], np.int64)
+        """Return an array: place among the users of each pair of account and user; -1 if there is none."""
+        user_place = {charged_user: i for i, charged_user in enumerate(self.users)}
+        return np.array([user_place.get(pair, -1) for pair in zip(accounts, users, strict=True)], np.int64)
 
     def levels(self, usage: np.ndarray) -> np.ndarray:
-        """(R,) level fair share of each row: its share of its siblings' shares over its share of their usage; inf without usage."""
-        parent, shares, place = self.arrays
-        found = level_fair_share(parent, shares, used(parent, place, np.asarray(usage, float)))[1:]
-        value = dict(zip(_parents_first(self.rows), found.tolist(), strict=True))
-        return np.array([value[row] for row in self.rows])
+        """Return an array (R,): level fair share of each row.
+
+        It is the row's share of its siblings' shares over its share of their usage; inf without usage.
+        """
+        parent, shares, user_place = self.arrays
+        row_levels = level_fair_share(parent, shares, used(parent, user_place, np.asarray(usage, float)))[1:]
+        level_of_row = dict(zip(_parents_first(self.rows), row_levels.tolist(), strict=True))
+        return np.array([level_of_row[tree_row] for tree_row in self.rows])
 
     def factors(self, usage: np.ndarray, rule: str = "tree", damping: float = 1.0) -> np.ndarray:
-        """(U,) fair-share factor of each user, 0 to 1, from the decayed usage (GPU-s) of each; `damping` is for "classic"."""
+        """Return an array (U,): fair-share factor of each user, 0 to 1, from decayed usage (GPU-s). `damping` is for "classic"."""
         usage = np.asarray(usage, float)
         if rule not in RULES or usage.shape != (len(self.users),) or not damping > 0:
             raise PolicyError(
@@ -98,27 +110,27 @@ class ShareTree:
 def _parents_first(rows):
     """Rows with each after its parent, otherwise in their order."""
     done = {ROOT}
-    left = rows
-    found = ()
-    while left:
-        ready = tuple(row for row in left if row[2] in done)
+    unplaced_rows = rows
+    placed_rows = ()
+    while unplaced_rows:
+        ready = tuple(tree_row for tree_row in unplaced_rows if tree_row[2] in done)
         if not ready:
-            raise PolicyError(f"shares: account {left[0][0]!r} is below itself; expected a tree.")
-        done |= {row[0] for row in ready if not row[1]}
-        found = found + ready
-        left = tuple(row for row in left if row not in set(ready))
-    return found
+            raise PolicyError(f"shares: account {unplaced_rows[0][0]!r} is below itself; expected a tree.")
+        done |= {tree_row[0] for tree_row in ready if not tree_row[1]}
+        placed_rows = placed_rows + ready
+        unplaced_rows = tuple(tree_row for tree_row in unplaced_rows if tree_row not in set(ready))
+    return placed_rows
 
 
 @njit
 def used(parent, place, usage):
     """(R,) usage of each row: a user's own, an account's that of all below it."""
-    found = np.zeros(len(parent))
+    row_usage = np.zeros(len(parent))
     for i in range(len(parent) - 1, 0, -1):
         if place[i] >= 0:
-            found[i] = usage[place[i]]
-        found[parent[i]] += found[i]
-    return found
+            row_usage[i] = usage[place[i]]
+        row_usage[parent[i]] += row_usage[i]
+    return row_usage
 
 
 @njit
@@ -137,20 +149,20 @@ def classic(parent, shares, place, usage, damping):
     S is the product of shares over siblings' shares up to the root. U is the share of all usage, moved towards the parent's by the
     share of siblings' shares: own + (parent's - own) shares / siblings' shares; below the root it is the own.
     """
-    own = used(parent, place, usage)
+    own_usage = used(parent, place, usage)
     around = of_siblings(parent, shares)
-    part = np.ones(len(parent))
+    share_of_all = np.ones(len(parent))
     effective = np.zeros(len(parent))
     factor = np.zeros(len(usage))
     for i in range(1, len(parent)):
         above = parent[i]
         share = shares[i] / around[i] if around[i] > 0.0 else 0.0
-        part[i] = part[above] * share
-        effective[i] = own[i] / own[0] if own[0] > 0.0 else 0.0
+        share_of_all[i] = share_of_all[above] * share
+        effective[i] = own_usage[i] / own_usage[0] if own_usage[0] > 0.0 else 0.0
         if above > 0:
             effective[i] += (effective[above] - effective[i]) * share
-        if place[i] >= 0 and part[i] > 0.0:
-            factor[place[i]] = 2.0 ** (-effective[i] / part[i] / damping)
+        if place[i] >= 0 and share_of_all[i] > 0.0:
+            factor[place[i]] = 2.0 ** (-effective[i] / share_of_all[i] / damping)
     return factor
 
 
@@ -159,11 +171,11 @@ def level_fair_share(parent, shares, own):
     """(R,) share of siblings' shares over share of siblings' usage: 0 without shares, infinite without usage."""
     around = of_siblings(parent, shares)
     all_used = of_siblings(parent, own)
-    found = np.zeros(len(parent))
+    row_levels = np.zeros(len(parent))
     for i in range(1, len(parent)):
         if shares[i] > 0.0:  # one division: rows that are equal tie exactly
-            found[i] = shares[i] * all_used[i] / (own[i] * around[i]) if own[i] > 0.0 else np.inf
-    return found
+            row_levels[i] = shares[i] * all_used[i] / (own[i] * around[i]) if own[i] > 0.0 else np.inf
+    return row_levels
 
 
 @njit

@@ -54,14 +54,14 @@ class Limit:
 
     @property
     def closed(self) -> np.ndarray:
-        """Half hours of the day outside its hours."""
-        first, end = (int(t[:2]) * 2 + int(t[3:]) // 30 for t in self.hours.split("-"))
-        return np.arange(end, first + 48 * (first <= end)) % 48
+        """Array of the half hours of the day outside its hours."""
+        first_half_hour, end = (int(t[:2]) * 2 + int(t[3:]) // 30 for t in self.hours.split("-"))
+        return np.arange(end, first_half_hour + 48 * (first_half_hour <= end)) % 48
 
     @property
     def amounts(self) -> dict[str, float]:
-        """Amounts that bound anything, by name."""
-        return {name: getattr(self, name) for name in AMOUNTS if getattr(self, name) < INF}
+        """Dict of the amounts that bound anything, by name."""
+        return {amount_name: getattr(self, amount_name) for amount_name in AMOUNTS if getattr(self, amount_name) < INF}
 
     def alike(self, other: "Limit") -> bool:
         """Whether another limit bounds the same of owners of the same kind."""
@@ -74,17 +74,17 @@ class Limit:
         return bool(self.hours or self.tier)
 
     def counted(self, trace: pl.DataFrame) -> pl.Expr:
-        """Owner for which each job of a trace counts, held to it or not; null if it counts for none."""
-        columns = set(trace.columns)
+        """Return a polars expression (`pl.Expr`): owner for which each job of a trace counts, held to it or not; null if for none."""
+        trace_columns = set(trace.columns)
         whose = WHOSE[self.of]
         if self.of == "accounts" or (self.of == "qos" and self.partitions):
             whose = pl.lit("all")  # one owner together
         within = []
-        for column, names in ((WHOSE[self.of], self.names), (pl.col("qos"), self.qos)):
-            if names:
-                within.append(self._among(column, names, columns))
+        for column, owner_names in ((WHOSE[self.of], self.names), (pl.col("qos"), self.qos)):
+            if owner_names:
+                within.append(self._among(column, owner_names, trace_columns))
         roots = WHOSE[self.of].meta.root_names()
-        lacking = set(roots) - columns
+        lacking = set(roots) - trace_columns
         if lacking and not (self.of == "qos" and self.partitions):
             return pl.lit(None, pl.String)
         if not within:
@@ -92,7 +92,7 @@ class Limit:
         return pl.when(pl.all_horizontal(within)).then(whose)
 
     def _among(self, column: pl.Expr, names: tuple[str, ...], columns: set[str]) -> pl.Expr:
-        """Whether jobs are of such owners, or in a partition that gives them the QOS."""
+        """Return a polars expression (`pl.Expr`): whether jobs are of such owners, or in a partition that gives them the QOS."""
         roots = column.meta.root_names()
         among = pl.lit(False)
         if set(roots) <= columns:
@@ -103,16 +103,16 @@ class Limit:
         return among
 
     def exempted(self, trace: pl.DataFrame) -> pl.Expr:
-        """Whether each job of a trace is not held to it."""
+        """Return a polars expression (`pl.Expr`): whether each job of a trace is not held to it."""
         free = pl.lit(False)
-        for column, names in (("qos", self.exempt), ("vc", self.exempt_in)):
-            if names and column in trace.columns:
-                exempt = pl.col(column).is_in(names)
+        for column, exempt_names in (("qos", self.exempt), ("vc", self.exempt_in)):
+            if exempt_names and column in trace.columns:
+                exempt = pl.col(column).is_in(exempt_names)
                 free = free | exempt.fill_null(False)
         return free
 
     def owners(self, trace: pl.DataFrame) -> pl.Expr:
-        """Owner for which each job of a trace counts that is held to it; null if it counts for none."""
+        """Return a polars expression (`pl.Expr`): owner for which each job counts that is held to it; null if it counts for none."""
         return pl.when(~self.exempted(trace)).then(self.counted(trace))
 
 
@@ -127,74 +127,74 @@ class Rows(NamedTuple):
 
 
 def claims_of(limits: Sequence[Limit], trace: pl.DataFrame, cluster: Cluster) -> tuple[np.ndarray, np.ndarray] | None:
-    """Claims (n, K) and quotas (Q,) of limits, as `Policy.quotas`; None if no job claims any.
+    """Return a tuple of claims (n, K) and quotas (Q,) of limits, arrays as of `Policy.quotas`; None if no job claims any.
 
     A job that asks for more than a job may have claims a quota of which nothing is there: it never starts.
     """
     most = [0.0]
-    rows = []
+    claim_rows = []
     for claim, amounts in _claims(limits, trace, cluster):
-        rows.append(claim._replace(quota=claim.quota + len(most)))
+        claim_rows.append(claim._replace(quota=claim.quota + len(most)))
         most.extend(amounts)
     jobs = np.flatnonzero(refused(limits, trace))
     ones = np.ones_like(jobs)
-    rows.append(Rows(jobs, 0 * ones, ones, ANY_TYPE * ones, ones))
-    if not sum(len(claim.job) for claim in rows):
+    claim_rows.append(Rows(jobs, 0 * ones, ones, ANY_TYPE * ones, ones))
+    if not sum(len(claim.job) for claim in claim_rows):
         return None
-    every = Rows(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
-    return _packed(every, trace.height), np.array(most)
+    all_claims = Rows(*(np.concatenate(claim_columns) for claim_columns in zip(*claim_rows, strict=True)))
+    return _packed(all_claims, trace.height), np.array(most)
 
 
-def _packed(rows: Rows, jobs: int) -> np.ndarray:
-    """Claims job by job (n, K), those of a job from the first column on."""
-    order = np.argsort(rows.job, kind="stable")
-    job = rows.job[order]
-    place = np.arange(len(job)) - np.searchsorted(job, job)
-    claims = np.zeros((jobs, int(place.max()) + 1), CLAIM)
+def _packed(claim_rows: Rows, jobs: int) -> np.ndarray:
+    """Return an array (n, K): claims job by job, those of a job from the first column on."""
+    job_order = np.argsort(claim_rows.job, kind="stable")
+    job = claim_rows.job[job_order]
+    claim_column = np.arange(len(job)) - np.searchsorted(job, job)
+    claims = np.zeros((jobs, int(claim_column.max()) + 1), CLAIM)
     claims["quota"] = -1
-    for name in CLAIM.names:
-        claims[name][job, place] = getattr(rows, name)[order]
+    for claim_field in CLAIM.names:
+        claims[claim_field][job, claim_column] = getattr(claim_rows, claim_field)[job_order]
     return claims
 
 
 def _claims(limits: Iterable[Limit], trace: pl.DataFrame, cluster: Cluster) -> Iterator[tuple[Rows, list[float]]]:
-    """Claims on the quotas of each amount of each limit, numbered from 0, and how much each quota has."""
+    """Yield pairs: the claims (`Rows`) on the quotas of each amount of each limit, from 0, and a list of how much each quota has."""
     ones = np.ones(trace.height, np.int64)
     slots = (trace["gpus"].to_numpy() * SLOTS).round()
     slots = np.maximum(1, slots).astype(np.int64)
     if THROTTLE in trace.columns:
         throttled = pl.col(THROTTLE).is_not_null()
         arrays = trace.select(owner=pl.when(throttled).then(ARRAY), most=THROTTLE)
-        rows, names = _of_owners(arrays["owner"], ones, ones)
+        claim_rows, owner_names = _of_owners(arrays["owner"], ones, ones)
         most = dict(arrays.drop_nulls().iter_rows())
-        yield rows, [float(most[name]) for name in names]
+        yield claim_rows, [float(most[owner_name]) for owner_name in owner_names]
     for limit in limits:
         owners = trace.select("gpus", owner=limit.counted(trace), free=limit.exempted(trace))
         bound = 1 - owners["free"].to_numpy().astype(np.int64)
         if limit.gpus < INF:
-            rows, names = _of_owners(owners["owner"], slots, bound)
+            claim_rows, owner_names = _of_owners(owners["owner"], slots, bound)
             if limit.gpu_type:
-                rows = _of_type(limit.gpu_type, rows, trace, cluster)
-            yield rows, [limit.gpus * SLOTS] * len(names)
+                claim_rows = _of_type(limit.gpu_type, claim_rows, trace, cluster)
+            yield claim_rows, [limit.gpus * SLOTS] * len(owner_names)
         if limit.jobs < INF:
-            rows, names = _of_owners(owners["owner"], ones, bound)
-            yield rows, [limit.jobs] * len(names)
+            claim_rows, owner_names = _of_owners(owners["owner"], ones, bound)
+            yield claim_rows, [limit.jobs] * len(owner_names)
 
 
 def _of_owners(owner: pl.Series, amount: np.ndarray, held: np.ndarray) -> tuple[Rows, list[str]]:
-    """Claims of jobs on a quota of each owner, whatever GPUs they run on, and the owners."""
-    names = owner.drop_nulls().unique().sort()
+    """Return a tuple: claims (`Rows`) of jobs on a quota of each owner, whatever GPUs they run on, and a list of the owners."""
+    owner_names = owner.drop_nulls().unique().sort()
     numbers = np.full(len(owner), -1)
-    if len(names):
-        number_of = {name: i for i, name in enumerate(names)}
+    if len(owner_names):
+        number_of = {owner_name: i for i, owner_name in enumerate(owner_names)}
         numbers = owner.replace_strict(number_of, default=-1, return_dtype=pl.Int64).to_numpy()
     job = np.flatnonzero(numbers >= 0)
-    rows = Rows(job, numbers[job], amount[job], np.full(len(job), ANY_TYPE), held[job])
-    return rows, names.to_list()
+    claim_rows = Rows(job, numbers[job], amount[job], np.full(len(job), ANY_TYPE), held[job])
+    return claim_rows, owner_names.to_list()
 
 
-def _of_type(gpu_type: str, rows: Rows, trace: pl.DataFrame, cluster: Cluster) -> Rows:
-    """Claims on GPUs of one type: a job that asks for it is held, one that may get it counts while it has it."""
+def _of_type(gpu_type: str, claim_rows: Rows, trace: pl.DataFrame, cluster: Cluster) -> Rows:
+    """Return claims on GPUs of one type as `Rows`: a job that asks for it is held, one that may get it counts while it has it."""
     wanted = gpu_type.lower()
     kinds = [i for i, kind in enumerate(cluster.gpu_types) if bare(kind).lower() == wanted]
     lists = with_lists(trace, cluster, "requested")
@@ -208,58 +208,62 @@ def _of_type(gpu_type: str, rows: Rows, trace: pl.DataFrame, cluster: Cluster) -
         among = lists.select(asks=asks_for_it, may=may_get_it)
         asks = among["asks"].to_numpy()
         may = among["may"].to_numpy()
-    parts = [_some(rows, asks[rows.job])]
-    count_only = (may & ~asks)[rows.job]
+    claims_of_type = [_some(claim_rows, asks[claim_rows.job])]
+    count_only = (may & ~asks)[claim_rows.job]
     for kind in kinds:
-        part = _some(rows, count_only)
-        parts.append(part._replace(type=np.full(len(part.job), kind), held=np.zeros_like(part.held)))
-    return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        counted_claims = _some(claim_rows, count_only)
+        claims_of_type.append(
+            counted_claims._replace(
+                type=np.full(len(counted_claims.job), kind), held=np.zeros_like(counted_claims.held)
+            )
+        )
+    return Rows(*(np.concatenate(claim_columns) for claim_columns in zip(*claims_of_type, strict=True)))
 
 
-def _some(rows: Rows, chosen: np.ndarray) -> Rows:
-    """Return the claims that are chosen."""
-    return Rows(*(column[chosen] for column in rows))
+def _some(claim_rows: Rows, chosen: np.ndarray) -> Rows:
+    """Return the `Rows` of the claims that are chosen."""
+    return Rows(*(column[chosen] for column in claim_rows))
 
 
 def with_partitions(limits: Sequence[Limit], qos: Mapping[str, str]) -> tuple[Limit, ...]:
-    """Return limits on a site whose partitions (the keys) have a QOS.
+    """Return a tuple of limits, each a `Limit`, on a site whose partitions (the keys) have a QOS.
 
     Its limits are of their jobs too, in the place of alike ones of a job's own QOS.
     """
     limits_of_all = []
     for limit in limits:
-        own = _qos_of(limit)
+        own_qos = _qos_of(limit)
         over = set()
         for rival in limits:
             if limit.alike(rival):
                 over |= {*_qos_of(rival)}
         free = {*limit.exempt}
-        if own:
-            free |= over - {*own}
-        own_partitions = tuple(name for name, of_partition in qos.items() if of_partition in own)
-        free_partitions = tuple(name for name, of_partition in qos.items() if of_partition in free)
+        if own_qos:
+            free |= over - {*own_qos}
+        own_partitions = tuple(partition for partition, of_partition in qos.items() if of_partition in own_qos)
+        free_partitions = tuple(partition for partition, of_partition in qos.items() if of_partition in free)
         limits_of_all.append(replace(limit, partitions=own_partitions, exempt_in=free_partitions))
     return tuple(limits_of_all)
 
 
 def _qos_of(limit: Limit) -> tuple[str, ...]:
-    """Return the QOS to whose jobs a limit belongs; empty if it is of all jobs."""
+    """Return a tuple of the QOS to whose jobs a limit belongs; empty if it is of all jobs."""
     if limit.of == "qos":
         return limit.names
     return limit.qos
 
 
 def refused(limits: Iterable[Limit], trace: pl.DataFrame) -> np.ndarray:
-    """Return whether each job (n,) asks for more than a job may have: it is refused at submission."""
+    """Return a mask (n,): whether each job asks for more than a job may have; it is refused at submission."""
     over = np.zeros(trace.height, bool)
-    asked = pl.lit(0.0)
+    requested_time = pl.lit(0.0)
     if "requested_time" in trace.columns:
-        asked = pl.col("requested_time").fill_null(0.0)
+        requested_time = pl.col("requested_time").fill_null(0.0)
     for limit in limits:
         if limit.wall == INF and limit.size == INF:
             continue
-        beyond = (asked > limit.wall) | (pl.col("gpus") > limit.size)
-        counts = limit.owners(trace).is_not_null()
-        refusals = trace.select((beyond & counts).fill_null(False))
+        beyond = (requested_time > limit.wall) | (pl.col("gpus") > limit.size)
+        counts_for_owner = limit.owners(trace).is_not_null()
+        refusals = trace.select((beyond & counts_for_owner).fill_null(False))
         over |= refusals.to_series().to_numpy()
     return over

@@ -36,7 +36,7 @@ class Weights:
 
 
 def size_factor(nodes, gpus, total_nodes: int, total_gpus: int, limit=None, *, small: bool = False) -> np.ndarray:
-    """(n,) factor of size of jobs that request `nodes` and `gpus` of the cluster's.
+    """Return an array (n,): factor of size of jobs that request `nodes` and `gpus` of the cluster's.
 
     (n / N + g / G) / 2, or of the rest if small jobs are favoured. With a `limit` (s) it is relative to time:
     max(n G / N, g) over the limit in minutes, over G; 1 less that if small jobs are favoured.
@@ -54,7 +54,7 @@ def size_factor(nodes, gpus, total_nodes: int, total_gpus: int, limit=None, *, s
 
 
 def nice_of(trace: pl.DataFrame) -> np.ndarray:
-    """Return the points that each job (n,) takes off its own priority: the column `nice`, 0 if it is null or there is none.
+    """Return an array (n,): points that each job takes off its own priority, the column `nice`; 0 if it is null or there is none.
 
     Raises
     ------

@@ -27,12 +27,12 @@ FIXED = ("fairshare", "damping", "small", "relative")
 
 
 def points_of(factor: str) -> Knob:
-    """Points of a factor of 1."""
+    """Return the `Knob` of the points of a factor of 1."""
     return Knob(0, MOST, tuned=(0, 20_000), help=f"points of the factor of {factor}, 0 to 1")
 
 
 def _values_of(names: pl.Series, values: dict[str, float], default: float) -> np.ndarray:
-    """Return the value (n,) of each name."""
+    """Return an array (n,) of the value of each name."""
     return names.replace_strict(values, default=default, return_dtype=pl.Float64).to_numpy()
 
 
@@ -143,11 +143,11 @@ class Slurm(Ordered):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("partitions", "tiers", "qos"):
-            wrong = next((pair for pair in getattr(self, name) if not 0 <= pair[1] < math.inf), None)
+        for pairs_name in ("partitions", "tiers", "qos"):
+            wrong = next((pair for pair in getattr(self, pairs_name) if not 0 <= pair[1] < math.inf), None)
             if wrong:
                 raise PolicyError(
-                    f"Slurm.{name}: found priority {wrong[1]!r} of {wrong[0]!r}; expected a number, 0 or more."
+                    f"Slurm.{pairs_name}: found priority {wrong[1]!r} of {wrong[0]!r}; expected a number, 0 or more."
                 )
         if self.limits and not self.own:
             raise PolicyError(
@@ -168,13 +168,16 @@ class Slurm(Ordered):
 
     @property
     def period(self) -> float:
-        """Seconds between recalculations, if any factor changes."""
+        """Seconds between recalculations, if any factor changes, as a float."""
         if self.weight_fairshare or self.weight_age:
             return self.recalculated
         return 0.0
 
     def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
-        """Users of the tree, as `Policy.accounts`; None without one."""
+        """Return a tuple: each job's place (n,) among the tree's users, and the tree's arrays; None without a tree.
+
+        See `Policy.accounts`.
+        """
         if self.tree is None:
             return None
         if not {"account", "user"} <= set(trace.columns):
@@ -182,19 +185,19 @@ class Slurm(Ordered):
         return self.tree.places(trace["account"], trace["user"]), self.tree.arrays
 
     def quotas(self, trace: pl.DataFrame, cluster: Cluster) -> tuple[np.ndarray, np.ndarray] | None:
-        """Claims of jobs on the limits, as `Policy.quotas`; None if they claim nothing."""
+        """Return a tuple of arrays: claims of jobs on the limits, as of `Policy.quotas`; None if they claim nothing."""
         if not self.own:
             return None
         return claims_of(self.limits, trace, cluster)
 
     def points(self, trace: pl.DataFrame, cluster: Cluster) -> np.ndarray:
-        """Points that size, partition, QOS and nice give each job (n,)."""
+        """Return an array (n,): points that size, partition, QOS and nice give each job."""
         gpus = trace["gpus"].to_numpy()
-        columns = trace.columns
+        trace_columns = trace.columns
         limit = None
         if self.relative:
             limit = np.full(len(gpus), math.inf)
-            if "requested_time" in columns:
+            if "requested_time" in trace_columns:
                 limit = trace["requested_time"].fill_null(math.inf)
         nodes = cluster.fewest_nodes(0, gpus)
         size = size_factor(nodes, gpus, cluster.total_nodes, cluster.total_gpus, limit, small=self.small)
@@ -202,17 +205,17 @@ class Slurm(Ordered):
         of_qos = ("qos", self.qos, self.weight_qos)
         of_partition = ("vc", self.partitions, self.weight_partition)
         for column, pairs, weight in (of_partition, of_qos):
-            most = max((value for _, value in pairs), default=0.0)
-            if most > 0 and column in columns:
-                points_of_name = {name: weight * value / most for name, value in pairs}
+            most = max((factor for _, factor in pairs), default=0.0)
+            if most > 0 and column in trace_columns:
+                points_of_name = {name: weight * factor / most for name, factor in pairs}
                 points += _values_of(trace[column], points_of_name, 0.0)
-        if self.tiers and "vc" in columns:
+        if self.tiers and "vc" in trace_columns:
             points += TIER * _values_of(trace["vc"], dict(self.tiers), 1.0)
         return points - nice_of(trace)
 
     @staticmethod
     def standing(now: float, usage: np.ndarray, tree: np.ndarray, knobs: np.void) -> np.ndarray:
-        """Fair-share factors (U,) of the users."""
+        """Return an array (U,) of the fair-share factors of the users."""
         if knobs.fairshare == TREE:
             return fair_tree(tree["parent"], tree["shares"], tree["account"], usage)
         return classic(tree["parent"], tree["shares"], tree["account"], usage, knobs.damping)

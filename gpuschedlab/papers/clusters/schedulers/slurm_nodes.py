@@ -71,19 +71,19 @@ def neighbours(room, usable, each, wide, out):
         suffices = False
         n = 0
         while n < unchosen.shape[0]:
-            first = n
-            total = 0
+            first_free = n
+            free_neighbours = 0
             while n < unchosen.shape[0] and unchosen[n]:
-                total += room[n]
+                free_neighbours += room[n]
                 n += 1
-            enough = n - first >= wide - k
-            better = enough or total > least
+            enough = n - first_free >= wide - k
+            better = enough or free_neighbours > least
             if enough and suffices:
-                better = total < least
-            if n > first and (best < 0 or better):
-                best = first
+                better = free_neighbours < least
+            if n > first_free and (best < 0 or better):
+                best = first_free
                 end = n
-                least = total
+                least = free_neighbours
                 suffices = enough
             n += 1
         if best < 0:
@@ -125,8 +125,8 @@ def end_of_group(held, usable, need, epoch):
     Groups are of ends of jobs on usable nodes.
     """
     ends = held.ends
-    order = held.order
-    first = held.first
+    end_order = held.order
+    first_cells = held.first
     node = held.node
     jobs = held.count[RUNNING]
     i = 0
@@ -135,16 +135,16 @@ def end_of_group(held, usable, need, epoch):
     width = GROUP
     while i < jobs:
         begun = i
-        while close > -np.inf and i + 1 < jobs and ends[order[i + 1]] <= close + width:
+        while close > -np.inf and i + 1 < jobs and ends[end_order[i + 1]] <= close + width:
             i += 1
-        while i < jobs and not is_on(order[i], first, node, usable):
+        while i < jobs and not is_on(end_order[i], first_cells, node, usable):
             i += 1
         last = min(i, jobs - 1)
-        while last >= begun and not is_on(order[last], first, node, usable):
+        while last >= begun and not is_on(end_order[last], first_cells, node, usable):
             last -= 1
         if last < begun:
             return -1
-        end = ends[order[last]]
+        end = ends[end_order[last]]
         if close == -np.inf:
             close = (np.floor((end + epoch) / GROUP) + 1) * GROUP - epoch
         elif end >= need:
@@ -152,7 +152,7 @@ def end_of_group(held, usable, need, epoch):
         else:
             i = i + 1
             width = width * 2
-            while i < jobs and close + width < ends[order[i]] < np.inf:
+            while i < jobs and close + width < ends[end_order[i]] < np.inf:
                 width *= 2
     return -1
 
@@ -171,16 +171,16 @@ def room_after(held, i):
 def room_for(held, each):
     """Return the instants (N,) from which nodes have room for so many slots, by the ends of the jobs that run; inf if they never have."""
     most = held.rooms.shape[0]
-    rows = min(held.count[ROOMS], most)
-    row = 0
-    while row < rows and held.rooms[row, 0] != each:
-        row += 1
-    if row == rows:
-        row = held.count[ROOMS] % most
+    kept_rooms = min(held.count[ROOMS], most)
+    room_row = 0
+    while room_row < kept_rooms and held.rooms[room_row, 0] != each:
+        room_row += 1
+    if room_row == kept_rooms:
+        room_row = held.count[ROOMS] % most
         held.count[ROOMS] += 1
-        held.rooms[row, 0] = each
-        fill_instants(held, each, held.rooms[row, 1:])
-    return held.rooms[row, 1:]
+        held.rooms[room_row, 0] = each
+        fill_instants(held, each, held.rooms[room_row, 1:])
+    return held.rooms[room_row, 1:]
 
 
 @njit(inline="never")

@@ -63,30 +63,30 @@ class SlurmRule(NamedTuple):
 @njit
 def waiting_jobs(jobs, claims, spare):
     """Return jobs of which none has started, and none has its nodes counted."""
-    count = jobs.shape[0]
-    wide = np.zeros(count, np.int64)
-    each = np.zeros(count, np.int64)
-    started = np.full(count, -1)
-    return Waiting(jobs, claims, spare, wide, each, started)
+    job_count = jobs.shape[0]
+    nodes_wide = np.zeros(job_count, np.int64)
+    slots_each = np.zeros(job_count, np.int64)
+    started = np.full(job_count, -1)
+    return Waiting(jobs, claims, spare, nodes_wide, slots_each, started)
 
 
 @bare()
 def start(held, end, out, k, each, slots):
     """Let a job run on the k chosen nodes until an instant; the last of them gives the slots that are still missing."""
     job = held.count[RUNNING]
-    first = held.first[job]
+    first_cell = held.first[job]
     missing = slots
-    whole = each < slots or k == 1
+    whole_nodes = each < slots or k == 1
     for i in range(k):
         most = each
-        if not whole:
+        if not whole_nodes:
             most = held.room[out[i]]
-        taken = min(missing, most)
-        held.node[first + i] = out[i]
-        held.slots[first + i] = taken
-        held.room[out[i]] -= taken
-        missing -= taken
-    held.first[job + 1] = first + k
+        taken_slots = min(missing, most)
+        held.node[first_cell + i] = out[i]
+        held.slots[first_cell + i] = taken_slots
+        held.room[out[i]] -= taken_slots
+        missing -= taken_slots
+    held.first[job + 1] = first_cell + k
     sort_in(held, end)
 
 
@@ -104,11 +104,11 @@ def take_quotas(waiting, q, held):
 def sort_in(held, end):
     """One job more runs until an instant."""
     job = held.count[RUNNING]
-    place = job
-    while place > 0 and held.ends[held.order[place - 1]] > end:
-        held.order[place] = held.order[place - 1]
-        place -= 1
-    held.order[place] = job
+    end_place = job
+    while end_place > 0 and held.ends[held.order[end_place - 1]] > end:
+        held.order[end_place] = held.order[end_place - 1]
+        end_place -= 1
+    held.order[end_place] = job
     held.ends[job] = end
     held.count[RUNNING] = job + 1
 
@@ -134,21 +134,21 @@ def count_nodes(site, waiting, q):
     most = job.asked
     if most == 0:
         most = sizes.shape[0]
-    for wide in range(max(job.asked, 1), most + 1):
-        each = -(-job.slots // (wide * unit)) * unit
-        if large_enough(sizes, usable, each, wide):
-            waiting.wide[q] = wide
-            waiting.each[q] = each
+    for nodes_wide in range(max(job.asked, 1), most + 1):
+        slots_each = -(-job.slots // (nodes_wide * unit)) * unit
+        if large_enough(sizes, usable, slots_each, nodes_wide):
+            waiting.wide[q] = nodes_wide
+            waiting.each[q] = slots_each
             break
 
 
 @bare()
 def large_enough(sizes, usable, each, wide):
     """Whether so many usable nodes have so many slots, free or not."""
-    count = 0
+    large_nodes = 0
     for n in range(sizes.shape[0]):
-        count += usable[n] and sizes[n] >= each
-        if count >= wide:
+        large_nodes += usable[n] and sizes[n] >= each
+        if large_nodes >= wide:
             return True
     return False
 
@@ -164,37 +164,37 @@ def who_has(now, site, running, queue):
     in_whole_gpus = -(-queue["slots"] // GPU)
     most_cells = np.minimum(nodes.shape[0], np.maximum(queue["asked"], in_whole_gpus)).sum()
     most_jobs = jobs + queue.shape[0]
-    whole = np.empty((7, most_jobs + cells + most_cells + windows.shape[0] + 1), np.int64)
-    times = np.empty((3, most_jobs + windows.shape[0] + most_cells))
+    integer_rows = np.empty((7, most_jobs + cells + most_cells + windows.shape[0] + 1), np.int64)
+    time_rows = np.empty((3, most_jobs + windows.shape[0] + most_cells))
     room = nodes["free"].astype(np.int64)
     rooms = np.empty((8, nodes.shape[0] + 1))
-    held = Held(
+    held_nodes = Held(
         count=np.zeros(3, np.int64),
-        order=whole[0],
-        ends=times[0],
-        first=whole[1],
-        node=whole[2],
-        slots=whole[3],
+        order=integer_rows[0],
+        ends=time_rows[0],
+        first=integer_rows[1],
+        node=integer_rows[2],
+        slots=integer_rows[3],
         room=room,
         types=nodes["type"],
-        promised=whole[4],
-        begin=times[1],
-        end=times[2],
-        by_begin=whole[5],
-        by_end=whole[6],
+        promised=integer_rows[4],
+        begin=time_rows[1],
+        end=time_rows[2],
+        by_begin=integer_rows[5],
+        by_end=integer_rows[6],
         until=np.full(nodes.shape[0], np.inf),
         rooms=rooms,
     )
-    held.first[: jobs + 1] = running.runs["first"]
-    held.node[:cells] = running.cells["node"]
-    held.slots[:cells] = running.cells["slots"]
-    held.ends[:jobs] = ends
-    held.order[:jobs] = np.argsort(ends, kind="mergesort")
-    held.count[RUNNING] = jobs
+    held_nodes.first[: jobs + 1] = running.runs["first"]
+    held_nodes.node[:cells] = running.cells["node"]
+    held_nodes.slots[:cells] = running.cells["slots"]
+    held_nodes.ends[:jobs] = ends
+    held_nodes.order[:jobs] = np.argsort(ends, kind="mergesort")
+    held_nodes.count[RUNNING] = jobs
     for i in range(windows.shape[0]):
         if windows[i].announced <= now < windows[i].end:
-            promise(held, windows[i].node, max(windows[i].start, now), windows[i].end)
-    return held
+            promise(held_nodes, windows[i].node, max(windows[i].start, now), windows[i].end)
+    return held_nodes
 
 
 @njit(inline="never")
@@ -207,7 +207,7 @@ def backfill(now, held, site, waiting, rule, out):
     if rule.way == FREELY:
         depth = 0.0
     jobs = waiting.jobs
-    first = np.inf
+    first_promise = np.inf
     promised = 0
     last = last_tested(waiting, rule.plan.tested)
     q = -1
@@ -221,18 +221,18 @@ def backfill(now, held, site, waiting, rule, out):
         reserves = promised < depth and now - job.submit >= rule.plan.min_age
         if not reserves and not may_start(now, held, site, waiting, q):
             continue
-        wide, each = share(site, waiting, q)
-        request = Request(job.estimate, wide, each, site.allowed[job.kind], site.reach[job.kind], reserves)
+        nodes_wide, slots_each = share(site, waiting, q)
+        request = Request(job.estimate, nodes_wide, slots_each, site.allowed[job.kind], site.reach[job.kind], reserves)
         begin, k = attempt(now, held, request, rule, out)
         if k > 0 and begin <= now:
             waiting.started[q] = held.count[RUNNING]
             held.count[ROOMS] = 0
-            start(held, now + job.estimate, out, k, each, job.slots)
+            start(held, now + job.estimate, out, k, slots_each, job.slots)
             take_quotas(waiting, q, held)
         elif k > 0:
-            first = min(first, begin)
+            first_promise = min(first_promise, begin)
             promised = promised + 1
-    return first
+    return first_promise
 
 
 @bare()
@@ -258,10 +258,10 @@ def may_start_still(now, held, site, waiting, q):
 def may_start(now, held, site, waiting, q):
     """Whether a job fits now, beside the promises so far."""
     job = waiting.jobs[q]
-    wide, each = share(site, waiting, q)
-    if wide == 0:
-        each = GPU
-    return suffice(held.room, site.allowed[job.kind], held.until, now + job.estimate, each, wide)
+    nodes_wide, slots_each = share(site, waiting, q)
+    if nodes_wide == 0:
+        slots_each = GPU
+    return suffice(held.room, site.allowed[job.kind], held.until, now + job.estimate, slots_each, nodes_wide)
 
 
 @njit(inline="never")
@@ -270,17 +270,17 @@ def plan(now, site, running, waiting, rule, wake):
 
     The instant until which the planner rests is written into `wake`, as there. The claims of jobs that start are taken from the quotas.
     """
-    out = np.empty(site.nodes.shape[0], np.int64)
-    held = who_has(now, site, running, waiting.jobs)
-    main_loop(now, held, site, waiting, rule, out)
+    chosen_nodes = np.empty(site.nodes.shape[0], np.int64)
+    held_nodes = who_has(now, site, running, waiting.jobs)
+    main_loop(now, held_nodes, site, waiting, rule, chosen_nodes)
     every = rule.plan.every
     between = every > 0 and np.ceil(now / every - 1e-9) * every > now
     wake[0] = np.inf
     if between:
         wake[0] = now
     elif rule.way > 0:
-        wake[0] = backfill(now, held, site, waiting, rule, out)
-    return answer_of(held, running, waiting.started)
+        wake[0] = backfill(now, held_nodes, site, waiting, rule, chosen_nodes)
+    return answer_of(held_nodes, running, waiting.started)
 
 
 @njit(inline="never")
@@ -291,14 +291,14 @@ def main_loop(now, held, site, waiting, rule, out):
         if not has_room(waiting.claims, q, waiting.spare):
             continue
         job = waiting.jobs[q]
-        wide, each = share(site, waiting, q)
+        nodes_wide, slots_each = share(site, waiting, q)
         usable = site.allowed[job.kind] & ~barred
         for i in range(held.count[PROMISED]):
             usable[held.promised[i]] &= held.begin[i] >= now + job.estimate
-        k = choose(held.room, usable, each, wide, rule.gres, out)
+        k = choose(held.room, usable, slots_each, nodes_wide, rule.gres, out)
         if k > 0:
             waiting.started[q] = held.count[RUNNING]
-            start(held, now + job.estimate, out, k, each, job.slots)
+            start(held, now + job.estimate, out, k, slots_each, job.slots)
             take_quotas(waiting, q, held)
         else:
             barred |= site.reach[job.kind]
@@ -310,12 +310,12 @@ def main_loop(now, held, site, waiting, rule, out):
 def answer_of(held, running, started):
     """Return the cells of the jobs that started, in order of the queue."""
     before = held.first[running.runs.shape[0] - 1]
-    row = 0
+    answer_row = 0
     answer = np.empty(held.first[held.count[RUNNING]] - before, running.cells.dtype)
     for q in np.flatnonzero(started >= 0):
         for cell in range(held.first[started[q]], held.first[started[q] + 1]):
-            answer[row].answer = q
-            answer[row].node = held.node[cell]
-            answer[row].slots = held.slots[cell]
-            row += 1
+            answer[answer_row].answer = q
+            answer[answer_row].node = held.node[cell]
+            answer[answer_row].slots = held.slots[cell]
+            answer_row += 1
     return answer

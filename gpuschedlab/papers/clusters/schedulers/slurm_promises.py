@@ -52,9 +52,9 @@ def group_end(now, held, near, after, epoch):
     i = end_of_group(held, near, after, epoch)
     if i < 0:
         return i, np.inf
-    end = held.ends[held.order[i]]
-    if end > now:
-        return i, end
+    end_of_job = held.ends[held.order[i]]
+    if end_of_job > now:
+        return i, end_of_job
     return i, now + 1.0
 
 
@@ -85,38 +85,38 @@ def attempt(now, held, request, rule, out):
     and enough have room from `need`. Slurm follows the ends of jobs on all nodes of the partition (`near`), of whatever GPU type.
     """
     wide = request.wide
-    each = request.each
+    slots_each = request.each
     nodes = request.nodes
     reach = request.reach
     horizon = now + rule.plan.window
-    at = now
+    instant = now
     need = -np.inf
-    total = held.count[PROMISED]
-    instants = room_for(held, each)
-    taken = np.zeros(nodes.shape[0], np.int64)
+    promise_count = held.count[PROMISED]
+    instants = room_for(held, slots_each)
+    promised_times = np.zeros(nodes.shape[0], np.int64)
     usable = nodes.copy()
     near = reach.copy()
     into = 0
     opens = 0
     past = 0
     free = usable.sum()
-    while at <= horizon and at < np.inf:
-        while into < total and held.begin[held.by_begin[into]] <= at + request.estimate:
+    while instant <= horizon and instant < np.inf:
+        while into < promise_count and held.begin[held.by_begin[into]] <= instant + request.estimate:
             n = held.promised[held.by_begin[into]]
             free -= usable[n]
-            taken[n] = taken[n] + 1
+            promised_times[n] = promised_times[n] + 1
             usable[n] = False
             near[n] = False
             into = into + 1
-        while opens < total and held.begin[held.by_begin[opens]] <= at:
+        while opens < promise_count and held.begin[held.by_begin[opens]] <= instant:
             opens += 1
-        while past < total and held.end[held.by_end[past]] <= at:
+        while past < promise_count and held.end[held.by_end[past]] <= instant:
             n = held.promised[held.by_end[past]]
-            taken[n] = taken[n] - 1
+            promised_times[n] = promised_times[n] - 1
             past = past + 1
-            if taken[n] == 0:
+            if promised_times[n] == 0:
                 near[n] = reach[n]
-            if taken[n] == 0 and nodes[n]:
+            if promised_times[n] == 0 and nodes[n]:
                 usable[n] = True
                 free = free + 1
                 need = min(need, instants[n])
@@ -124,23 +124,23 @@ def attempt(now, held, request, rule, out):
         if wide > 0 and free >= wide and need <= later:
             need = earliest(instants, usable, wide)
         if free < wide or need > later or need == np.inf:
-            at = later
+            instant = later
             continue
         begin, k = start_within(now, held, request, rule, Stretch(usable, near, need, later), out)
-        if k > 0 and begin == now and at == now:
+        if k > 0 and begin == now and instant == now:
             return now, k
-        begin = max(begin, at)
+        begin = max(begin, instant)
         if not request.reserves or horizon < begin <= later:
             return np.inf, 0
         if begin > later or k == 0:
-            at = later
+            instant = later
             continue
         if hold(now, held, begin, request.estimate, rule, out[:k]):
             return begin, k
-        if begin == at:
-            at = later
+        if begin == instant:
+            instant = later
         else:
-            at = begin  # times round: promises that overlap now may do so again
+            instant = begin  # times round: promises that overlap now may do so again
     return np.inf, 0
 
 
@@ -170,13 +170,13 @@ def promise(held, node, begin, end):
     held.end[promised] = end
     held.count[PROMISED] = promised + 1
     held.until[node] = min(held.until[node], begin)
-    place = promised
-    while place > 0 and held.begin[held.by_begin[place - 1]] > begin:
-        held.by_begin[place] = held.by_begin[place - 1]
-        place -= 1
-    held.by_begin[place] = promised
-    place = promised
-    while place > 0 and held.end[held.by_end[place - 1]] > end:
-        held.by_end[place] = held.by_end[place - 1]
-        place -= 1
-    held.by_end[place] = promised
+    promise_place = promised
+    while promise_place > 0 and held.begin[held.by_begin[promise_place - 1]] > begin:
+        held.by_begin[promise_place] = held.by_begin[promise_place - 1]
+        promise_place -= 1
+    held.by_begin[promise_place] = promised
+    promise_place = promised
+    while promise_place > 0 and held.end[held.by_end[promise_place - 1]] > end:
+        held.by_end[promise_place] = held.by_end[promise_place - 1]
+        promise_place -= 1
+    held.by_end[promise_place] = promised

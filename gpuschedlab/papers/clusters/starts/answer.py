@@ -71,19 +71,19 @@ class When:
     @cached_property
     def sentence(self) -> str:
         """Return when the first job of the table starts, in words."""
-        row = self.table.row(0, named=True)
-        what = [counted(row["gpus"])]
-        limit = row.get("requested_time")
+        first_job = self.table.row(0, named=True)
+        request_words = [counted(first_job["gpus"])]
+        limit = first_job.get("requested_time")
         if limit is not None and np.isfinite(limit):
-            what.append(f"limit {span(limit)}")
-        if row.get("user"):
-            what.append(f"user {row['user']}")
-        name = f"Job {row['job_id']} ({', '.join(what)})"
-        if row["low"] == row["high"] <= self.instant + NOW:
-            return f"{name} starts now, {self.date(self.instant)}, in all plays."
-        start = f"{name} starts about {self.date(row['start'])}"
-        low = self.date(row["low"])
-        high = self.date(row["high"])
+            request_words.append(f"limit {span(limit)}")
+        if first_job.get("user"):
+            request_words.append(f"user {first_job['user']}")
+        job_words = f"Job {first_job['job_id']} ({', '.join(request_words)})"
+        if first_job["low"] == first_job["high"] <= self.instant + NOW:
+            return f"{job_words} starts now, {self.date(self.instant)}, in all plays."
+        start = f"{job_words} starts about {self.date(first_job['start'])}"
+        low = self.date(first_job["low"])
+        high = self.date(first_job["high"])
         if self.calibrated:
             return f"{start}; with 80 % between {low} and {high}."
         return f"{start}; in most plays between {low} and {high}."
@@ -93,20 +93,20 @@ class When:
         """Return on what the range rests, in words."""
         answers = self.calibration.answers
         if self.calibrated:
-            held = f"the range as played held {self.calibration.held:.0%} of them"
-            return f"Calibrated on {answers} answered questions of this log: {held}. {self.plays} plays."
+            range_held = f"the range as played held {self.calibration.held:.0%} of them"
+            return f"Calibrated on {answers} answered questions of this log: {range_held}. {self.plays} plays."
         return (
             f"Not calibrated, so no per cent: the log has {answers} answered questions before this instant, {ENOUGH} are needed. "
             f"{self.plays} plays."
         )
 
     def date(self, seconds: float) -> str:
-        """Return an instant of the log (s) as a day and an hour by its clock, or without dates as a day of the log."""
+        """Return an instant of the log (s) as a text: a day and an hour by its clock, or without dates a day of the log."""
         if seconds >= self.instant + HORIZON - 1:
             return f"after {self.date(self.instant + HORIZON - 1)}"
         if self.zero is None:
-            day, rest = divmod(seconds, DAY)
-            minutes = int(rest // 60)
+            day, second_of_day = divmod(seconds, DAY)
+            minutes = int(second_of_day // 60)
             return f"day {int(day) + 1}, {minutes // 60:02d}:{minutes % 60:02d}"
         since_1970 = timedelta(seconds=self.zero + seconds)
         date = datetime.fromtimestamp(0, UTC) + since_1970
@@ -114,20 +114,20 @@ class When:
 
     @property
     def requests(self) -> list[str]:
-        """Sentences about other requests that would start sooner; empty if they were not asked for."""
+        """List of sentences about other requests that would start sooner; empty if they were not asked for."""
         if self.sooner is None:
             return []
         better = self.sooner.filter(pl.col("sooner") >= GAIN)
-        lines = []
-        for row in better.iter_rows(named=True):
-            line = f"{span(row['sooner'])} sooner with {row['request']}: about {self.date(self.instant + row['start'])}"
-            if row["fits"] < FITS:
-                line += f"; only {10 * row['fits']:.0f} of 10 alike jobs ran within it"
-            lines.append(f"{line}.")
-        return lines or ["No smaller request that was tried starts sooner."]
+        request_lines = []
+        for request in better.iter_rows(named=True):
+            request_line = f"{span(request['sooner'])} sooner with {request['request']}: about {self.date(self.instant + request['start'])}"
+            if request["fits"] < FITS:
+                request_line += f"; only {10 * request['fits']:.0f} of 10 alike jobs ran within it"
+            request_lines.append(f"{request_line}.")
+        return request_lines or ["No smaller request that was tried starts sooner."]
 
     def summary(self) -> dict:
-        """All of it, as plain values."""
+        """Return a dict of all of it, as plain values."""
         return {
             "instant": self.instant,
             "date": self.date(self.instant),
@@ -143,37 +143,37 @@ class When:
         }
 
     def shown(self) -> Table:
-        """Return the table as a person reads it, with dates."""
+        """Return the answers as a `Table` that a person reads, with dates."""
         dates = {}
-        for name in ("start", "low", "high"):
-            instants = self.table[name].to_list()
-            dates[name] = pl.Series([self.date(instant) for instant in instants])
-        frame = self.table.with_columns(**dates).drop("later")
+        for date_column in ("start", "low", "high"):
+            instants = self.table[date_column].to_list()
+            dates[date_column] = pl.Series([self.date(instant) for instant in instants])
+        dated_table = self.table.with_columns(**dates).drop("later")
         low = "from"
         high = "to"
         if self.calibrated:
             low = "10 % before"
             high = "90 % before"
-        names = {"job_id": "job", "gpus": "GPUs", "requested_time": "limit", "start": "starts about"}
-        names |= {"low": low, "high": high, "ahead": "jobs ahead"}
-        return Table(frame, names=names, units={"waited": "s", "requested_time": "s"})
+        shown_names = {"job_id": "job", "gpus": "GPUs", "requested_time": "limit", "start": "starts about"}
+        shown_names |= {"low": low, "high": high, "ahead": "jobs ahead"}
+        return Table(dated_table, names=shown_names, units={"waited": "s", "requested_time": "s"})
 
     def lines(self) -> list[str]:
-        """All of it in sentences; of several jobs without the table."""
-        lines = [f"As of {self.date(self.instant)}, by what the log had until then."]
+        """Return a list of sentences: all of it; of several jobs without the table."""
+        answer_lines = [f"As of {self.date(self.instant)}, by what the log had until then."]
         if self.table.is_empty():
-            return [*lines, "No job waits."]
+            return [*answer_lines, "No job waits."]
         if self.table.height == 1:
-            lines += [self.sentence, *self.reasons, *self.requests]
-        lines.append(self.basis)
-        lines += [f"note: {note}" for note in (self.missed, *self.notes) if note]
-        return lines
+            answer_lines += [self.sentence, *self.reasons, *self.requests]
+        answer_lines.append(self.basis)
+        answer_lines += [f"note: {note}" for note in (self.missed, *self.notes) if note]
+        return answer_lines
 
     def __str__(self) -> str:
-        lines = self.lines()
+        answer_lines = self.lines()
         if self.table.height > 1:
-            lines.insert(1, f"{self.shown()}")
-        return "\n".join(lines)
+            answer_lines.insert(1, f"{self.shown()}")
+        return "\n".join(answer_lines)
 
     __repr__ = __str__
 

@@ -21,7 +21,7 @@ OWN = 16
 
 
 def logarithm(wait: np.ndarray) -> np.ndarray:
-    """Logarithm of waits (s) and a minute: of short ones the difference counts, of long ones the ratio."""
+    """Return an array: logarithm of waits (s) and a minute; of short ones the difference counts, of long ones the ratio."""
     return np.log(np.maximum(wait, 0.0) + MINUTE)
 
 
@@ -33,7 +33,7 @@ class Played:
 
     @cached_property
     def quantiles(self) -> np.ndarray:
-        """Waits (s) at the `LEVELS`."""
+        """Array of waits (s) at the `LEVELS`."""
         return np.quantile(self.waits, LEVELS)
 
     @property
@@ -97,19 +97,22 @@ class Calibration:
 
     @cached_property
     def factors(self) -> np.ndarray:
-        """Times by which the ranges of one half and of 80 % must be as wide as played, for so many answers to lie in them.
+        """Array of two factors: how much wider than played the ranges of one half and of 80 % must be to hold so many answers.
 
         The plays' own range counts as so many answers as `OWN`, of which it holds what it says.
         """
-        own = np.linspace(0.0, 1 / WIDE, OWN)
-        scores = np.concatenate([[question.score for question in self.questions], own])
-        known = np.array([question.known for question in self.questions] + [True] * OWN)
-        count = len(scores)
-        levels = np.minimum(np.ceil(np.array([0.5, WIDE]) * (count + 1)) / count, 1.0)
-        return censored_quantiles(scores, known, levels)
+        own_scores = np.linspace(0.0, 1 / WIDE, OWN)
+        scores = np.concatenate([[question.score for question in self.questions], own_scores])
+        known_answers = np.array([question.known for question in self.questions] + [True] * OWN)
+        score_count = len(scores)
+        levels = np.minimum(np.ceil(np.array([0.5, WIDE]) * (score_count + 1)) / score_count, 1.0)
+        return censored_quantiles(scores, known_answers, levels)
 
     def quantiles(self, played: Played) -> np.ndarray:
-        """Return waits (s) at the `LEVELS`: the played range, made as much wider as answers need; as played if they are too few."""
+        """Return an array of waits (s) at the `LEVELS`: the played range, made as much wider as answers need.
+
+        The range is as played if the answers are too few.
+        """
         if not self.enough or played.quantiles[-1] <= MINUTE:
             return played.quantiles
         half, wide = self.factors
@@ -120,7 +123,7 @@ class Calibration:
 
 
 def censored_quantiles(values: np.ndarray, known: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Return quantiles of values of which some are lower bounds alone, by the product limit (Kaplan and Meier 1958).
+    """Return an array of quantiles of values of which some are only lower bounds, by the product limit (Kaplan and Meier 1958).
 
     A level that it does not reach has the largest value.
 
@@ -129,8 +132,8 @@ def censored_quantiles(values: np.ndarray, known: np.ndarray, levels: np.ndarray
     >>> censored_quantiles(np.array([1.0, 2, 3, 4]), np.array([True, False, True, True]), np.array([0.25, 0.5, 1]))
     array([1., 3., 4.])
     """
-    order = np.lexsort((~known, values))
+    wait_order = np.lexsort((~known, values))
     at_risk = len(values) - np.arange(len(values))
-    below = 1.0 - np.cumprod(1.0 - known[order] / at_risk)
-    place = np.searchsorted(below, levels - 1e-9)
-    return values[order][np.minimum(place, len(values) - 1)]
+    below = 1.0 - np.cumprod(1.0 - known[wait_order] / at_risk)
+    quantile_place = np.searchsorted(below, levels - 1e-9)
+    return values[wait_order][np.minimum(quantile_place, len(values) - 1)]

@@ -33,34 +33,37 @@ class Arrivals:
         jobs = jobs.with_columns(submit=since, eligible=pl.lit(None, pl.Float64), of=pl.col("job_id"))
         self.jobs = jobs.sort("submit", "job_id")
         self.submit = self.jobs["submit"].to_numpy()
-        first = self.submit[0] if len(self.submit) else known.instant
-        age = known.instant - first
+        first_submit = self.submit[0] if len(self.submit) else known.instant
+        age = known.instant - first_submit
         self.span = next((span for span in (WEEK, DAY) if age >= span), 0.0)
-        whole = int(age // self.span) if self.span else 0
-        self.back = np.arange(1, min(whole, WEEKS) + 1) * self.span
+        whole_spans = int(age // self.span) if self.span else 0
+        self.back = np.arange(1, min(whole_spans, WEEKS) + 1) * self.span
 
     def drawn(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return in which order earlier weeks come again: seconds before the instant at which each begins; empty without any."""
+        """Return a tuple of the order in which earlier weeks come again: seconds before the instant at which each begins.
+
+        It is empty if there are no earlier weeks.
+        """
         return tuple(rng.permutation(self.back).tolist())
 
     def coming(self, order: tuple[float, ...], horizon: float) -> pl.DataFrame:
-        """Return the jobs of some weeks in turn, until so many seconds after the instant; `of` is the job that comes again.
+        """Return a frame of the jobs of some weeks in turn, until so many seconds after the instant; `of` is the job that comes again.
 
         Their `duration` (s) is null if they had not ended.
         """
         if not order:
             return self.jobs.clear()
-        rows = []
+        arrival_rows = []
         submits = []
         for turn in range(int(np.ceil(horizon / self.span))):
             begin = self.instant - order[turn % len(order)]
             inside = (self.submit > begin) & (self.submit <= min(begin + self.span, self.instant))
-            rows.append(np.flatnonzero(inside))
+            arrival_rows.append(np.flatnonzero(inside))
             submits.append(self.submit[inside] - begin + self.instant + turn * self.span)
         submit = np.concatenate(submits)
         submit = np.maximum(submit, np.nextafter(self.instant, np.inf))  # whatever is rounded
         within = submit <= self.instant + horizon
-        coming = self.jobs[np.concatenate(rows)[within]]
+        coming = self.jobs[np.concatenate(arrival_rows)[within]]
         number = pl.int_range(pl.len()).cast(pl.String)
-        name = pl.format("{}:{}", pl.lit("later") + number, "job_id")
-        return coming.with_columns(job_id=name, submit=pl.Series(submit[within], dtype=pl.Float64))
+        later_name = pl.format("{}:{}", pl.lit("later") + number, "job_id")
+        return coming.with_columns(job_id=later_name, submit=pl.Series(submit[within], dtype=pl.Float64))

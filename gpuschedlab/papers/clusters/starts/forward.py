@@ -84,13 +84,13 @@ class Forward:
         self.ages = np.where(self.runs, known.instant - started, 0.0)
 
     def drawn(self, count: int, rng: np.random.Generator) -> list[Draw]:
-        """Draw run times and arrivals for so many plays."""
-        table = draws(self.past, self.requests, self.ages, count, rng)
-        return [Draw(run_times, self.arrivals.drawn(rng)) for run_times in table.T]
+        """Return a list of `Draw`: run times and arrivals for so many plays."""
+        drawn_run_times = draws(self.past, self.requests, self.ages, count, rng)
+        return [Draw(run_times, self.arrivals.drawn(rng)) for run_times in drawn_run_times.T]
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The site's nodes, with the windows that were announced by the instant."""
+        """`Cluster` of the site's nodes, with the windows that were announced by the instant."""
         cluster = self.known.site.with_windows
         events = []
         for event in cluster.events:
@@ -100,12 +100,12 @@ class Forward:
 
     @staticmethod
     def _bare(jobs: pl.DataFrame) -> pl.DataFrame:
-        """Return jobs without what a log records after submission."""
+        """Return a frame of jobs without the columns that a log records after submission."""
         return jobs.drop([*RECORDED, "censored", "clock", "after", "think_time"], strict=False)
 
     @cached_property
     def initial(self) -> pl.DataFrame:
-        """State of the queue at the instant, as `Simulation` takes it."""
+        """Frame of the state of the queue at the instant, as `Simulation` takes it."""
         gpus = self.queue["gpus"].to_numpy()
         return pl.DataFrame(
             {
@@ -121,48 +121,51 @@ class Forward:
 
     @cached_property
     def held_before(self) -> pl.DataFrame:
-        """What the jobs that have started held until the instant."""
+        """Frame of the jobs that have started, as they held GPUs until the instant."""
         instant = self.known.instant
         running = self.known.running.with_columns(ends=pl.lit(instant))
         jobs = pl.concat([self.known.ended, running], how="diagonal_relaxed")
         return jobs.with_columns(ended=pl.min_horizontal("ends", pl.lit(instant)))
 
     def with_request(self, job: str, changes: Mapping[str, object]) -> "Forward":
-        """Return the same with other values in some columns of a waiting job, which keeps its draws."""
+        """Return the same `Forward` with other values in some columns of a waiting job, which keeps its draws."""
         is_job = pl.col("job_id") == job
-        columns = {}
-        for name, value in changes.items():
-            kept = pl.col(name) if name in self.queue.columns else pl.lit(None)
-            columns[name] = pl.when(is_job).then(pl.lit(value)).otherwise(kept)
-        other = copy.copy(self)
-        other.queue = self.queue.with_columns(**columns)
-        other.requests = requests_of(other.queue, self.known.site.limited)
-        other.settings = {}
-        return other
+        request_columns = {}
+        for request_column, requested_value in changes.items():
+            queue_value = pl.col(request_column) if request_column in self.queue.columns else pl.lit(None)
+            request_columns[request_column] = pl.when(is_job).then(pl.lit(requested_value)).otherwise(queue_value)
+        other_forward = copy.copy(self)
+        other_forward.queue = self.queue.with_columns(**request_columns)
+        other_forward.requests = requests_of(other_forward.queue, self.known.site.limited)
+        other_forward.settings = {}
+        return other_forward
 
     def played(self, draws_of_plays: Sequence[Draw], jobs: Sequence[str]) -> Plays:
-        """Play forward until some jobs have started, or to the horizon; after one play that went beyond the near days, all may."""
+        """Play forward until some jobs have started, or to the horizon, and return the `Plays`.
+
+        After one play that went beyond the near days, all may.
+        """
         starts = []
         ends = []
         horizon = NEAR
         for draw in draws_of_plays:
-            first = self._played(draw, jobs, horizon)
-            if horizon == NEAR and np.isinf(first[self.rows(jobs)]).any():
+            first_starts = self._played(draw, jobs, horizon)
+            if horizon == NEAR and np.isinf(first_starts[self.rows(jobs)]).any():
                 horizon = HORIZON
-                first = self._played(draw, jobs, horizon)
-            starts.append(first)
+                first_starts = self._played(draw, jobs, horizon)
+            starts.append(first_starts)
             ends.append(np.where(self.runs, draw.run_times - self.ages, np.inf))
         shape = (len(starts), self.queue.height)
         return Plays(np.array(starts).reshape(shape), np.array(ends).reshape(shape))
 
     def rows(self, jobs: Sequence[str]) -> np.ndarray:
-        """Rows of some jobs in the queue."""
-        names = self.queue["job_id"].to_list()
-        row_of = {name: row for row, name in enumerate(names)}
+        """Return an array of the rows of some jobs in the queue."""
+        queue_names = self.queue["job_id"].to_list()
+        row_of = {job_name: queue_row for queue_row, job_name in enumerate(queue_names)}
         return np.array([row_of[job] for job in jobs], np.int64)
 
     def _played(self, draw: Draw, jobs: Sequence[str], horizon: float) -> np.ndarray:
-        """Return the starts (n,) of the queue's jobs in a play of so many seconds at most, s after the instant; inf without one."""
+        """Return an array (n,): starts of the queue's jobs in a play of so many seconds, s after the instant; inf without one."""
         site = self.known.site
         instant = self.known.instant
         setting = self._setting(draw.weeks, horizon)
@@ -171,24 +174,24 @@ class Forward:
         durations = np.where(setting.source >= 0, run_times[setting.source], setting.durations)
         scenario = with_durations(setting.scenario, durations)
         simulation = scenario.simulation(site.own, start=instant, initial=self.initial, usage=self.held_before)
-        asked = setting.rows[self.rows(jobs)]
+        asked_rows = setting.rows[self.rows(jobs)]
         for step in [step for step in STEPS if step <= horizon]:
             simulation.advance(instant + step)
-            first = simulation.snapshot().jobs["first"]
-            if np.isfinite(first[asked]).all():
+            first_starts = simulation.snapshot().jobs["first"]
+            if np.isfinite(first_starts[asked_rows]).all():
                 break
-        return first[setting.rows] + site.launch - instant
+        return first_starts[setting.rows] + site.launch - instant
 
     def _setting(self, weeks: tuple[float, ...], horizon: float) -> Setting:
-        """Return the scenario of the plays in which these weeks come again, made once."""
+        """Return the `Setting`: the scenario of the plays in which these weeks come again, made once."""
         turns = int(np.ceil(horizon / self.arrivals.span)) if weeks else 0
-        key = (weeks[:turns], horizon)
-        if key not in self.settings:
-            self.settings[key] = self._made(*key)
-        return self.settings[key]
+        setting_key = (weeks[:turns], horizon)
+        if setting_key not in self.settings:
+            self.settings[setting_key] = self._made(*setting_key)
+        return self.settings[setting_key]
 
     def _made(self, weeks: tuple[float, ...], horizon: float) -> Setting:
-        """Make the scenario of a queue and of the weeks that come again."""
+        """Make the scenario of a queue and of the weeks that come again, and return its `Setting`."""
         site = self.known.site
         coming = self.arrivals.coming(weeks, horizon)
         trace = pl.concat([self.queue.with_columns(of="job_id"), coming], how="diagonal_relaxed")
@@ -198,15 +201,15 @@ class Forward:
         )
         scenario = site.played(self._bare(site.with_bounds(trace)), self.cluster)
         played = scenario.played
-        names = self.queue["job_id"].to_list()
+        queue_names = self.queue["job_id"].to_list()
         names_played = played["job_id"].to_list()
-        row_in_queue = {name: row for row, name in enumerate(names)}
-        row_in_play = {name: row for row, name in enumerate(names_played)}
-        source = np.array([row_in_queue.get(name, -1) for name in played["of"].to_list()], np.int64)
+        row_in_queue = {job_name: job_row for job_row, job_name in enumerate(queue_names)}
+        row_in_play = {job_name: job_row for job_row, job_name in enumerate(names_played)}
+        source = np.array([row_in_queue.get(job_name, -1) for job_name in played["of"].to_list()], np.int64)
         drawn = played["is_drawn"].to_numpy()
         return Setting(
             scenario=scenario,
             source=np.where(drawn, source, -1),
             durations=played["duration"].to_numpy(),
-            rows=np.array([row_in_play[name] for name in names], np.int64),
+            rows=np.array([row_in_play[job_name] for job_name in queue_names], np.int64),
         )

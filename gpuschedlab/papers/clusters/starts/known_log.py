@@ -38,7 +38,7 @@ class Known:
 
 
 def jobs_of(site: Recipe) -> pl.DataFrame:
-    """Return all jobs of a site's log with `ends` (s, null while it is not known), those that wait at its end with them.
+    """Return a frame of all jobs of a site's log, also those that wait at its end, with `ends` (s, null while it is not known).
 
     Raises
     ------
@@ -67,22 +67,24 @@ def end_of(site: Recipe) -> float:
 
 
 def known_at(site: Recipe, instant: float) -> Known:
-    """Return what was known of a site at an instant (s) of its log: submissions and ends up to it, and starts before it."""
+    """Return what was `Known` of a site at an instant (s) of its log: submissions and ends up to it, and starts before it."""
     jobs = jobs_of(site).filter(pl.col("submit") <= instant)
     has_started = (pl.col("started") < instant).fill_null(False)
     has_ended = has_started & (pl.col("ends") <= instant).fill_null(False)
     run_so_far = pl.min_horizontal(pl.col("duration"), instant - pl.col("started"))
-    recorded = [name for name in LATER if name in jobs.columns]
+    recorded = [later_column for later_column in LATER if later_column in jobs.columns]
     duration = pl.when(has_ended).then("duration").otherwise(run_so_far)
-    recorded_at_ends = {name: pl.when(has_ended).then(name) for name in recorded}
+    recorded_at_ends = {later_column: pl.when(has_ended).then(later_column) for later_column in recorded}
     begun = jobs.filter(has_started)
     begun = begun.with_columns(duration=duration, censored=has_ended.not_(), **recorded_at_ends)
     eligible = pl.lit(True)
     if "eligible" in jobs.columns:
         eligible = (pl.col("eligible") <= instant).fill_null(False)
-    unknown = [name for name in (*LATER, "started", "duration", "nodelist") if name in jobs.columns]
+    unknown = [
+        later_column for later_column in (*LATER, "started", "duration", "nodelist") if later_column in jobs.columns
+    ]
     unstarted = jobs.filter(has_started.not_())
-    empty = {name: pl.lit(None, unstarted.schema[name]) for name in unknown}
+    empty = {unknown_column: pl.lit(None, unstarted.schema[unknown_column]) for unknown_column in unknown}
     unstarted = unstarted.with_columns(**empty)
     waiting = unstarted.filter(eligible).drop("ends")
     ineligible = unstarted.filter(eligible.not_())
@@ -100,7 +102,7 @@ def known_at(site: Recipe, instant: float) -> Known:
 
 
 def _cut(site: Recipe, begun: pl.DataFrame, waiting: pl.DataFrame) -> Recipe:
-    """Return a site whose log holds these jobs alone; its files, and a description that was changed, stay as they are."""
+    """Return a site, a `Recipe`, whose log holds these jobs alone. Its files, and a description that was changed, stay as they are."""
     report = replace(site.log.report, peak=most_at_once(begun))
     cut = replace(site)
     cut.__dict__["log"] = Intake(begun, site.log.cluster, report, waiting)

@@ -25,11 +25,11 @@ KEPT = "_forecasts_of_answered"
 
 
 def completed_as(completed: Recipe, site: Recipe) -> Recipe:
-    """Return a site with the lines of another; it reads the same log, and knows what was played."""
-    other = replace(site, lines=completed.lines)
-    other.__dict__["log"] = site.log
-    other.__dict__[KEPT] = site.__dict__.setdefault(KEPT, {})
-    return other
+    """Return a site, a `Recipe`, with the lines of another; it reads the same log, and knows the plays so far."""
+    completed_site = replace(site, lines=completed.lines)
+    completed_site.__dict__["log"] = site.log
+    completed_site.__dict__[KEPT] = site.__dict__.setdefault(KEPT, {})
+    return completed_site
 
 
 @dataclass(frozen=True)
@@ -42,25 +42,28 @@ class Forecast:
 
 
 def waits_of(forward: Forward, plays: Plays, jobs: Sequence[str]) -> list[Played]:
-    """Return the waits of some jobs in several plays; the horizon for those that do not start before."""
-    return [Played(np.minimum(plays.starts[:, row], HORIZON)) for row in forward.rows(jobs)]
+    """Return a list: the waits of each job in several plays, as `Played`; the horizon if it does not start before."""
+    return [Played(np.minimum(plays.starts[:, queue_row], HORIZON)) for queue_row in forward.rows(jobs)]
 
 
 def calibrated_at(site: Recipe, instant: float, seed: int = 0) -> Calibration:
-    """Return what the questions of a log say that could be answered by an instant (s); none of what came later is looked at."""
+    """Return a `Calibration`: answers to the questions of a log that could be answered by an instant (s).
+
+    It looks at none of the jobs that came later.
+    """
     started = pl.col("started") < instant
     jobs = jobs_of(site).filter(started)
     begun = dict(jobs.select("job_id", "started").iter_rows())
     questions = []
     for forecast in forecasts_at(site, instant, seed):
-        known = forecast.job in begun
-        until = begun[forecast.job] if known else instant
-        questions.append(Answered(forecast.played, until - forecast.instant, known))
+        has_begun = forecast.job in begun
+        until = begun[forecast.job] if has_begun else instant
+        questions.append(Answered(forecast.played, until - forecast.instant, has_begun))
     return Calibration(tuple(questions))
 
 
 def forecasts_at(site: Recipe, instant: float, seed: int = 0) -> list[Forecast]:
-    """Return the plays of jobs that waited at some instants before this one (s), the latest instant first.
+    """Return a list of `Forecast`: plays of jobs that waited at some instants before this one (s), the latest instant first.
 
     These are the first submissions after multiples of `EVERY`, from the log's second day on.
     """
@@ -75,26 +78,31 @@ def forecasts_at(site: Recipe, instant: float, seed: int = 0) -> list[Forecast]:
         after = submit[submit > mark * EVERY]
         if mark * EVERY >= submit.min() + DAY and len(after):
             instants.append(float(after.min()))
-    for asked in dict.fromkeys(instants):  # two multiples may have the same submission after them
-        forecasts += _forecasts(site, asked, seed)
+    for asked_instant in dict.fromkeys(instants):  # two multiples may have the same submission after them
+        forecasts += _forecasts(site, asked_instant, seed)
     return forecasts
 
 
 def _forecasts(site: Recipe, instant: float, seed: int) -> list[Forecast]:
-    """Return plays of some jobs that waited at an instant; those that start at once in all plays are no question."""
-    kept = site.__dict__.setdefault(KEPT, {})
-    key = (instant, seed, site.lines)
-    if key not in kept:
-        known = known_at(site, instant)
+    """Return a list of `Forecast`: plays of some jobs that waited at an instant.
+
+    Those that start at once in all plays are no question.
+    """
+    kept_forecasts = site.__dict__.setdefault(KEPT, {})
+    forecast_key = (instant, seed, site.lines)
+    if forecast_key not in kept_forecasts:
+        known_site = known_at(site, instant)
         rng = np.random.default_rng([seed, int(instant)])
-        names = known.waiting.sort("submit", "job_id")["job_id"].to_list()
-        newest = names[-1:]
-        others = rng.permutation(names[:-1])[: JOBS - len(newest)].tolist()
-        chosen = newest + others
-        kept[key] = []
+        waiting_names = known_site.waiting.sort("submit", "job_id")["job_id"].to_list()
+        newest = waiting_names[-1:]
+        other_jobs = rng.permutation(waiting_names[:-1])[: JOBS - len(newest)].tolist()
+        chosen = newest + other_jobs
+        kept_forecasts[forecast_key] = []
         if chosen:
-            forward = Forward(known)
+            forward = Forward(known_site)
             waits = waits_of(forward, forward.played(forward.drawn(CALIBRATING, rng), chosen), chosen)
             forecasts = [Forecast(instant, *pair) for pair in zip(chosen, waits, strict=True)]
-            kept[key] = [forecast for forecast in forecasts if forecast.played.quantiles[-1] > MINUTE]
-    return kept[key]
+            kept_forecasts[forecast_key] = [
+                forecast for forecast in forecasts if forecast.played.quantiles[-1] > MINUTE
+            ]
+    return kept_forecasts[forecast_key]

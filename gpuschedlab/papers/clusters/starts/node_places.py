@@ -11,7 +11,7 @@ NOWHERE = pl.List(pl.Int64)
 
 
 def places_of(site: Recipe, cluster: Cluster, jobs: pl.DataFrame) -> pl.Series:
-    """Return the numbers of the nodes, in the cluster's order, of each job; an empty list where they are not known.
+    """Return a Series of lists: the numbers of each job's nodes, in the cluster's order; empty if they are not known.
 
     The site's files number them; without files the names that the log has so far are those of the first nodes, if all nodes are alike.
     """
@@ -20,25 +20,28 @@ def places_of(site: Recipe, cluster: Cluster, jobs: pl.DataFrame) -> pl.Series:
         return empty
     texts = jobs["nodelist"].drop_nulls().unique()
     try:
-        names_of = {text: hosts(text, "nodelist") for text in texts}
+        names_of = {nodelist: hosts(nodelist, "nodelist") for nodelist in texts}
     except TraceError:  # names of another notation
         return empty
     numbers = site.node_numbers(cluster) or _numbered(site, cluster)
-    lists = []
-    for text in jobs["nodelist"].to_list():
-        names = names_of.get(text, ())
-        known = all(name in numbers for name in names)
-        lists.append([numbers[name] for name in names] if known else [])
-    return pl.Series("nodes", lists, dtype=NOWHERE)
+    node_numbers = []
+    for nodelist in jobs["nodelist"].to_list():
+        node_names = names_of.get(nodelist, ())
+        all_numbered = all(node_name in numbers for node_name in node_names)
+        node_numbers.append([numbers[node_name] for node_name in node_names] if all_numbered else [])
+    return pl.Series("nodes", node_numbers, dtype=NOWHERE)
 
 
 def _numbered(site: Recipe, cluster: Cluster) -> dict[str, int]:
-    """Numbers of the nodes that the log names, by name; empty if they are more than the cluster's, or these are not alike."""
+    """Return a dict: numbers of the nodes that the log names, by name.
+
+    It is empty if they are more than the cluster's, or these are not alike.
+    """
     if len(cluster.groups) > 1:
         return {}
     nodelists = site.log.trace["nodelist"].drop_nulls()
     texts = nodelists.unique()
-    names = sorted({name for text in texts for name in hosts(text, "nodelist")})
-    if len(names) > cluster.total_nodes:
+    node_names = sorted({node_name for nodelist in texts for node_name in hosts(nodelist, "nodelist")})
+    if len(node_names) > cluster.total_nodes:
         return {}
-    return {name: i for i, name in enumerate(names)}
+    return {node_name: i for i, node_name in enumerate(node_names)}

@@ -61,7 +61,7 @@ class Question:
 
 
 def answer(site: Recipe, question: Question, as_written: bool = True) -> When:
-    """Play a site's rule forward from an instant, and return when jobs start.
+    """Play a site's rule forward from an instant, and return a `When`: the instants at which jobs start.
 
     If it is not played as written, it has the limits, windows, hours and tiers that its log showed by the instant as well.
 
@@ -73,28 +73,28 @@ def answer(site: Recipe, question: Question, as_written: bool = True) -> When:
     if not as_written:
         instant = checked_instant(site, question.instant)
         site = completed_as(known_at(site, instant).site.completed, site)
-    asked = played_forward(site, question)
-    forward = asked.forward
+    asked_question = played_forward(site, question)
+    forward = asked_question.forward
     missed = ""
     reasons: tuple[str, ...] = ()
-    table = None
-    if asked.jobs:
+    sooner_requests = None
+    if asked_question.jobs:
         missed = replay_miss(forward.known.site)
-    if len(asked.jobs) == 1:
-        job = asked.jobs[0]
-        reasons = tuple(waits_for.reasons(forward, asked.plays, job))
-        few = asked.draws[: max(1, len(asked.draws) // FOURTH)]
-        table = sooner(forward, asked.plays, few, job)
+    if len(asked_question.jobs) == 1:
+        job = asked_question.jobs[0]
+        reasons = tuple(waits_for.reasons(forward, asked_question.plays, job))
+        few = asked_question.draws[: max(1, len(asked_question.draws) // FOURTH)]
+        sooner_requests = sooner(forward, asked_question.plays, few, job)
     return When(
         file=site.file,
         instant=forward.known.instant,
         zero=site.zero,
-        table=_table(asked),
-        plays=len(asked.draws),
-        calibration=asked.calibration,
+        table=_table(asked_question),
+        plays=len(asked_question.draws),
+        calibration=asked_question.calibration,
         missed=missed,
         reasons=reasons,
-        sooner=table,
+        sooner=sooner_requests,
         notes=tuple(_notes(forward)),
     )
 
@@ -111,16 +111,16 @@ class Asked:
 
     @property
     def waits(self) -> list[Played]:
-        """Waits of the jobs in the plays, from the instant on."""
+        """List of `Played`: waits of each job in the plays, from the instant on; empty without jobs."""
         return waits_of(self.forward, self.plays, self.jobs) if self.jobs else []
 
 
 def played_forward(site: Recipe, question: Question) -> Asked:
-    """Play a site's rule forward until the jobs of a question have started; errors as of `answer`."""
+    """Play a site's rule forward until the jobs of a question have started, and return it as `Asked`; errors as of `answer`."""
     instant = checked_instant(site, question.instant)
-    known = known_at(site, instant)
-    planned = None if question.planned is None else planned_job(known, question.planned)
-    forward = Forward(known, planned)
+    known_site = known_at(site, instant)
+    planned = None if question.planned is None else planned_job(known_site, question.planned)
+    forward = Forward(known_site, planned)
     jobs = asked_jobs(site, forward, question)
     check_sizes(site, forward, jobs)
     rng = np.random.default_rng([question.seed, int(instant)])
@@ -130,7 +130,7 @@ def played_forward(site: Recipe, question: Question) -> Asked:
 
 
 def affordable(plays: int, forward: Forward) -> int:
-    """Return how many plays are made: fewer beside a long queue, as each takes longer."""
+    """Return the number of plays that are made: fewer beside a long queue, as each takes longer."""
     waiting = int((~forward.runs).sum())
     return min(plays, max(LEAST, MOST_WORK // max(waiting, 1)))
 
@@ -140,35 +140,47 @@ def checked_instant(site: Recipe, instant: float | None) -> float:
     last = end_of(site)
     if instant is None:
         return last
-    first = float(jobs_of(site)["started"].min())
-    if not first < instant <= last:
+    first_start = float(jobs_of(site)["started"].min())
+    if not first_start < instant <= last:
         raise TraceError(
-            f"when {site.file}: found the instant {instant:g} s; expected one after {first:g} s, the first start of the log, and up to "
-            f"{last:g} s, its end."
+            f"when {site.file}: found the instant {instant:g} s; expected one after {first_start:g} s, the first start of the log, "
+            f"and up to {last:g} s, its end."
         )
     return float(instant)
 
 
 def planned_job(known: Known, planned: Mapping[str, object]) -> pl.DataFrame:
-    """Return a planned job as a row of a trace, submitted at the instant; TraceError if it says no GPUs, or what no trace has."""
-    wrong = [name for name in planned if name not in COLUMNS]
+    """Return a planned job as a frame of one row of a trace, submitted at the instant.
+
+    Raise TraceError if it says no GPUs, or something that no trace has.
+    """
+    wrong = [planned_column for planned_column in planned if planned_column not in COLUMNS]
     if wrong or "gpus" not in planned:
-        found = wrong[0] if wrong else "no gpus"
-        raise TraceError(f"when: found {found} in a planned job; expected gpus, and any of {', '.join(COLUMNS[1:])}.")
-    row = {name: [value] for name, value in planned.items()}
-    schema = {name: known.waiting.schema.get(name, SCHEMA[name].dtype) for name in row}
-    frame = pl.DataFrame(row, strict=False).cast(schema, strict=False)
-    unread = [name for name, (value,) in row.items() if value is not None and frame[name].null_count()]
+        wrong_name = wrong[0] if wrong else "no gpus"
+        raise TraceError(
+            f"when: found {wrong_name} in a planned job; expected gpus, and any of {', '.join(COLUMNS[1:])}."
+        )
+    planned_row = {planned_column: [planned_value] for planned_column, planned_value in planned.items()}
+    schema = {
+        planned_column: known.waiting.schema.get(planned_column, SCHEMA[planned_column].dtype)
+        for planned_column in planned_row
+    }
+    planned_frame = pl.DataFrame(planned_row, strict=False).cast(schema, strict=False)
+    unread = [
+        planned_column
+        for planned_column, (planned_value,) in planned_row.items()
+        if planned_value is not None and planned_frame[planned_column].null_count()
+    ]
     if unread:
         expected = schema[unread[0]]
         raise TraceError(
             f"when: found {unread[0]}={planned[unread[0]]!r} in a planned job; expected a value of {expected}."
         )
-    return frame.with_columns(job_id=pl.lit(PLANNED), submit=pl.lit(known.instant))
+    return planned_frame.with_columns(job_id=pl.lit(PLANNED), submit=pl.lit(known.instant))
 
 
 def asked_jobs(site: Recipe, forward: Forward, question: Question) -> list[str]:
-    """Return the jobs that are asked for: those named, the planned one, or all that wait, in order of submission."""
+    """Return a list of the jobs that are asked for: those named, the planned one, or all that wait, in order of submission."""
     queue = forward.queue.filter(~pl.Series(forward.runs))
     waiting = queue["job_id"].to_list()
     if question.planned is not None:
@@ -180,7 +192,7 @@ def asked_jobs(site: Recipe, forward: Forward, question: Question) -> list[str]:
 
 
 def _listed(waiting: list[str]) -> str:
-    """Say which jobs wait."""
+    """Return a phrase that says which jobs wait, as a text."""
     if not waiting:
         return " expected a waiting job: no job waits at this instant."
     more = ", ..." if len(waiting) > SHOWN else ""
@@ -188,12 +200,12 @@ def _listed(waiting: list[str]) -> str:
 
 
 def _why_not(site: Recipe, known: Known, job: str) -> str:
-    """Say what a job does that does not wait."""
+    """Return a phrase, a text, that says what a job does that does not wait."""
     if job in known.held:
         return f"found job {job}, which was not eligible at this instant (dependency, begin time or hold);"
-    rows = known.site.log.trace.filter(pl.col("job_id") == job)
-    if rows.height:
-        return f"found job {job}, which started at {rows['started'][0]:g} s, before this instant;"
+    started_rows = known.site.log.trace.filter(pl.col("job_id") == job)
+    if started_rows.height:
+        return f"found job {job}, which started at {started_rows['started'][0]:g} s, before this instant;"
     later = jobs_of(site).filter(pl.col("job_id") == job)
     if later.height:
         return f"found job {job}, which is submitted after this instant;"
@@ -202,25 +214,26 @@ def _why_not(site: Recipe, known: Known, job: str) -> str:
 
 def check_sizes(site: Recipe, forward: Forward, jobs: list[str]):
     """Refuse jobs that could never start: TraceError if one asks for more than the cluster or a limit allows."""
-    rows = forward.queue[forward.rows(jobs)]
-    total = forward.cluster.total_gpus
-    large = rows.filter(pl.col("gpus") > total)
+    asked_rows = forward.queue[forward.rows(jobs)]
+    cluster_gpus = forward.cluster.total_gpus
+    large = asked_rows.filter(pl.col("gpus") > cluster_gpus)
     if large.height:
-        name, gpus = large.select("job_id", "gpus").row(0)
+        asked_job, gpus = large.select("job_id", "gpus").row(0)
         raise TraceError(
-            f"when {site.file}: found {gpus:g} GPUs of job {name}; expected at most the {total:g} of the cluster. Ask for fewer."
+            f"when {site.file}: found {gpus:g} GPUs of job {asked_job}; expected at most the {cluster_gpus:g} of the cluster. "
+            "Ask for fewer."
         )
-    beyond = refused(site.description.limits, rows)
+    beyond = refused(site.description.limits, asked_rows)
     if beyond.any():
-        name = rows["job_id"].filter(pl.Series(beyond))[0]
+        asked_job = asked_rows["job_id"].filter(pl.Series(beyond))[0]
         raise TraceError(
-            f"when {site.file}: found job {name}, which asks for more than a limit lets a job have; expected a smaller or shorter one: it "
-            "would never start."
+            f"when {site.file}: found job {asked_job}, which asks for more than a limit lets a job have; expected a smaller or "
+            "shorter one: it would never start."
         )
 
 
 def replay_miss(site: Recipe) -> str:
-    """Say by how much the site's own rule misses the waits of a log until now; "" if it keeps to them."""
+    """Return a sentence by how much the site's own rule misses the waits of a log until now; "" if it keeps to them."""
     scenario = site.recorded()
     simulated = launched_by(scenario, site.own)
     since = pl.max_horizontal("submit", *({"eligible"} & set(scenario.trace.columns)))
@@ -238,28 +251,30 @@ def replay_miss(site: Recipe) -> str:
     )
 
 
-def _table(asked: Asked) -> pl.DataFrame:
-    """Return the rows of an answer, in the order of the jobs."""
-    forward = asked.forward
+def _table(asked_question: Asked) -> pl.DataFrame:
+    """Return a frame: the rows of an answer, in the order of the jobs."""
+    forward = asked_question.forward
     instant = forward.known.instant
-    queue = forward.queue[forward.rows(asked.jobs)]
-    columns = [name for name in ("job_id", "user", "gpus", "requested_time") if name in queue.columns]
-    quantiles = np.zeros((len(asked.jobs), len(LEVELS)))
-    later = np.zeros(len(asked.jobs))
-    for i, played in enumerate(asked.waits):
-        quantiles[i] = asked.calibration.quantiles(played)
+    queue = forward.queue[forward.rows(asked_question.jobs)]
+    queue_columns = [
+        queue_column for queue_column in ("job_id", "user", "gpus", "requested_time") if queue_column in queue.columns
+    ]
+    quantiles = np.zeros((len(asked_question.jobs), len(LEVELS)))
+    later = np.zeros(len(asked_question.jobs))
+    for i, played in enumerate(asked_question.waits):
+        quantiles[i] = asked_question.calibration.quantiles(played)
         later[i] = (played.waits >= HORIZON).mean()
     low, _, middle, _, high = quantiles.T + instant
-    table = queue.select(*columns, waited=instant - pl.col("submit"))
-    ahead = waits_for.jobs_ahead(asked.plays, forward, asked.jobs)
-    return table.with_columns(start=middle, low=low, high=high, later=later, ahead=ahead)
+    waiting_table = queue.select(*queue_columns, waited=instant - pl.col("submit"))
+    ahead = waits_for.jobs_ahead(asked_question.plays, forward, asked_question.jobs)
+    return waiting_table.with_columns(start=middle, low=low, high=high, later=later, ahead=ahead)
 
 
 def _notes(forward: Forward) -> Iterator[str]:
-    """What a reader should know of the state and of the plays."""
+    """Yield sentences that a reader should know on the state and on the plays."""
     if forward.arrivals.span < WEEK:
-        what = "jobs of an earlier day come again" if forward.arrivals.span else "no job comes"
-        yield f"the log is younger than a week: in the plays {what}"
+        arrival_words = "jobs of an earlier day come again" if forward.arrivals.span else "no job comes"
+        yield f"the log is younger than a week: in the plays {arrival_words}"
     if forward.known.held:
         yield f"{len(forward.known.held):,} jobs were submitted and not eligible: they are not in the queue"
     unmodelled = forward.known.site.description.unmodelled

@@ -34,7 +34,7 @@ class Request:
 
     @property
     def sweep(self) -> Hashable:
-        """Jobs of one user and size submitted within twenty minutes."""
+        """Key of jobs of one user and size submitted within twenty minutes, a hashable tuple."""
         return self.owner, self.gpus, int(self.submit // SWEEP)
 
     @property
@@ -44,7 +44,7 @@ class Request:
 
     @property
     def levels(self) -> tuple[Hashable, ...]:
-        """Jobs that are alike, the most alike first."""
+        """Tuple of keys, each hashable: jobs with the same key are alike; the key of those most alike first."""
         return (
             ("user", self.owner, self.limit, self.gpus),
             ("user", self.owner, self.limit),
@@ -55,12 +55,12 @@ class Request:
 
 
 def requests_of(jobs: pl.DataFrame, limited: bool) -> list[Request]:
-    """Return the request of each job; the owner is its user, or else its account or partition."""
-    columns = [name for name in ("user", "account", "vc") if name in jobs.columns]
-    owner = pl.coalesce(*columns, pl.lit("")) if columns else pl.lit("")
+    """Return a list of the `Request` of each job; the owner is its user, or else its account or partition."""
+    owner_columns = [owner_column for owner_column in ("user", "account", "vc") if owner_column in jobs.columns]
+    owner = pl.coalesce(*owner_columns, pl.lit("")) if owner_columns else pl.lit("")
     limit = pl.col("requested_time").fill_null(np.inf) if "requested_time" in jobs.columns else pl.lit(np.inf)
-    rows = jobs.select(owner=owner, limit=limit, gpus="gpus", submit="submit").iter_rows()
-    return [Request(*row, limited) for row in rows]
+    request_rows = jobs.select(owner=owner, limit=limit, gpus="gpus", submit="submit").iter_rows()
+    return [Request(*request_row, limited) for request_row in request_rows]
 
 
 class PastRunTimes:
@@ -85,7 +85,7 @@ class PastRunTimes:
             self.by_sweep.setdefault(request.sweep, []).append(duration)
 
     def alike(self, request: Request, age: float) -> np.ndarray:
-        """Return run times above an age (s), the latest last, of the jobs that are most alike; empty if none lasted so long."""
+        """Return an array of run times above an age (s), the latest last, of the jobs most alike; empty if none lasted so long."""
         levels = [(self.by_sweep.get(request.sweep, []), MATES)]
         levels += [(self.by_level.get(level, []), FEW) for level in request.levels]
         longer = np.zeros(0)
@@ -99,7 +99,10 @@ class PastRunTimes:
         return longer
 
     def drawn(self, request: Request, age: float, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Return run times (count,) of a job that has run for an age (s): its limit, or a second more, if nothing lasted so long."""
+        """Return an array (count,) of run times of a job that has run for an age (s).
+
+        They are its limit, or a second more, if nothing lasted so long.
+        """
         past = self.alike(request, age)
         if len(past):
             weight = RECENT ** np.arange(len(past))[::-1]
@@ -112,17 +115,17 @@ class PastRunTimes:
 def draws(
     past: PastRunTimes, requests: list[Request], ages: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return run times (n, count) of jobs, of which those of one sweep share their draws, the oldest job's first."""
-    table = np.empty((len(requests), count))
+    """Return an array (n, count) of run times of jobs, of which those of one sweep share their draws, the oldest job's first."""
+    drawn_run_times = np.empty((len(requests), count))
     first_of_sweep: dict[Hashable, int] = {}
     for i in np.argsort(-ages, kind="stable"):
         request = requests[i]
-        table[i] = past.drawn(request, ages[i], count, rng)
-        first = first_of_sweep.setdefault(request.sweep, i)
-        if first == i:
+        drawn_run_times[i] = past.drawn(request, ages[i], count, rng)
+        first_of_mates = first_of_sweep.setdefault(request.sweep, i)
+        if first_of_mates == i:
             continue
-        shares = (table[first] > ages[i]) & (rng.random(count) < SHARED)
-        shared = table[first] * rng.lognormal(0.0, SPREAD, count)
-        table[i] = np.where(shares, shared, table[i])
+        shares = (drawn_run_times[first_of_mates] > ages[i]) & (rng.random(count) < SHARED)
+        shared = drawn_run_times[first_of_mates] * rng.lognormal(0.0, SPREAD, count)
+        drawn_run_times[i] = np.where(shares, shared, drawn_run_times[i])
     longest = np.array([request.longest for request in requests])
-    return np.maximum(np.minimum(table, longest[:, None]), ages[:, None] + 1.0)
+    return np.maximum(np.minimum(drawn_run_times, longest[:, None]), ages[:, None] + 1.0)

@@ -14,52 +14,52 @@ OFTEN = 0.25
 
 
 def counted(gpus: float) -> str:
-    """Write a number of GPUs."""
+    """Return a number of GPUs as a text, such as "1 GPU" or "8 GPUs"."""
     return "1 GPU" if gpus == 1 else f"{gpus:,g} GPUs"
 
 
 def reasons(forward: Forward, plays: Plays, job: str) -> Iterator[str]:
-    """Say in sentences what a job of the queue waits for; "nothing" if it starts at once in most plays."""
-    row = int(forward.rows([job])[0])
-    starts = plays.starts[:, row]
+    """Yield sentences on what a job of the queue waits for; only that it can start now if it does so in most plays."""
+    queue_row = int(forward.rows([job])[0])
+    starts = plays.starts[:, queue_row]
     if np.median(starts) <= forward.known.site.launch + 1:
         yield "It can start now."
         return
-    yield from _limits(forward, row)
-    yield _gpus(forward, row)
-    yield from _ahead(forward, plays, row)
-    yield from _release(forward, plays, row)
+    yield from _limits(forward, queue_row)
+    yield _gpus(forward, queue_row)
+    yield from _ahead(forward, plays, queue_row)
+    yield from _release(forward, plays, queue_row)
 
 
-def _limits(forward: Forward, row: int) -> Iterator[str]:
-    """Limits that the owner of a job would pass if it started now."""
+def _limits(forward: Forward, queue_row: int) -> Iterator[str]:
+    """Yield a sentence for each limit that the owner of a job would pass if it started now."""
     queue = forward.queue
     for limit in forward.known.site.description.limits:
         owners = queue.select(held=limit.counted(queue), asks=limit.owners(queue))
-        owner = owners["asks"][row]
+        owner = owners["asks"][queue_row]
         if owner is None or limit.gpu_type:  # which type a job holds is known for those that ask for one alone
             continue
-        counts = (owners["held"] == owner).fill_null(False)
-        holds = counts.to_numpy() & forward.runs
-        for name, amounts in (("gpus", queue["gpus"].to_numpy()), ("jobs", np.ones(queue.height))):
-            most = getattr(limit, name)
-            if amounts[holds].sum() + amounts[row] > most:
-                word = {"gpus": "GPUs", "jobs": "jobs"}[name]
-                of = f"{limit.of} {owner}" if owner != "all" else limit.of
-                yield f"It is at a limit: {of} holds {amounts[holds].sum():g} of {most:g} {word}."
+        counts_for_owner = (owners["held"] == owner).fill_null(False)
+        holds = counts_for_owner.to_numpy() & forward.runs
+        for amount_name, amounts in (("gpus", queue["gpus"].to_numpy()), ("jobs", np.ones(queue.height))):
+            most = getattr(limit, amount_name)
+            if amounts[holds].sum() + amounts[queue_row] > most:
+                amount_noun = {"gpus": "GPUs", "jobs": "jobs"}[amount_name]
+                limited_owner = f"{limit.of} {owner}" if owner != "all" else limit.of
+                yield f"It is at a limit: {limited_owner} holds {amounts[holds].sum():g} of {most:g} {amount_noun}."
 
 
-def _gpus(forward: Forward, row: int) -> str:
-    """Say how many GPUs are free, and how many the job asks for."""
+def _gpus(forward: Forward, queue_row: int) -> str:
+    """Return a sentence that says how many GPUs are free, and how many the job asks for."""
     gpus = forward.queue["gpus"].to_numpy()
-    total = forward.cluster.total_gpus
-    free = total - gpus[forward.runs].sum()
-    return f"It asks for {counted(gpus[row])}; {free:g} of {total:g} are free."
+    cluster_gpus = forward.cluster.total_gpus
+    free_gpus = cluster_gpus - gpus[forward.runs].sum()
+    return f"It asks for {counted(gpus[queue_row])}; {free_gpus:g} of {cluster_gpus:g} are free."
 
 
-def _ahead(forward: Forward, plays: Plays, row: int) -> Iterator[str]:
-    """Say how many jobs that wait now start before it in at least half of the plays."""
-    share_earlier = (plays.starts < plays.starts[:, [row]]).mean(axis=0)
+def _ahead(forward: Forward, plays: Plays, queue_row: int) -> Iterator[str]:
+    """Yield a sentence that says how many jobs that wait now start before it in at least half of the plays; nothing if none do."""
+    share_earlier = (plays.starts < plays.starts[:, [queue_row]]).mean(axis=0)
     earlier = (share_earlier >= 0.5) & ~forward.runs
     if earlier.any():
         gpus_of_jobs = forward.queue["gpus"].to_numpy()
@@ -68,28 +68,30 @@ def _ahead(forward: Forward, plays: Plays, row: int) -> Iterator[str]:
         yield f"{jobs} before it ({counted(gpus)})."
 
 
-def _release(forward: Forward, plays: Plays, row: int) -> Iterator[str]:
-    """Name the running job as whose end it starts, if that is the same in many plays."""
-    start = plays.starts[:, [row]] - forward.known.site.launch
+def _release(forward: Forward, plays: Plays, queue_row: int) -> Iterator[str]:
+    """Yield a sentence that names the running job as whose end it starts, if that is the same in many plays; else nothing."""
+    start = plays.starts[:, [queue_row]] - forward.known.site.launch
     before = np.where(plays.ends <= start + 1, plays.ends, -np.inf)
     last = before.argmax(axis=1)
     causes = start[:, 0] - before.max(axis=1) <= TOGETHER
-    counts = np.bincount(last[causes], minlength=forward.queue.height)
-    job = int(counts.argmax())
-    if counts[job] < OFTEN * len(last):
+    releases_by_job = np.bincount(last[causes], minlength=forward.queue.height)
+    job = int(releases_by_job.argmax())
+    if releases_by_job[job] < OFTEN * len(last):
         return
-    columns = [name for name in ("job_id", "gpus", "user") if name in forward.queue.columns]
-    values = forward.queue.select(columns).row(job, named=True)
-    whose = f" of {values['user']}" if values.get("user") else ""
-    often = f"In {counts[job]} of {len(last)} plays"
-    yield f"{often} it starts as job {values['job_id']}{whose} ends ({counted(values['gpus'])})."
+    queue_columns = [
+        queue_column for queue_column in ("job_id", "gpus", "user") if queue_column in forward.queue.columns
+    ]
+    releasing_job = forward.queue.select(queue_columns).row(job, named=True)
+    whose = f" of {releasing_job['user']}" if releasing_job.get("user") else ""
+    often = f"In {releases_by_job[job]} of {len(last)} plays"
+    yield f"{often} it starts as job {releasing_job['job_id']}{whose} ends ({counted(releasing_job['gpus'])})."
 
 
 def jobs_ahead(plays: Plays, forward: Forward, jobs: list[str]) -> pl.Series:
-    """Return how many jobs that wait now start before each of some jobs, in the middle play."""
+    """Return a Series: how many jobs that wait now start before each of some jobs, in the middle play."""
     waits = ~forward.runs
-    counts = []
-    for row in forward.rows(jobs) if len(plays.starts) else ():
-        earlier = plays.starts[:, waits] < plays.starts[:, [row]]
-        counts.append(int(np.median(earlier.sum(axis=1))))
-    return pl.Series("ahead", counts, dtype=pl.Int64)
+    jobs_before = []
+    for queue_row in forward.rows(jobs) if len(plays.starts) else ():
+        earlier = plays.starts[:, waits] < plays.starts[:, [queue_row]]
+        jobs_before.append(int(np.median(earlier.sum(axis=1))))
+    return pl.Series("ahead", jobs_before, dtype=pl.Int64)

@@ -55,41 +55,44 @@ class Axis:
 
 
 def own_setting(site: Site) -> Setting:
-    """The setting that a site's files say."""
+    """Return the `Setting` that a site's files say."""
     return Setting(replace(site.slurm, limits=()), site.description.limits)
 
 
 def axes_of(site: Site) -> list[Axis]:
-    """Knobs and amounts of limits of a site that can change anything on it."""
-    own = own_setting(site).rule
-    names = [*LADDERS]
+    """Return a list of `Axis`: knobs and amounts of limits of a site that can change anything on it."""
+    own_rule = own_setting(site).rule
+    knob_names = [*LADDERS]
     has = site.log.trace.columns
-    if "user" not in has or not own.weight_fairshare:
-        names = [name for name in names if name not in ("half_life",)]
+    if "user" not in has or not own_rule.weight_fairshare:
+        knob_names = [knob_name for knob_name in knob_names if knob_name not in ("half_life",)]
     if "user" not in has:
-        names.remove("weight_fairshare")
-    if len({factor for _, factor in own.partitions}) < 2:
-        names.remove("weight_partition")
-    if len({factor for _, factor in own.qos}) < 2:
-        names.remove("weight_qos")
-    axes = [Axis(name, _ladder(own, name)) for name in names]
-    for place, limit in enumerate(site.description.limits):
-        axes += [Axis(f"{what} of {limit}", _amounts(place, what, amount)) for what, amount in limit.amounts.items()]
+        knob_names.remove("weight_fairshare")
+    if len({factor for _, factor in own_rule.partitions}) < 2:
+        knob_names.remove("weight_partition")
+    if len({factor for _, factor in own_rule.qos}) < 2:
+        knob_names.remove("weight_qos")
+    axes = [Axis(knob_name, _ladder(own_rule, knob_name)) for knob_name in knob_names]
+    for limit_place, limit in enumerate(site.description.limits):
+        axes += [
+            Axis(f"{amount_name} of {limit}", _amounts(limit_place, amount_name, amount))
+            for amount_name, amount in limit.amounts.items()
+        ]
     return axes
 
 
-def _ladder(own: Slurm, name: str) -> Callable[[Setting], list[Setting]]:
-    """Settings with each value of a knob that slurm.conf can say beside the site's others."""
+def _ladder(own_rule: Slurm, name: str) -> Callable[[Setting], list[Setting]]:
+    """Return a function of a setting that lists it with each value of a knob that slurm.conf can say."""
 
     def values(setting: Setting) -> list[Setting]:
-        rules = [_with(setting.rule, name, value) for value in (*LADDERS[name], _value(own, name))]
-        return [replace(setting, rule=rule) for rule in dict.fromkeys(rules) if not unsayable(own, rule)]
+        rules = [_with(setting.rule, name, value) for value in (*LADDERS[name], _value(own_rule, name))]
+        return [replace(setting, rule=rule) for rule in dict.fromkeys(rules) if not unsayable(own_rule, rule)]
 
     return values
 
 
 def _with(rule: Slurm, name: str, value) -> Slurm:
-    """A rule with another value of a knob, or of its plan."""
+    """Return the `Slurm` rule with another value of a knob, or of its plan."""
     if name.startswith("plan."):
         knob = name.removeprefix("plan.")
         return replace(rule, plan=replace(rule.plan, **{knob: value}))
@@ -103,24 +106,27 @@ def _value(rule: Slurm, name: str):
     return getattr(rule, name)
 
 
-def _amounts(place: int, what: str, own: float) -> Callable[[Setting], list[Setting]]:
-    """Settings with each amount of one limit, whole ones: multiples of the site's own, and that itself."""
-    tried = [own]
+def _amounts(limit_place: int, amount_name: str, own_amount: float) -> Callable[[Setting], list[Setting]]:
+    """Return a function of a setting that lists it with each amount of one limit: multiples of the site's own, and that itself."""
+    tried = [own_amount]
     for times in TIMES:
         if times == INF:
             tried.append(INF)
         else:
-            tried.append(max(1.0, round(own * times)))
+            tried.append(max(1.0, round(own_amount * times)))
 
     def values(setting: Setting) -> list[Setting]:
-        limit = setting.limits[place]
-        limits = [(*setting.limits[:place], replace(limit, **{what: a}), *setting.limits[place + 1 :]) for a in tried]
-        return [replace(setting, limits=each) for each in dict.fromkeys(limits)]
+        limit = setting.limits[limit_place]
+        limits = [
+            (*setting.limits[:limit_place], replace(limit, **{amount_name: a}), *setting.limits[limit_place + 1 :])
+            for a in tried
+        ]
+        return [replace(setting, limits=tried_limits) for tried_limits in dict.fromkeys(limits)]
 
     return values
 
 
 def distance(setting: Setting, own: Setting) -> int:
-    """How many knobs and amounts of limits differ."""
-    knobs = sum(_value(setting.rule, name) != _value(own.rule, name) for name in LADDERS)
-    return knobs + sum(one != other for one, other in zip(setting.limits, own.limits, strict=True))
+    """Return the number of knobs and amounts of limits that differ."""
+    knobs = sum(_value(setting.rule, knob_name) != _value(own.rule, knob_name) for knob_name in LADDERS)
+    return knobs + sum(limit != own_limit for limit, own_limit in zip(setting.limits, own.limits, strict=True))

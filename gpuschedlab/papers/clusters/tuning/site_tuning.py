@@ -93,7 +93,7 @@ class SiteTuning:
 
     @cached_property
     def back(self) -> WayBack:
-        """Lines of slurm.conf and commands of sacctmgr that put the setting in force."""
+        """`WayBack`: lines of slurm.conf and commands of sacctmgr that put the setting in force."""
         changes: dict[str, object] = {"policy": self.setting.rule}
         if self.setting.limits != self.site.description.limits:
             changes["within"] = self.setting.limits
@@ -101,13 +101,13 @@ class SiteTuning:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Interval (s) of the realised difference, wider by the replay's own miss on both sides."""
+        """Interval (low, high) (s) of the realised difference, wider by the replay's own miss on both sides, as a tuple."""
         miss = abs(self.miss) if np.isfinite(self.miss) else 0.0
         return self.realised.low - miss, self.realised.high + miss
 
     @property
     def sentence(self) -> str:
-        """What was announced and what came of it, with its interval.
+        """Sentences on the announced and the realised change of the mean wait, with its interval, as a string.
 
         Where nothing gains it says so.
         """
@@ -117,29 +117,34 @@ class SiteTuning:
                 f"leave it as it is. They wait {_span(self.announced.before)} on average."
             )
         low, high = self.interval
-        said = (
+        tuned_waits = (
             f"Announced on the first {self.announced.jobs:,} jobs: a mean wait of {_span(self.announced.after)} in the place of "
             f"{_span(self.announced.before)}. On the {self.realised.jobs:,} jobs of the rest: {_span(self.realised.after)} in the place of "
             f"{_span(self.realised.before)}"
         )
         if self.realised.never:
-            said = f"{said} ({self.realised.never:,} more never start)"
+            tuned_waits = f"{tuned_waits} ({self.realised.never:,} more never start)"
         if not np.isfinite(low + high):
-            return f"{said}; no interval: the rest is too short."
+            return f"{tuned_waits}; no interval: the rest is too short."
         misses = f", the replay's own miss of {_span(abs(self.miss))} among it" if np.isfinite(self.miss) else ""
         side = "less" if high < 0 else "more" if low > 0 else "no clear change"
-        return f"{said}, a change of {_span(low, '+')} to {_span(high, '+')}{misses}: {side}."
+        return f"{tuned_waits}, a change of {_span(low, '+')} to {_span(high, '+')}{misses}: {side}."
 
     @property
     def table(self) -> pl.DataFrame:
-        """Mean wait (s) on the first part and on the rest, a row each: as configured, tuned, and what it is compared with."""
-        rows = [
+        """Frame of the mean wait (s) on the first part and on the rest, a row per setting.
+
+        The settings: as configured, tuned, and those with which they are compared.
+        """
+        setting_rows = [
             ("as configured", self.announced.before, self.realised.before),
             ("tuned", self.announced.after, self.realised.after),
             (f"{self.constant}, the best on the first part without a search", *self.constant_waits),
             (f"best of the {BEST} best and this one, known afterwards", None, self.afterwards),
         ]
-        return pl.DataFrame(rows, schema={"setting": pl.String, "announced": float, "realised": float}, orient="row")
+        return pl.DataFrame(
+            setting_rows, schema={"setting": pl.String, "announced": float, "realised": float}, orient="row"
+        )
 
     def __repr__(self) -> str:
         return self.sentence
@@ -151,10 +156,10 @@ class SiteTuning:
 
 def _span(seconds: float, sign: str = "") -> str:
     """A time in words; with its sign where asked."""
-    text = span(abs(seconds))
+    span_text = span(abs(seconds))
     if not sign:
-        return text
-    return f"{'-' if seconds < 0 else '+'}{text}"
+        return span_text
+    return f"{'-' if seconds < 0 else '+'}{span_text}"
 
 
 class Parts:
@@ -179,24 +184,24 @@ class Parts:
         self.scenario = site.recorded()
         submit = eligible(self.scenario.trace)["submit"].sort()
         self.cut = cut_of(site, part)
-        first = pl.col("submit") < self.cut
-        self.first = self.scenario.replace(trace=self.scenario.trace.filter(first))
+        in_first_part = pl.col("submit") < self.cut
+        self.first = self.scenario.replace(trace=self.scenario.trace.filter(in_first_part))
         self.warm = float(submit[0])
         if self.cut - self.warm >= 2 * WARM_UP:
             self.warm += WARM_UP
         early = (submit >= self.warm) & (submit < self.cut)
         late = submit >= self.cut
-        counts = [int(early.sum()), int(late.sum())]
-        if min(counts) < FEWEST:
+        jobs_of_parts = [int(early.sum()), int(late.sum())]
+        if min(jobs_of_parts) < FEWEST:
             raise TraceError(
-                f"tune --site {site.file}: found {counts[0]} jobs to search on and {counts[1]} to judge by; expected {FEWEST} or more of "
-                "each. Give a longer log."
+                f"tune --site {site.file}: found {jobs_of_parts[0]} jobs to search on and {jobs_of_parts[1]} to judge by; "
+                f"expected {FEWEST} or more of each. Give a longer log."
             )
         self._early: dict[Setting, pl.DataFrame] = {}
         self._rest: dict[Setting, pl.DataFrame] = {}
 
     def policy(self, setting: Setting) -> Policy:
-        """Policy of a setting, within its limits, as the site plays its own."""
+        """Return the `Policy` of a setting, within its limits, as the site plays its own."""
         site = replace(self.site)
         site.__dict__["log"] = self.site.log
         site.__dict__["description"] = replace(self.site.description, limits=setting.limits)
@@ -207,19 +212,19 @@ class Parts:
         return _mean(self.early_jobs(setting), self.early_jobs(self.own))
 
     def early_jobs(self, setting: Setting) -> pl.DataFrame:
-        """Jobs of the first part that count, with their waits."""
+        """Return a frame of the jobs of the first part that count, with their waits."""
         if setting not in self._early:
             self._early[setting] = self._jobs(self.first, self.policy(setting), self.warm)
         return self._early[setting]
 
     def rest(self, setting: Setting) -> pl.DataFrame:
-        """Jobs of the rest, with their waits; the whole log is played."""
+        """Return a frame of the jobs of the rest, with their waits; the whole log is played."""
         if setting not in self._rest:
             self._rest[setting] = self._jobs(self.scenario, self.policy(setting), self.cut)
         return self._rest[setting]
 
     def both(self, setting: Setting) -> tuple[float, float]:
-        """Mean waits (s) of a setting on the first part and on the rest; inf where fewer jobs start."""
+        """Return a tuple: mean waits (s) of a setting on the first part and on the rest; inf if fewer jobs start."""
         return self.early(setting), _mean(self.rest(setting), self.rest(self.own))
 
     @staticmethod
@@ -229,13 +234,13 @@ class Parts:
 
 
 def cut_of(site: Site, part: float = PART) -> float:
-    """Instant (s) by which so large a part of a log's jobs had become eligible."""
+    """Return the instant (s, a float) by which so large a part of a log's jobs had become eligible."""
     submit = eligible(site.log.trace)["submit"].sort()
     return float(submit[min(int(part * len(submit)), len(submit) - 1)])
 
 
 def completed_by(site: Site, cut: float) -> Site:
-    """The site with the limits, windows, hours and tiers that its log showed by an instant (s); nothing later is looked at.
+    """Return the `Site` with the limits, windows, hours and tiers that its log showed by an instant (s); nothing later is looked at.
 
     A log without recorded starts shows none.
     """
@@ -252,30 +257,32 @@ def _mean(jobs: pl.DataFrame, own: pl.DataFrame) -> float:
 
 
 def gain_of(before: pl.DataFrame, after: pl.DataFrame) -> Gain:
-    """Mean waits of the jobs that start in both runs, and the interval of their difference."""
+    """Return the `Gain`: mean waits of the jobs that start in both runs, and the interval of their difference."""
     both = before.join(after, on="job_id", maintain_order="left", suffix="_after").drop_nulls(["wait", "wait_after"])
-    one = both["wait"].to_numpy()
-    two = both["wait_after"].to_numpy()
-    low, high = difference_interval(one, two)
-    return Gain(both.height, float(one.mean()), float(two.mean()), low, high, never_started(before, after))
+    waits_before = both["wait"].to_numpy()
+    waits_after = both["wait_after"].to_numpy()
+    low, high = difference_interval(waits_before, waits_after)
+    return Gain(
+        both.height, float(waits_before.mean()), float(waits_after.mean()), low, high, never_started(before, after)
+    )
 
 
 def searched(parts: Parts, axes: list[Axis], rounds: int, rng: np.random.Generator) -> Iterator[Setting]:
-    """Yield each setting that is played on the first part: from the site's own, one knob after the other takes its best value.
+    """Yield each `Setting` played on the first part: from the site's own, one knob after the other takes its best value.
 
     Knobs come in an order that is drawn, again and again while any gains, until so many settings were played.
     """
     best = own_setting(parts.site)
-    known = {best}
+    played_settings = {best}
     yield best
     gains = True
     while gains:
         gains = False
-        for place in rng.permutation(len(axes)):
-            for setting in axes[place].values(best):
-                if setting in known or len(known) >= rounds:
+        for axis_place in rng.permutation(len(axes)):
+            for setting in axes[axis_place].values(best):
+                if setting in played_settings or len(played_settings) >= rounds:
                     continue
-                known.add(setting)
+                played_settings.add(setting)
                 yield setting
                 if parts.early(setting) < parts.early(best):
                     best = setting
@@ -283,18 +290,18 @@ def searched(parts: Parts, axes: list[Axis], rounds: int, rng: np.random.Generat
 
 
 def simplest(parts: Parts, best: Setting, axes: list[Axis]) -> Setting:
-    """The best setting with each change taken back that hardly gains: the whole keeps all but `KEPT` of its gain.
+    """Return the best `Setting` with each change taken back that hardly gains: the whole keeps all but `KEPT` of its gain.
 
     Settings between both are played beside those of the search.
     """
-    own = own_setting(parts.site)
-    worth = parts.early(own) - parts.early(best)
+    own_site_setting = own_setting(parts.site)
+    worth = parts.early(own_site_setting) - parts.early(best)
     if worth <= 0:
-        return own
+        return own_site_setting
     for axis in axes:
         for setting in axis.values(best):
-            nearer = distance(setting, own) < distance(best, own)
-            if nearer and parts.early(setting) <= parts.early(own) - (1 - KEPT) * worth:
+            nearer = distance(setting, own_site_setting) < distance(best, own_site_setting)
+            if nearer and parts.early(setting) <= parts.early(own_site_setting) - (1 - KEPT) * worth:
                 best = setting
     return best
 
@@ -306,7 +313,7 @@ def tune_site(
     progress: Callable[[int], None] | None = None,
     as_written: bool = True,
 ) -> SiteTuning:
-    """Search a site's own knobs and limits on the first half of its log, and judge the best on the rest.
+    """Search a site's own knobs and limits on the log's first half, judge the best on the rest, and return a `SiteTuning`.
 
     Only values that slurm.conf and sacctmgr can say are tried. The mean wait of jobs is made small; those of the first three days do
     not count where that half has six days.
@@ -349,18 +356,21 @@ def tune_site(
         tried.append(setting)
         if progress is not None:
             progress(len(tried))
-    own = tried[0]
+    own_site_setting = tried[0]
     best = simplest(parts, min(tried, key=parts.early), axes)
     ranked = sorted(tried, key=parts.early)[:BEST]
-    before = parts.rest(own)
-    constants = {name: replace(own, rule=replace(own.rule, **values)) for name, values in CONSTANTS.items()}
-    constant = min(constants, key=lambda name: parts.early(constants[name]))
+    before = parts.rest(own_site_setting)
+    constants = {
+        constant_name: replace(own_site_setting, rule=replace(own_site_setting.rule, **constant_knobs))
+        for constant_name, constant_knobs in CONSTANTS.items()
+    }
+    constant = min(constants, key=lambda constant_name: parts.early(constants[constant_name]))
     both_of_all = [parts.both(setting) for setting in (*ranked, best)]
     return SiteTuning(
         site,
         best,
         parts.cut,
-        announced=gain_of(parts.early_jobs(own), parts.early_jobs(best)),
+        announced=gain_of(parts.early_jobs(own_site_setting), parts.early_jobs(best)),
         realised=gain_of(before, parts.rest(best)),
         miss=missed(before, parts.scenario.trace),
         constant=constant,
@@ -371,7 +381,7 @@ def tune_site(
 
 
 def missed(played: pl.DataFrame, trace: pl.DataFrame) -> float:
-    """Simulated minus recorded mean wait (s) of the jobs that were played; nan if the log has no recorded starts."""
+    """Return the simulated minus the recorded mean wait (s) of the jobs that were played; nan if the log has no recorded starts."""
     if "started" not in trace.columns:
         return np.nan
     log = eligible(trace).select("job_id", recorded=pl.col("started") - pl.col("submit"))

@@ -50,9 +50,10 @@ class CopterExplorer(KnobExplorer):
 
     def _page(self, answer) -> Page:
         traces, prices = answer
-        self.evaluations = {way: trace[-1].evaluations for way, trace in traces.items()}
+        self.evaluations = {solver_way: trace[-1].evaluations for solver_way, trace in traces.items()}
         ways = "; ".join(
-            f"{way} {len(trace)} steps, {trace[-1].evaluations:.0f} evaluations" for way, trace in traces.items()
+            f"{solver_way} {len(trace)} steps, {trace[-1].evaluations:.0f} evaluations"
+            for solver_way, trace in traces.items()
         )
         both = (self.evaluations["warm"], self.evaluations["cold"])
         return Page(
@@ -63,7 +64,7 @@ class CopterExplorer(KnobExplorer):
 
 
 def trace_lines(traces: dict[str, list], residual: str) -> plots.Lines:
-    """Return residuals over evaluations of the dual, in powers of ten, each from the step that was last done.
+    """Return the `Lines` of residuals over evaluations of the dual, in powers of ten, each from the step that was last done.
 
     Parameters
     ----------
@@ -72,12 +73,14 @@ def trace_lines(traces: dict[str, list], residual: str) -> plots.Lines:
     residual : {"worst", "primal"}
         Which of the residuals.
     """
-    most = max(trace[-1].evaluations for trace in traces.values())
-    count = np.arange(1, int(most) + 1)
-    values = {}
-    for way, trace in traces.items():
-        steps = np.searchsorted([step.evaluations for step in trace], count, side="right")
+    most_evaluations = max(trace[-1].evaluations for trace in traces.values())
+    evaluations = np.arange(1, int(most_evaluations) + 1)
+    residual_lines = {}
+    for solver_way, trace in traces.items():
+        steps = np.searchsorted([step.evaluations for step in trace], evaluations, side="right")
         sizes = [max(getattr(step, residual), 1e-12) for step in trace]
-        line = np.log10([np.nan, *sizes])[steps]
-        values[way] = np.where(count <= trace[-1].evaluations, line, np.nan)
-    return plots.Lines(TITLES[residual], "evaluations of the dual", "largest, power of ten", count, values)
+        log_residuals = np.log10([np.nan, *sizes])[steps]
+        residual_lines[solver_way] = np.where(evaluations <= trace[-1].evaluations, log_residuals, np.nan)
+    return plots.Lines(
+        TITLES[residual], "evaluations of the dual", "largest, power of ten", evaluations, residual_lines
+    )

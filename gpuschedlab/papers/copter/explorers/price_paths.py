@@ -15,7 +15,7 @@ STEPS = 30
 
 
 def copter_prices(problem: MultipleChoice, tol: float = 1e-5) -> np.ndarray:
-    """Return the prices of the types after each proximal step of COpter (steps + 1, T), from nothing."""
+    """Return an array (steps + 1, T): the prices of the types after each proximal step of COpter, from nothing."""
     types = len(problem.capacity)
     program = relaxed(problem, possible_cells(problem))
     path = [np.zeros(types)]
@@ -28,19 +28,22 @@ def copter_prices(problem: MultipleChoice, tol: float = 1e-5) -> np.ndarray:
 
 
 def descent_prices(problem: MultipleChoice, moves: int = STEPS) -> np.ndarray:
-    """Return the prices (k, T) of a coordinate descent on the bound: one after the other goes to its best, until none moves."""
+    """Return an array (k, T) of the prices of a coordinate descent on the bound.
+
+    One after the other goes to its best, until none moves.
+    """
     cells = possible_cells(problem)
     prices = np.zeros(len(problem.capacity))
     highest = float(np.nanmax(problem.utility / problem.gpus))
-    best = bound_at(problem, cells, prices)
+    least_bound = bound_at(problem, cells, prices)
     path: list[np.ndarray] = []
     while len(path) < moves and _moved(path, prices, 1e-5 * highest):
         path.append(prices.copy())
         coordinate = (len(path) - 1) % len(prices)
         answer = _best_along(problem, cells, prices, coordinate, highest)
-        if answer.fun < best:
+        if answer.fun < least_bound:
             prices = _with(prices, coordinate, answer.x)
-            best = answer.fun
+            least_bound = answer.fun
     return np.array([*path, prices])
 
 
@@ -53,7 +56,7 @@ def _moved(path: list[np.ndarray], prices: np.ndarray, least: float) -> bool:
 
 
 def _with(prices: np.ndarray, coordinate: int, value: float) -> np.ndarray:
-    """Return the prices with another one in a coordinate."""
+    """Return a copy of the prices with another one in a coordinate, an array."""
     changed = prices.copy()
     changed[coordinate] = value
     return changed
@@ -70,7 +73,7 @@ def _best_along(problem: MultipleChoice, cells, prices: np.ndarray, coordinate: 
 
 
 def price_map(rounds: SimilarRounds, size: int = 48) -> plots.Landscape:
-    """Return the bound over the prices of two GPU types, and two ways down to the least one."""
+    """Return the `Landscape` of the bound over the prices of two GPU types, with two ways down to the least one."""
     second = rounds.programs()[1]
     two_types = second.kinds < 2
     utility = second.utility[:, two_types]
@@ -82,10 +85,10 @@ def price_map(rounds: SimilarRounds, size: int = 48) -> plots.Landscape:
     horizontal = np.linspace(0.0, top[0], size)
     vertical = np.linspace(0.0, top[1], size)
     bound = np.empty((size, size))
-    for row, second_price in enumerate(vertical):
+    for price_row, second_price in enumerate(vertical):
         for column, first_price in enumerate(horizontal):
-            bound[row, column] = bound_at(problem, cells, np.array([first_price, second_price]))
+            bound[price_row, column] = bound_at(problem, cells, np.array([first_price, second_price]))
     least = min(bound.min(), *(bound_at(problem, cells, path[-1]) for path in paths.values()))
     above = np.log10(np.maximum(bound / max(least, 1e-12) - 1, 1e-4))
-    words = ("Two types alone: bound by prices", "price of type 0", "price of type 1", "above least, 10^")
-    return plots.Landscape(*words, horizontal, vertical, np.round(4 * above) / 4, paths)
+    map_titles = ("Two types alone: bound by prices", "price of type 0", "price of type 1", "above least, 10^")
+    return plots.Landscape(*map_titles, horizontal, vertical, np.round(4 * above) / 4, paths)

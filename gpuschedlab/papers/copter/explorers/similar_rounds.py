@@ -31,7 +31,7 @@ class SimilarRounds(Knobbed):
     seed: Annotated[int, Knob(0, 99, help="of the jobs")] = 0
 
     def programs(self) -> tuple[MultipleChoice, MultipleChoice]:
-        """Return the two rounds."""
+        """Return a tuple of the two rounds, each a `MultipleChoice`."""
         rng = np.random.default_rng(self.seed)
         kinds = np.repeat(np.arange(TYPES), len(SIZES))
         gpus = np.tile(SIZES, TYPES)
@@ -53,7 +53,7 @@ class SimilarRounds(Knobbed):
 
 
 def residuals(rounds: SimilarRounds, tol: float = 1e-5) -> dict[str, list]:
-    """Solve the second round cold and warm.
+    """Solve the second round cold and warm, and return a dict of the residuals.
 
     Parameters
     ----------
@@ -66,10 +66,10 @@ def residuals(rounds: SimilarRounds, tol: float = 1e-5) -> dict[str, list]:
     dict of str to list of Residuals
         By way, "cold" and "warm", after each step.
     """
-    first, second = rounds.programs()
+    first_round, second_round = rounds.programs()
     warm = Copter(tol=tol)
-    warm.solve(first)
-    warm.solve(second)
+    warm.solve(first_round)
+    warm.solve(second_round)
     cold = Copter(tol=tol)
-    cold.solve(second)
+    cold.solve(second_round)
     return {"cold": cold.trace, "warm": warm.trace}

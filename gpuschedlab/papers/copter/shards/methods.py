@@ -41,7 +41,7 @@ class ShardRound(NamedTuple):
 
 
 def random_fleet(shards: int, servers: int, rng: int | np.random.Generator = 0) -> Fleet:
-    """Shards of size 1 to 3, dealt evenly among servers of equal memory, `ROOM` times their need.
+    """Return a `Fleet`: shards of size 1 to 3, dealt evenly among servers of equal memory, `ROOM` times their need.
 
     Examples
     --------
@@ -49,16 +49,16 @@ def random_fleet(shards: int, servers: int, rng: int | np.random.Generator = 0) 
     [4, 4]
     """
     rng = np.random.default_rng(rng)
-    size = rng.integers(1, 4, shards).astype(float)
+    shard_size = rng.integers(1, 4, shards).astype(float)
     placed = np.zeros((servers, shards), bool)
     placed[rng.permutation(shards) % servers, np.arange(shards)] = True
-    return Fleet.of(size, np.full(servers, ROOM * size.sum() / servers), placed)
+    return Fleet.of(shard_size, np.full(servers, ROOM * shard_size.sum() / servers), placed)
 
 
 def zipf_loads(
     rounds: int, shards: int, stateful: bool, rng: int | np.random.Generator = 0, z: tuple[float, float] = Z
 ) -> np.ndarray:
-    """Loads (rounds, shards) of sum 1: Zipf over an order of the shards that stays the same, with an exponent for each round.
+    """Return an array (rounds, shards) of loads of sum 1: Zipf over an order of the shards that stays, an exponent for each round.
 
     A `stateful` exponent is that of the round before times 1 + or - `STEP`, and turns back at `z`; else it is uniform between these
     (COpter thesis, section 5.2.1; the bounds, that a stateful one stays within them, and the order are ours).
@@ -76,7 +76,9 @@ def zipf_loads(
 
 
 def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.ndarray, np.ndarray]:
-    """E-Store's greedy: servers above the band give their hottest shards, one at a time, to the least loaded with room.
+    """Return a tuple of the placement and shares (N, D) of E-Store's greedy: servers above the band give their hottest shards away.
+
+    They go one at a time to the least loaded server with room.
 
     A shard moves only if the receiver then has less than the giver had; of several replicas the first counts, and is kept. Placement
     and shares are (N, D) (Taft et al., VLDB'14).
@@ -91,11 +93,11 @@ def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.nd
     home = np.argmax(fleet.placed, axis=0)
     carried = np.bincount(home, load, N)
     room = fleet.memory - np.bincount(home, fleet.size, N)
-    most = (1 + slack) * load.sum() / N
+    most_load = (1 + slack) * load.sum() / N
     for i in np.argsort(-carried, kind="stable"):
-        own = np.flatnonzero(home == i)
-        for j in own[np.argsort(-load[own], kind="stable")]:
-            if carried[i] <= most:
+        server_shards = np.flatnonzero(home == i)
+        for j in server_shards[np.argsort(-load[server_shards], kind="stable")]:
+            if carried[i] <= most_load:
                 break
             to = int(np.argmin(np.where(room >= fleet.size[j], carried, np.inf)))
             if room[to] < fleet.size[j] or carried[to] + load[j] >= carried[i]:
@@ -110,13 +112,19 @@ def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.nd
 
 
 def shard_parts(fleet: Fleet, parts: int, rng: int | np.random.Generator = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """POP's parts (servers, shards), rising: servers are dealt evenly at random, shards go where most of their replicas are."""
+    """Return a list of POP's parts, each a tuple of arrays: servers, and shards, rising.
+
+    Servers are dealt evenly at random, shards go where most of their replicas are.
+    """
     N = len(fleet.memory)
     if not 1 <= parts <= N:
         raise SolverError(f"shards: found {parts} parts; expected 1 to {N}, the servers.")
-    part = np.random.default_rng(rng).permutation(N) % parts
-    held = np.stack([fleet.placed[part == k].sum(axis=0) for k in range(parts)])
-    return [(np.flatnonzero(part == k), np.flatnonzero(held.argmax(axis=0) == k)) for k in range(parts)]
+    part_of_server = np.random.default_rng(rng).permutation(N) % parts
+    replicas_in_part = np.stack([fleet.placed[part_of_server == k].sum(axis=0) for k in range(parts)])
+    return [
+        (np.flatnonzero(part_of_server == k), np.flatnonzero(replicas_in_part.argmax(axis=0) == k))
+        for k in range(parts)
+    ]
 
 
 def balance(
@@ -129,7 +137,9 @@ def balance(
     rng: int | np.random.Generator = 0,
     **options,
 ) -> list[ShardRound]:
-    """Balance loads (rounds, D) round after round, each from the placement of the round before, by `way`.
+    """Balance loads (rounds, D) round after round, each from the placement of the round before, and return a list of `ShardRound`.
+
+    `way` says how.
 
     ``exact``: the integer program. ``relaxed``: its relaxation, and the shim. ``pop-K``: the integer program in K parts, dealt by
     `rng`, which stay the same. ``e-store``: the greedy. `solver` and its options are as in `Session`, one of each part.
@@ -140,15 +150,15 @@ def balance(
     >>> max(r.uneven for r in rounds) < 0.11
     True
     """
-    kind, _, number = way.partition("-")
+    kind, _, pop_parts = way.partition("-")
     parts = [(slice(None), slice(None))]
     pieces = []
-    if kind == "pop" and number.isdigit():
+    if kind == "pop" and pop_parts.isdigit():
         way = "exact"
-        parts = shard_parts(fleet, int(number), rng)
+        parts = shard_parts(fleet, int(pop_parts), rng)
     for servers, shards in parts:
-        part = Fleet(fleet.size[shards], fleet.memory[servers], fleet.placed[servers][:, shards])
-        pieces.append(_run(part, loads[:, shards], decision(way, solver, **options), slack))
+        part_fleet = Fleet(fleet.size[shards], fleet.memory[servers], fleet.placed[servers][:, shards])
+        pieces.append(_run(part_fleet, loads[:, shards], decision(way, solver, **options), slack))
     rounds = []
     for load, parts in zip(loads, zip(*pieces), strict=True):
         moved, copied, carried, seconds, over, status = zip(*parts)
@@ -159,22 +169,28 @@ def balance(
 
 
 def _run(fleet: Fleet, loads, decide: Callable, slack: float) -> list[tuple]:
-    """Rounds of one part, each from the placement before: moved, copied, load of each server, seconds, over, status."""
+    """Return a list of a tuple per round of one part, each from the placement before.
+
+    A tuple has: moved, copied, load of each server, seconds, over, status.
+    """
     done = []
     for load in loads:
         begin = time.process_time()
         placed, share, status = decide(fleet, load, slack)
         seconds = time.process_time() - begin
-        new = placed & ~fleet.placed
+        new_replicas = placed & ~fleet.placed
         over = float((placed @ fleet.size / fleet.memory).max())
-        copied = float((new @ fleet.size).sum())
-        done.append((int(new.sum()), copied, share @ load, seconds, over, status))
+        copied = float((new_replicas @ fleet.size).sum())
+        done.append((int(new_replicas.sum()), copied, share @ load, seconds, over, status))
         fleet = fleet._replace(placed=placed)
     return done
 
 
 def decision(way: str, solver: str = "highs", **options) -> Callable:
-    """Function of a fleet, its load and the slack: new placement, shares, and the status; as in `balance`, but for POP."""
+    """Return a function of a fleet, its load and the slack; it returns the new placement, shares, and the status.
+
+    Ways are as in `balance`, but for POP.
+    """
     if way not in ("exact", "relaxed", "e-store"):
         raise SolverError(f"shards: found way {way!r}; expected exact, relaxed, pop-K or e-store.")
     session = Session(solver, **options)

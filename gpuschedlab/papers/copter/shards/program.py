@@ -24,7 +24,7 @@ class Fleet(NamedTuple):
 
     @classmethod
     def of(cls, size, memory, placed) -> "Fleet":
-        """Arrays of the right kind."""
+        """Return a `Fleet` of arrays of the right kind."""
         size = np.asarray(size, float)
         memory = np.asarray(memory, float)
         placed = np.asarray(placed, bool)
@@ -42,7 +42,7 @@ class Fleet(NamedTuple):
 
 
 def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Program:
-    r"""Least memory copied so that all servers carry nearly the same load.
+    r"""Return the `Program` of the least memory copied so that all servers carry nearly the same load.
 
     .. math:: \min \sum_{ij} (1 - T_{ij}) s_j X_{ij}
 
@@ -62,10 +62,10 @@ def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
     N, D = fleet.placed.shape
     small = shard_relaxed(fleet, load, slack)
     empty = sp.csc_array((D + N, N * D))
-    one = sp.eye_array(N * D, format="csc")
+    identity = sp.eye_array(N * D, format="csc")
     carry = small.A[: D + N]
     hold = small.A[D + N :]
-    A = sp.block_array([[carry, empty], [sp.csc_array((N, N * D)), hold], [one, -one]], format="csc")
+    A = sp.block_array([[carry, empty], [sp.csc_array((N, N * D)), hold], [identity, -identity]], format="csc")
     return Program(
         np.concatenate([np.zeros(N * D), small.c]),
         A,
@@ -79,7 +79,7 @@ def shard_program(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
 
 
 def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Program:
-    """The same with X between 0 and 1, if nothing is lost by X = R: variables R (N, D), row by row, and D + 2N rows.
+    """Return the same `Program` with X between 0 and 1, if nothing is lost by X = R: variables R (N, D), row by row, and D + 2N rows.
 
     X costs at least 0 and only takes up memory, so that an optimum has the least X that (e) allows, which is R.
 
@@ -101,11 +101,11 @@ def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
     server = cell // D
     shard = cell % D
     once = sp.csr_array((np.ones(N * D), (shard, cell)), shape=(D, N * D))
-    each = [sp.csr_array((v[shard], (server, cell)), shape=(N, N * D)) for v in (load, fleet.size)]
+    rows_of_servers = [sp.csr_array((v[shard], (server, cell)), shape=(N, N * D)) for v in (load, fleet.size)]
     mean = load.sum() / N
     return Program(
         ((~fleet.placed) * fleet.size).ravel(),
-        sp.vstack([once, *each], format="csc"),
+        sp.vstack([once, *rows_of_servers], format="csc"),
         np.concatenate([np.ones(D), np.full(N, (1 - slack) * mean), np.full(N, -np.inf)]),
         np.concatenate([np.ones(D), np.full(N, (1 + slack) * mean), fleet.memory]),
         upper=1.0,
@@ -115,18 +115,20 @@ def shard_relaxed(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> Progr
 
 
 def whole_shares(share: np.ndarray) -> np.ndarray:
-    """Shares (N, D) of a solver, cleaned: none below `TINY`, and those of a shard sum to 1."""
+    """Return an array (N, D): shares of a solver, cleaned. None is below `TINY`, and those of a shard sum to 1."""
     share = np.where(share > TINY, share, 0.0)
-    total = share.sum(axis=0)
-    if not (total > 0).all():
+    share_of_shard = share.sum(axis=0)
+    if not (share_of_shard > 0).all():
         raise SolverError(
-            f"shards: found shard {np.argmin(total)} with no share anywhere; expected shares that sum to 1."
+            f"shards: found shard {np.argmin(share_of_shard)} with no share anywhere; expected shares that sum to 1."
         )
-    return share / total
+    return share / share_of_shard
 
 
 def fit_memory(fleet: Fleet, load: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Placement and shares (N, D) from shares of each shard's load, within all memories: the shim (COpter thesis, section 5.1.1).
+    """Return a tuple of arrays (N, D), placement and shares, from each shard's shares, within all memories: the shim.
+
+    See COpter thesis, section 5.1.1.
 
     Each server over its memory gives up replicas, those with the least load first, if another server has one; their load
     goes to the others in proportion. If none such is left, the smallest shard moves whole to the server with the most memory
@@ -180,12 +182,12 @@ def _move_whole(fleet: Fleet, load, placed, share, i: int, j: int):
 
 
 def unevenness(load: np.ndarray, share: np.ndarray) -> float:
-    """Load of the fullest server less that of the emptiest, over the mean.
+    """Return the load of the fullest server less that of the emptiest, over the mean, as a float.
 
     Examples
     --------
     >>> unevenness(np.array([3.0, 1.0]), np.eye(2))
     1.0
     """
-    each = share @ load
-    return float((each.max() - each.min()) / each.mean())
+    server_load = share @ load
+    return float((server_load.max() - server_load.min()) / server_load.mean())

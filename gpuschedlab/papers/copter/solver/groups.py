@@ -40,12 +40,12 @@ class Grouped(NamedTuple):
 
     @property
     def scales(self) -> tuple[float, float]:
-        """Usual size of a variable, and of a cost."""
+        """Tuple of the usual size of a variable, and of a cost."""
         bounds = (self.room, self.low, self.high)
         return typical(*bounds) if len(self.groups) else typical(*bounds, self.rl, self.ru), typical(self.c)
 
     def unscaled(self, x, y, prices) -> tuple[np.ndarray, np.ndarray]:
-        """Point and prices of the program's rows, from those of places, coupling rows and groups."""
+        """Return a tuple of arrays: the point and prices of the program's rows, from those of places, coupling rows and groups."""
         point = np.empty(len(x))
         duals = np.empty(len(self.rows) + len(self.groups))
         point[self.order] = x * self.by_column
@@ -55,7 +55,7 @@ class Grouped(NamedTuple):
 
 
 def typical(*parts) -> float:
-    """Median of the finite values that are not 0, unsigned; 1 without any."""
+    """Return the median of the finite values that are not 0, unsigned, as a float; 1 if there are none."""
     every = np.abs(np.concatenate(parts))
     every = every[np.isfinite(every) & (every > 0)]
     return float(np.median(every)) if every.size else 1.0
@@ -80,31 +80,31 @@ def grouped(program: Program) -> Grouped:
     low = program.lower
     high = program.upper
     fits = (ru >= 0) & np.isfinite(ru) & ((rl <= 0) | (rl == ru))
-    owner, taken = _owners(by_rows.indptr, by_rows.indices, by_rows.data, fits, ru, low, high)
-    groups = np.flatnonzero(taken > 0)
-    rows = np.flatnonzero(taken == 0)
-    number = np.full(m + 1, len(groups))
-    number[groups] = np.arange(len(groups))
-    of = number[owner]
-    order = np.arange(n) if (np.diff(of) >= 0).all() else np.argsort(of, kind="stable")
-    edges = np.searchsorted(of[order], np.arange(len(groups) + 2))
-    couples = sp.csc_array(by_rows[rows] if len(groups) else by_rows)
-    couples = couples if np.array_equal(order, np.arange(n)) else couples[:, order]
+    owner, group_weight = _owners(by_rows.indptr, by_rows.indices, by_rows.data, fits, ru, low, high)
+    groups = np.flatnonzero(group_weight > 0)
+    coupling_rows = np.flatnonzero(group_weight == 0)
+    group_number = np.full(m + 1, len(groups))
+    group_number[groups] = np.arange(len(groups))
+    group_of_column = group_number[owner]
+    column_order = np.arange(n) if (np.diff(group_of_column) >= 0).all() else np.argsort(group_of_column, kind="stable")
+    edges = np.searchsorted(group_of_column[column_order], np.arange(len(groups) + 2))
+    couples = sp.csc_array(by_rows[coupling_rows] if len(groups) else by_rows)
+    couples = couples if np.array_equal(column_order, np.arange(n)) else couples[:, column_order]
     couples.eliminate_zeros()
     by_row, by_column = _equilibrate(couples, edges[-2])
     sign = -1.0 if program.maximize else 1.0
-    by_group = 1 / taken[groups]
-    rl = rl[rows] * by_row
-    ru = ru[rows] * by_row
+    by_group = 1 / group_weight[groups]
+    rl = rl[coupling_rows] * by_row
+    ru = ru[coupling_rows] * by_row
     sizes = np.where(np.isfinite(ru), np.abs(ru), np.where(np.isfinite(rl), np.abs(rl), 0.0))
-    low, high = ((side[order] / by_column)[edges[-2] :] for side in (low, high))
+    low, high = ((side[column_order] / by_column)[edges[-2] :] for side in (low, high))
     if not (usual := sizes[sizes > 0]).size:
         usual = typical(low, high, program.row_upper[groups] * by_group)
     return Grouped(
-        order, edges[:-1], program.row_upper[groups] * by_group, program.row_lower[groups] == program.row_upper[groups],
+        column_order, edges[:-1], program.row_upper[groups] * by_group, program.row_lower[groups] == program.row_upper[groups],
         couples.indptr.astype(np.uint32), couples.indices.astype(np.uint32), couples.data,
-        sign * program.c[order] * by_column, low, high, rl, ru, np.maximum(sizes, np.median(usual)),
-        rows, groups, by_row, by_column, by_group, sign,
+        sign * program.c[column_order] * by_column, low, high, rl, ru, np.maximum(sizes, np.median(usual)),
+        coupling_rows, groups, by_row, by_column, by_group, sign,
     )  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def _owners(ptr, at, val, fits, ru, low, high):
     """Row (n,) of each column's group, -1 for none, and coefficient (m,) of the rows that are a group's, 0 for others."""
     m = fits.shape[0]
     owner = np.full(low.shape[0], -1)
-    taken = np.zeros(m)
+    group_weight = np.zeros(m)
     for i in range(m):
         a = 0.0
         for k in range(ptr[i], ptr[i + 1] if fits[i] else ptr[i]):
@@ -125,28 +125,31 @@ def _owners(ptr, at, val, fits, ru, low, high):
                 a = -1.0
                 break
         if a > 0:
-            taken[i] = a
+            group_weight[i] = a
             for k in range(ptr[i], ptr[i + 1]):
                 if high[at[k]] > 0:
                     owner[at[k]] = i
-    return owner, taken
+    return owner, group_weight
 
 
 def _equilibrate(A: sp.csc_array, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scale rows, and columns from `first` on, to one norm, in place: their factors."""
+    """Scale rows, and columns from `first` on, to one norm, in place, and return a tuple of their factors (m,) and (n,)."""
     m, n = A.shape
-    rows = np.ones(m)
-    columns = np.ones(n)
+    row_factors = np.ones(m)
+    column_factors = np.ones(n)
     loose = A.indptr[first]
     column_of = np.repeat(np.arange(first, n), np.diff(A.indptr[first:]))
     for _ in range(ROUNDS if len(column_of) else 0):
-        for factors, at, data in ((columns, column_of, A.data[loose:]), (rows, A.indices, A.data)):
+        for factors, scaled_index, coefficients in (
+            (column_factors, column_of, A.data[loose:]),
+            (row_factors, A.indices, A.data),
+        ):
             largest = np.zeros(len(factors))
-            np.maximum.at(largest, at, np.abs(data))
+            np.maximum.at(largest, scaled_index, np.abs(coefficients))
             by = 1 / np.sqrt(np.where(largest > 0, largest, 1.0))
-            data *= by[at]
+            coefficients *= by[scaled_index]
             factors *= by
     squares, many = (np.bincount(A.indices, w, m) for w in (A.data**2, None))
     r = 1 / np.sqrt(np.where(squares > 0, squares, 1.0) / np.maximum(many, 1))
     A.data *= r[A.indices]
-    return rows * r, columns
+    return row_factors * r, column_factors

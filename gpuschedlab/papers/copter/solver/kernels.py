@@ -146,30 +146,30 @@ def project(groups, columns, x0, tau, y, point):
 def curvature(columns, point, place, H):
     """A P A' over the rows with `place` >= 0 (that in H, which is filled), P the projection's derivative."""
     ptr = columns.ptr
-    at = columns.at
+    coefficient_rows = columns.at
     val = columns.val
     count = point.count
     H[:] = 0.0
     sums = np.zeros(H.shape[0])
     touched = np.empty(H.shape[0], np.int64)
-    of = np.full(H.shape[0], -1)
+    group_of_row = np.full(H.shape[0], -1)
     begin = 0
     for i in range(count.shape[0]):
         n = 0
         for k in point.inside[begin : begin + count[i]]:
             for e in range(ptr[k], ptr[k + 1]):
-                r = place[at[e]]
+                r = place[coefficient_rows[e]]
                 if r < 0:
                     continue
                 if point.tight[i]:
-                    if of[r] != i:
-                        of[r] = i
+                    if group_of_row[r] != i:
+                        group_of_row[r] = i
                         touched[n] = r
                         sums[r] = 0.0
                         n += 1
                     sums[r] += val[e]
                 for f in range(ptr[k], ptr[k + 1]):
-                    q = place[at[f]]
+                    q = place[coefficient_rows[f]]
                     if q >= 0:
                         H[r, q] += val[e] * val[f]
         begin += count[i]

@@ -33,17 +33,17 @@ class Answer:
 
     @property
     def x(self) -> np.ndarray:
-        """Variables (n,)."""
+        """Array (n,) of the variables."""
         return self.point.x
 
     @property
     def price(self) -> np.ndarray:
-        """Best price (G,) of each group's row."""
+        """Array (G,) of the best price of each group's row."""
         return self.point.price
 
     @property
     def activity(self) -> np.ndarray:
-        """A x (m,)."""
+        """Array A x (m,)."""
         return self.point.activity
 
 
@@ -71,7 +71,7 @@ class Newton:
         self.floor = 1e-2 * np.bincount(lp.at, lp.val**2, len(lp.rl)) / mean + 1e-12
 
     def evaluate(self, x0, tau: float, y, a: Answer) -> Answer:
-        """The point of prices y in a step of size tau around x0, in an answer that is overwritten."""
+        """Return the point of prices y in a step of size tau around x0, as an `Answer` that is overwritten."""
         lp = self.lp
         point = a.point
         activity = point.activity
@@ -101,14 +101,17 @@ class Newton:
         return a
 
     def gradient(self, y) -> np.ndarray:
-        """By how much each row misses the bound that its price is of, or is broken; 0 if neither."""
-        rows = self.now.activity
+        """Return an array: by how much each row misses the bound that its price is of, or is broken; 0 if neither."""
+        row_activity = self.now.activity
         lp = self.lp
-        loose = np.maximum(lp.rl - rows, 0.0) + np.minimum(lp.ru - rows, 0.0)
-        return np.where(y > 0, self._low - rows, np.where(y < 0, self._high - rows, loose))
+        loose = np.maximum(lp.rl - row_activity, 0.0) + np.minimum(lp.ru - row_activity, 0.0)
+        return np.where(y > 0, self._low - row_activity, np.where(y < 0, self._high - row_activity, loose))
 
     def step(self, x0, y, tau: float, tol: float) -> tuple[np.ndarray, bool]:
-        """Prices of one proximal step, and whether all rows are within tol of their sizes; `now` has its point."""
+        """Return a tuple: prices of one proximal step, an array, and whether all rows are within tol of their sizes.
+
+        `now` has its point.
+        """
         self.evaluate(x0, tau, y, self.now)
         damping = 1e-4
         for _ in range(TRIALS):
@@ -123,41 +126,42 @@ class Newton:
                 solver = self._factorised
             direction = solver(free, g[free] / tau)
             for _ in range(REFUSALS):
-                new = y.copy()
-                new[free] += direction(damping)
-                new[((y > 0) & (new < 0)) | ((y < 0) & (new > 0))] = 0.0  # it stops at a change of sign
-                new[((new > 0) & ~self.has_low) | ((new < 0) & ~self.has_high)] = 0.0
-                promise = float(g @ (new - y))
-                then = self.evaluate(x0, tau, new, self.spare)
-                gain = then.dual - self.now.dual
+                tried_prices = y.copy()
+                tried_prices[free] += direction(damping)
+                changes_sign = ((y > 0) & (tried_prices < 0)) | ((y < 0) & (tried_prices > 0))
+                tried_prices[changes_sign] = 0.0  # it stops at a change of sign
+                tried_prices[((tried_prices > 0) & ~self.has_low) | ((tried_prices < 0) & ~self.has_high)] = 0.0
+                promise = float(g @ (tried_prices - y))
+                tried_answer = self.evaluate(x0, tau, tried_prices, self.spare)
+                gain = tried_answer.dual - self.now.dual
                 if promise >= 0 and gain >= 1e-3 * promise - 1e-12 * abs(self.now.dual):
                     break
                 damping = max(damping * 6, 1e-5)
             else:
                 return y, False
             damping = max(damping / (6 if gain >= 0.25 * promise else 1), 1e-8)
-            y, self.now, self.spare = new, self.spare, self.now
+            y, self.now, self.spare = tried_prices, self.spare, self.now
         return y, False
 
     def _factorised(self, free, b):
         """Function of the damping: the Newton step of some rows, exact."""
-        place = np.full(len(self.lp.rl), -1)
+        row_place = np.full(len(self.lp.rl), -1)
         H = np.empty((len(free), len(free)))
-        place[free] = np.arange(len(free))
-        kernels.curvature(self.columns, self.now.point, place, H)
+        row_place[free] = np.arange(len(free))
+        kernels.curvature(self.columns, self.now.point, row_place, H)
         floor = np.maximum(np.diag(H), self.floor[free])
         return lambda damping: np.linalg.solve(H + np.diag(damping * floor), b)
 
     def _conjugate(self, free, b):
         """The same by conjugate gradients, to a tenth of the gradient, preconditioned by the diagonal without the groups."""
         point = self.now.point
-        count = point.count
-        k = count.sum()
+        group_counts = point.count
+        k = group_counts.sum()
         inside = point.inside[:k]
         B = self.A[:, inside].tocsr()[free]
-        share = np.where(point.tight, 1 / np.sqrt(np.maximum(count, 1)), 0.0)
-        group = np.repeat(np.arange(len(share)), count)
-        means = sp.csr_array((np.repeat(share, count), group, np.arange(k + 1)))
+        share = np.where(point.tight, 1 / np.sqrt(np.maximum(group_counts, 1)), 0.0)
+        group = np.repeat(np.arange(len(share)), group_counts)
+        means = sp.csr_array((np.repeat(share, group_counts), group, np.arange(k + 1)))
         C = (B @ means).tocsr()
         BT = B.T.tocsr()
         squares = B.multiply(B).sum(axis=1)

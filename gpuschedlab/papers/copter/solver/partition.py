@@ -67,7 +67,10 @@ class Pop(Limits):
         self._part: dict[int, int] = {}
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a multiple-choice knapsack part by part: one, if mandatory jobs do not fit into theirs; nothing is proved."""
+        """Return the `Solution` of a multiple-choice knapsack, solved part by part; nothing is proved.
+
+        It is one part if mandatory jobs do not fit into theirs.
+        """
         start = time.perf_counter()
         problem = MultipleChoice.of(program, x0, "'pop' keeps what its solvers keep")
         parts = _parts_that_fit(problem, self.parts, self.node)
@@ -78,46 +81,46 @@ class Pop(Limits):
                 raise
             parts = 1
             choice, status = self._solve(problem, parts)
-        rows = np.flatnonzero(choice >= 0)
-        choice[rows[np.isnan(problem.utility[rows, choice[rows]])]] = -1
+        chosen_jobs = np.flatnonzero(choice >= 0)
+        choice[chosen_jobs[np.isnan(problem.utility[chosen_jobs, choice[chosen_jobs]])]] = -1
         return whole(problem, choice, np.inf, self.gap, start, f"pop, {parts} part{'s' * (parts > 1)}", status)
 
     def _solve(self, problem: MultipleChoice, parts: int) -> tuple[np.ndarray, str]:
-        """Choice (n,) of each job in its part, and the status of the worst part."""
-        part = self._dealt(problem, parts)
+        """Return a tuple: the choice (n,) of each job in its part, and the status of the worst part, a string."""
+        part_of_job = self._dealt(problem, parts)
         choice = np.full(len(problem.utility), -1)
         status = "optimal"
         for k, session in enumerate(self._sessions[:parts]):
-            rows = np.flatnonzero(part == k)
-            if not rows.size:
+            part_jobs = np.flatnonzero(part_of_job == k)
+            if not part_jobs.size:
                 continue
-            utility = problem.utility[rows]
-            keys = None if problem.keys is None else problem.keys[rows]
+            utility = problem.utility[part_jobs]
+            keys = None if problem.keys is None else problem.keys[part_jobs]
             if self.idle is not None:
                 utility = np.where(np.isnan(utility), self.idle, utility)
             room = _share(problem.capacity, parts, k, self.node)
-            piece = (problem.quantum, problem.name, problem.mandatory[rows], keys)
+            piece = (problem.quantum, problem.name, problem.mandatory[part_jobs], keys)
             session.update(MultipleChoice(utility, problem.kinds, problem.gpus, room, *piece))
-            found = session.solve()
-            job, config = np.nonzero(found.table > 0.5)
-            choice[rows[job]] = config
-            status = worst_status([status, found.status])
+            part_solution = session.solve()
+            job, config = np.nonzero(part_solution.table > 0.5)
+            choice[part_jobs[job]] = config
+            status = worst_status([status, part_solution.status])
         return choice, status
 
     def _dealt(self, problem: MultipleChoice, parts: int) -> np.ndarray:
-        """Part (n,) of each job: the one it was in, otherwise the one with the fewest jobs."""
+        """Return an array (n,): part of each job, the one it was in, otherwise the one with the fewest jobs."""
         keys = range(len(problem.utility)) if problem.keys is None else problem.keys.tolist()
-        self._part = {key: self._part[key] for key in keys if self._part.get(key, parts) < parts}
+        self._part = {job_key: self._part[job_key] for job_key in keys if self._part.get(job_key, parts) < parts}
         jobs = np.bincount(list(self._part.values()), minlength=parts)
-        for key in keys:
-            if key not in self._part:
-                self._part[key] = int(jobs.argmin())
-                jobs[self._part[key]] += 1
-        return np.array([self._part[key] for key in keys], np.int64)
+        for job_key in keys:
+            if job_key not in self._part:
+                self._part[job_key] = int(jobs.argmin())
+                jobs[self._part[job_key]] += 1
+        return np.array([self._part[job_key] for job_key in keys], np.int64)
 
 
 def _parts_that_fit(problem: MultipleChoice, most: int, node: int) -> int:
-    """The most parts, of so many at most, in each of which any job finds its fewest GPUs."""
+    """Return the largest number of parts, of so many at most, in each of which any job finds its fewest GPUs."""
     able = ~np.isnan(problem.utility)
     for parts in range(most, 1, -1):
         least = problem.capacity // node // parts * node
@@ -127,7 +130,7 @@ def _parts_that_fit(problem: MultipleChoice, most: int, node: int) -> int:
 
 
 def _share(capacity: np.ndarray, parts: int, k: int, node: int) -> np.ndarray:
-    """GPUs (T,) of part k: nodes dealt out in turn, the rest of a node to the first part."""
+    """Return an array (T,): GPUs of part k; nodes are dealt out in turn, the rest of a node goes to the first part."""
     nodes = capacity // node
     share = node * (nodes // parts + (k < nodes % parts))
     if k == 0:

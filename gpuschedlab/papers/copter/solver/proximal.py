@@ -100,7 +100,7 @@ class Copter(Limits):
         self._last: tuple[np.ndarray, np.ndarray, float] | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None, y0: np.ndarray | None = None) -> Solution:
-        """Solve a linear program, from a point and prices (of its rows) if there are some.
+        """Return the `Solution` of a linear program, from a point and prices (of its rows) if there are some.
 
         Raises
         ------
@@ -130,29 +130,31 @@ class Copter(Limits):
         self._last = (x, y, state.size)
         solver = f"copter {len(self.trace)} steps"
         if self.vertex:
-            found = Sift(self.time_limit, self.gap, self.work).solve(program, x, y)
-            return replace(found, seconds=time.perf_counter() - start, solver=f"{solver}, {found.solver}")
-        x, value, bound = state.found or state.answer()
-        return Solution(x, status, value, bound, time.perf_counter() - start, solver, y, program.shape)
+            sift_solution = Sift(self.time_limit, self.gap, self.work).solve(program, x, y)
+            return replace(
+                sift_solution, seconds=time.perf_counter() - start, solver=f"{solver}, {sift_solution.solver}"
+            )
+        x, objective, bound = state.found or state.answer()
+        return Solution(x, status, objective, bound, time.perf_counter() - start, solver, y, program.shape)
 
     def _round(self, problem: MultipleChoice, x0) -> Solution:
-        """Solve a round of choices by its relaxation and the shim."""
+        """Return the `Solution` of a round of choices by its relaxation and the shim."""
         from gpuschedlab.papers.copter.solver.rounds import CopterRounds
 
         self.rounds = self.rounds or CopterRounds(replace(self))
-        found = self.rounds.solve(problem, x0)
+        round_solution = self.rounds.solve(problem, x0)
         self.trace = self.rounds.copter.trace
-        return found
+        return round_solution
 
     def _start(self, lp: Grouped, x0, y0) -> tuple[np.ndarray, np.ndarray, float]:
-        """Point and prices to begin with, and the size of the first step."""
-        x, y, size = self._last if self.warm and self._last is not None else (np.empty(0), np.empty(0), 1.0)
+        """Return a tuple: point and prices to begin with, arrays, and the size of the first step."""
+        x, y, step_size = self._last if self.warm and self._last is not None else (np.empty(0), np.empty(0), 1.0)
         x = x if x0 is None else np.asarray(x0, float)
         y = y if y0 is None else np.asarray(y0, float)
         x = x[lp.order] / lp.by_column if len(x) == len(lp.c) else np.zeros(len(lp.c))
-        known = len(y) == len(lp.rows) + len(lp.groups)
-        y = y[lp.rows] / lp.by_row * lp.sign if known else np.zeros(len(lp.rows))
-        return x, y, max(size / GROWTH, 1.0)
+        has_prices = len(y) == len(lp.rows) + len(lp.groups)
+        y = y[lp.rows] / lp.by_row * lp.sign if has_prices else np.zeros(len(lp.rows))
+        return x, y, max(step_size / GROWTH, 1.0)
 
 
 class _Steps:
@@ -174,7 +176,7 @@ class _Steps:
         self.found: tuple[np.ndarray, float, float] | None = None  # `answer`, where the residuals are small
 
     def run(self) -> str:
-        """Step until solved, proved impossible, or out of steps, evaluations or time: the status."""
+        """Step until solved, proved impossible, or out of steps, evaluations or time, and return the status, a string."""
         newton = self.newton
         tol = self.limits.tol
         unsolved = 0
@@ -202,41 +204,49 @@ class _Steps:
     def has_point(self) -> bool:
         """Whether any point satisfies all rows: those that couple may be missed at a cost, of which the least is found to be nothing."""
         program = self.program
-        rows = self.lp.rows
-        miss = sp.csc_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), (len(program.row_lower), len(rows)))
+        coupling_rows = self.lp.rows
+        miss = sp.csc_array(
+            (np.ones(len(coupling_rows)), (coupling_rows, np.arange(len(coupling_rows)))),
+            (len(program.row_lower), len(coupling_rows)),
+        )
         n = len(program.c)
-        more = np.zeros(2 * len(rows))
+        more = np.zeros(2 * len(coupling_rows))
         elastic = Program(
             np.append(np.zeros(n), more + 1), sp.hstack([program.A, miss, -miss]), program.row_lower, program.row_upper,
             np.append(program.lower, more), np.append(program.upper, more + np.inf), name=program.name,
         )  # fmt: skip
-        sides = np.concatenate([program.row_lower[rows], program.row_upper[rows]])
+        sides = np.concatenate([program.row_lower[coupling_rows], program.row_upper[coupling_rows]])
         largest = np.abs(sides[np.isfinite(sides)]).max(initial=0.0)
         return self._closely(elastic).bound <= 1e-7 * max(1.0, largest)
 
     def has_best(self) -> bool:
         """Whether no direction improves for good."""
-        most = np.abs(self.program.c).max(initial=0.0)
-        return abs(self._closely(directions(self.program)).objective) <= 1e-6 * most
+        largest_cost = np.abs(self.program.c).max(initial=0.0)
+        return abs(self._closely(directions(self.program)).objective) <= 1e-6 * largest_cost
 
     def _closely(self, program: Program) -> Solution:
         return replace(self.limits, warm=False, vertex=False, tol=1e-9).solve(program)
 
     def _residuals(self, k: int) -> Residuals:
-        now = self.newton.now
+        dual_answer = self.newton.now
         lp = self.lp
-        broken = np.maximum(now.activity - lp.ru, lp.rl - now.activity) / lp.sizes
-        gap = self.gap(now.cost, now.proved)
-        return Residuals(k, self.newton.done, float(max(broken.max(initial=0.0), 0.0)), now.worst / self.cost, gap)
+        broken = np.maximum(dual_answer.activity - lp.ru, lp.rl - dual_answer.activity) / lp.sizes
+        gap = self.gap(dual_answer.cost, dual_answer.proved)
+        return Residuals(
+            k, self.newton.done, float(max(broken.max(initial=0.0), 0.0)), dual_answer.worst / self.cost, gap
+        )
 
     def answer(self) -> tuple[np.ndarray, float, float]:
-        """Point within its bounds, its objective, and the bound by the prices: less than those of the step, if these have a remainder."""
-        now = self.newton.now
+        """Return a tuple: a point within its bounds, its objective, and the bound by the prices.
+
+        The bound is less than the step's if these have a remainder.
+        """
+        dual_answer = self.newton.now
         lp = self.lp
         program = self.program
-        x, y = lp.unscaled(self.x, self.y, now.price)
+        x, y = lp.unscaled(self.x, self.y, dual_answer.price)
         x = np.clip(x, program.lower, program.upper)
-        return x, program.value(x), lp.sign * now.proved if now.worst == 0 else proved_bound(program, y)
+        return x, program.value(x), lp.sign * dual_answer.proved if dual_answer.worst == 0 else proved_bound(program, y)
 
     def gap(self, objective: float, bound: float) -> float:
         """Distance of a bound from an objective, relative to the larger of both and the unit."""

@@ -39,19 +39,19 @@ class Relaxed(Limits):
         self._highs = Highs(self.time_limit, self.gap, work=self.work, method=self.method)
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a multiple-choice knapsack."""
+        """Return the `Solution` of a multiple-choice knapsack."""
         start = time.perf_counter()
         problem = MultipleChoice.of(program, x0, "rounds start from nothing, or from the last one")
         cells = possible_cells(problem)
         if not len(cells.job) and not problem.mandatory.any():
             return whole(problem, np.full(len(problem.utility), -1), 0.0, self.gap, start, "no cells")
-        found, bound = self._shares(problem, cells)
-        choice = largest_share(problem, cells, found.x)
+        relaxed_solution, bound = self._shares(problem, cells)
+        choice = largest_share(problem, cells, relaxed_solution.x)
         if self.finish:
-            choice = finished(problem, choice, found.duals[len(choice) :], self)
-        return whole(problem, choice, bound, self.gap, start, found.solver, found.status)
+            choice = finished(problem, choice, relaxed_solution.duals[len(choice) :], self)
+        return whole(problem, choice, bound, self.gap, start, relaxed_solution.solver, relaxed_solution.status)
 
     def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float]:
-        """The relaxation's solution, and a bound."""
-        found = self._highs.solve(relaxed(problem, cells))
-        return found, found.bound
+        """Return a tuple: the relaxation's `Solution`, and a bound."""
+        relaxed_solution = self._highs.solve(relaxed(problem, cells))
+        return relaxed_solution, relaxed_solution.bound

@@ -26,16 +26,16 @@ class CopterRounds(Relaxed):
         keys = np.arange(n) if problem.keys is None else problem.keys
         worth = problem.utility[cells.job, cells.config] * _spread(keys[cells.job], problem, cells, self.ties)
         self.edited.amounts = amounts
-        parts = (problem.kinds[cells.config], problem.gpus[cells.config].astype(float), problem.mandatory)
-        self.edited.put_requests(keys.tolist(), cells.first, worth, *parts)
-        found = self.edited.solved_by(self.copter)
-        return found, bound_at(problem, cells, found.duals[n:])
+        cell_columns = (problem.kinds[cells.config], problem.gpus[cells.config].astype(float), problem.mandatory)
+        self.edited.put_requests(keys.tolist(), cells.first, worth, *cell_columns)
+        relaxed_solution = self.edited.solved_by(self.copter)
+        return relaxed_solution, bound_at(problem, cells, relaxed_solution.duals[n:])
 
 
 def _spread(keys, problem: MultipleChoice, cells: Cells, ties: float) -> np.ndarray:
-    """Factors 1 +- ties, by job, GPU type and GPUs."""
-    names = keys * 2**30 + (problem.kinds * 2**20 + problem.gpus)[cells.config]
-    mixed = names.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
+    """Return an array of factors 1 +- ties, by job, GPU type and GPUs."""
+    cell_keys = keys * 2**30 + (problem.kinds * 2**20 + problem.gpus)[cells.config]
+    mixed = cell_keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     bits = (mixed >> np.uint64(11)).astype(float)
@@ -43,9 +43,9 @@ def _spread(keys, problem: MultipleChoice, cells: Cells, ties: float) -> np.ndar
 
 
 def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float:
-    """Bound of all choices, by the prices (T,) of GPUs: sum of each job's best at them, plus the price of the GPUs."""
+    """Return a float, the bound of all choices by the prices (T,) of GPUs: sum of each job's best at them, plus the GPUs' price."""
     prices = np.maximum(prices, 0.0)
     worth = problem.utility[cells.job, cells.config] - (prices[problem.kinds] * problem.gpus)[cells.config]
-    best = np.where(problem.mandatory, -np.inf, 0.0)
-    np.maximum.at(best, cells.job, worth)
-    return float(best.sum() + prices @ problem.capacity)
+    best_worth = np.where(problem.mandatory, -np.inf, 0.0)
+    np.maximum.at(best_worth, cells.job, worth)
+    return float(best_worth.sum() + prices @ problem.capacity)

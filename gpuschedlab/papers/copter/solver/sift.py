@@ -49,7 +49,10 @@ class Sift(Limits):
         self._kept: tuple | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None, y0: np.ndarray | None = None) -> Solution:
-        """Solve a linear program; it begins with the columns that cost nothing, those above 0 in x0, and those that gain at prices y0."""
+        """Return the `Solution` of a linear program.
+
+        It begins with the columns that cost nothing, those above 0 in x0, and those that gain at prices y0.
+        """
         if program.whole:
             raise SolverError(f"{program.name}: found whole variables; 'sift' solves linear programs. Use 'highs'.")
         if not len(program.c) or not program.A.shape[0]:
@@ -57,7 +60,7 @@ class Sift(Limits):
         return self._price_in(program, x0, y0)
 
     def _price_in(self, program: Program, x0: np.ndarray | None, y0: np.ndarray | None) -> Solution:
-        """Solve a linear program of some columns, and let others in until none gains."""
+        """Solve a linear program of some columns, let others in until none gains, and return the `Solution`."""
         start = time.perf_counter()
         sign = -1.0 if program.maximize else 1.0
         c = sign * program.c
@@ -78,14 +81,14 @@ class Sift(Limits):
         while count < self.pricings:
             count += 1
             restricted = _restricted(program, columns, miss, sign * penalty * largest)
-            found = simplex.solve_again(restricted, stays, len(gains)) if gains.size else simplex.solve(restricted)
-            missed = found.x[:k].max(initial=0.0) > 1e-9
+            priced = simplex.solve_again(restricted, stays, len(gains)) if gains.size else simplex.solve(restricted)
+            missed = priced.x[:k].max(initial=0.0) > 1e-9
             stays = np.ones(k + len(columns), bool)
-            if found.status != "optimal":
-                status = found.status
+            if priced.status != "optimal":
+                status = priced.status
                 break
-            reduced = c - program.A.T @ (sign * found.duals)
-            held = reduced[columns]
+            reduced = c - program.A.T @ (sign * priced.duals)
+            reduced_in_use = reduced[columns]
             reduced[columns] = 0.0
             gains = np.flatnonzero((reduced < -GAINS * largest) & (program.upper > 0))
             if not gains.size and not missed:
@@ -98,46 +101,49 @@ class Sift(Limits):
                 continue
             if gains.size > most:  # those that gain most
                 gains = gains[np.argpartition(reduced[gains], most)[:most]]
-            if found.objective * sign < last:  # what costs more than it gains may come back
-                stays[k + begun :] = held[begun:] <= GAINS * largest
+            if priced.objective * sign < last:  # what costs more than it gains may come back
+                stays[k + begun :] = reduced_in_use[begun:] <= GAINS * largest
             else:
                 most *= 2
-            last = found.objective * sign
+            last = priced.objective * sign
             columns = np.append(columns[stays[k:]], gains)
         x = np.zeros(len(c))
-        x[columns] = found.x[k:]
+        x[columns] = priced.x[k:]
         if simplex.basis is not None:
-            self._keep((*program.A.shape, k), columns, found.x)
+            self._keep((*program.A.shape, k), columns, priced.x)
         if status != "optimal" and missed:
             raise SolverError(f"{program.name}: no point in {count} pricings; give more work, or use 'highs'.")
         objective = program.value(x)
         bound = objective if status == "optimal" else -sign * np.inf
         seconds = time.perf_counter() - start
-        return Solution(x, status, objective, bound, seconds, f"sift {count} pricings", found.duals, program.shape)
+        return Solution(x, status, objective, bound, seconds, f"sift {count} pricings", priced.duals, program.shape)
 
     def _columns(self, shape: tuple, use: np.ndarray) -> np.ndarray:
-        """Return the columns to begin with: those of the last program if it had this shape, whose basis is extended, then those in use."""
+        """Return an array of the columns to begin with: those of the last program of this shape, if there is one, then those in use.
+
+        The basis of the last program is extended.
+        """
         last = self._kept
         self._kept = None
         if last is None or last[0] != shape:
             return np.flatnonzero(use)
         use[last[1]] = False
         added = np.flatnonzero(use)
-        at, rows = self._simplex.basis
-        self._simplex.basis = np.append(at, np.zeros(len(added), int)), rows
+        basis_columns, basis_rows = self._simplex.basis
+        self._simplex.basis = np.append(basis_columns, np.zeros(len(added), int)), basis_rows
         return np.append(last[1], added)
 
     def _keep(self, shape: tuple, columns: np.ndarray, x: np.ndarray):
         """Keep the columns that are above 0 or in the basis, and their basis, for the next program of this shape."""
-        at, rows = self._simplex.basis
+        basis_columns, basis_rows = self._simplex.basis
         missing = np.arange(len(x)) < shape[-1]
-        stands = (x != 0) | (at == 1) | missing
+        stands = (x != 0) | (basis_columns == 1) | missing
         self._kept = shape, columns[stands[shape[-1] :]]
-        self._simplex.basis = at[stands], rows
+        self._simplex.basis = basis_columns[stands], basis_rows
 
 
 def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) -> np.ndarray:
-    """Columns (n,) in use from the start: free ones, those that cannot stand at 0, those above 0 in x0, and those that gain at prices."""
+    """Return a mask (n,) of columns in use from the start. They are free, cannot be 0, are above 0 in x0, or gain at the prices."""
     use = (c == 0) | (program.lower != 0)
     use |= np.zeros(len(c), bool) if x0 is None else np.asarray(x0) > 0
     if prices is None:
@@ -147,10 +153,10 @@ def _first_columns(program: Program, c: np.ndarray, x0, prices, least: float) ->
 
 
 def _misses(program: Program) -> sp.csc_array:
-    """Elastic columns: one for each finite side of a row, in units of the entry of a usual column."""
-    rows = program.A.indices
+    """Return elastic columns, a `csc_array`: one for each finite side of a row, in units of the entry of a usual column."""
+    entry_rows = program.A.indices
     m = program.A.shape[0]
-    unit = np.sqrt(np.bincount(rows, program.A.data**2, m) / np.maximum(np.bincount(rows, minlength=m), 1))
+    unit = np.sqrt(np.bincount(entry_rows, program.A.data**2, m) / np.maximum(np.bincount(entry_rows, minlength=m), 1))
     unit = np.where(unit > 0, unit, 1.0)
     up, down = (np.flatnonzero(np.isfinite(side)) for side in (program.row_lower, program.row_upper))
     k = len(up) + len(down)
@@ -158,7 +164,7 @@ def _misses(program: Program) -> sp.csc_array:
 
 
 def _restricted(program: Program, columns: np.ndarray, miss, penalty: float) -> Program:
-    """Return the program of some columns, behind one column for each way to miss a row, which costs a penalty."""
+    """Return the `Program` of some columns, behind one column for each way to miss a row, which costs a penalty."""
     none = np.zeros(miss.shape[1])
     return replace(
         program,

@@ -45,12 +45,12 @@ class _Traffic(NamedTuple):
     demand: np.ndarray  # (n,) Mb/s
 
     def flow_round(self, flow, seconds: list, status: str, more=0.0, bound=np.inf) -> FlowRound:
-        """Worth of a flow that took some seconds for each part, and `more` before."""
+        """Return a flow as a `FlowRound`, if it took some seconds for each part, and `more` before."""
         over = excess(self.routes, self.capacity, self.demand, flow)
-        asked = float(self.demand.sum())
+        total_demand = float(self.demand.sum())
         spent = more + sum(seconds)
         longest = more + max(seconds)
-        return FlowRound(float(flow.sum()), asked, over, spent, longest, status, min(float(bound), asked))
+        return FlowRound(float(flow.sum()), total_demand, over, spent, longest, status, min(float(bound), total_demand))
 
 
 def allocate_flow(
@@ -63,7 +63,7 @@ def allocate_flow(
     rng: int | np.random.Generator = 0,
     **options,
 ) -> list[FlowRound]:
-    """Allocate flows for the demands (rounds, n) of each round on links of `capacity` (E,), by `way`.
+    """Return a list of `FlowRound`: flows for the demands (rounds, n) on links of `capacity` (E,), by `way`.
 
     ``all``: the whole program. ``top``: the program of the largest `TOP` of the demands; then the others, in falling order, get the
     rest of the capacity of their first path. ``pop-K``: in K parts of random demands, dealt anew in each round, each on the whole
@@ -80,7 +80,7 @@ def allocate_flow(
     """
     capacity = np.asarray(capacity, float)
     demands = np.atleast_2d(np.asarray(demands, float))
-    kind, _, number = way.partition("-")
+    kind, _, pop_parts = way.partition("-")
     session = Session(solver, **options)
     rng = np.random.default_rng(rng)
     rounds = [_Traffic(routes, capacity, demand) for demand in demands]
@@ -88,29 +88,36 @@ def allocate_flow(
         return [_all(session, traffic, first=not k) for k, traffic in enumerate(rounds)]
     if way == "top":
         return [_top(session, traffic) for traffic in rounds]
-    if kind == "pop" and number.isdigit() and int(number) > 0:
-        return [_pop(traffic, int(number), solver, options, rng) for traffic in rounds]
+    if kind == "pop" and pop_parts.isdigit() and int(pop_parts) > 0:
+        return [_pop(traffic, int(pop_parts), solver, options, rng) for traffic in rounds]
     raise SolverError(f"traffic: found way {way!r}; expected all, top or pop-K.")
 
 
 def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """POP's parts (n,) of the demand: each of its clients is dealt to a random part, those of one demand to different ones."""
+    """Return a list of POP's parts (n,) of the demand.
+
+    Each of its clients is dealt to a random part, those of one demand to different ones.
+    """
     demand = np.asarray(demand, float)
     n = len(demand)
     largest = np.sort(demand)[::-1][: int(np.ceil(TOP * n))]
     clients = np.where(demand > largest.mean(), CLIENTS, 1) if n else np.zeros(0, int)
     owner = np.repeat(np.arange(n), clients)
-    order = rng.permutation(n)
-    place = np.concatenate([[0], np.cumsum(clients[order])[:-1]]) if n else np.zeros(0, int)
+    client_order = rng.permutation(n)
+    client_place = np.concatenate([[0], np.cumsum(clients[client_order])[:-1]]) if n else np.zeros(0, int)
     begin = np.empty(n, int)
-    begin[order] = place  # clients of one demand are next to each other, and so go to parts one after the other
+    begin[client_order] = (
+        client_place  # clients of one demand are next to each other, and so go to parts one after the other
+    )
     nth = np.arange(len(owner)) - np.repeat(np.cumsum(clients) - clients, clients)
-    part = (begin[owner] + nth) % parts
-    return [np.bincount(owner[part == k], (demand / clients)[owner[part == k]], n) for k in range(parts)]
+    part_of_client = (begin[owner] + nth) % parts
+    return [
+        np.bincount(owner[part_of_client == k], (demand / clients)[owner[part_of_client == k]], n) for k in range(parts)
+    ]
 
 
 def _all(session: Session, traffic: _Traffic, first: bool) -> FlowRound:
-    """A round of all demands: only the first program is built, the others change its bounds."""
+    """Return the `FlowRound` of all demands: only the first program is built, the others change its bounds."""
     begin = time.process_time()
     if first:
         session.update(flow_program(*traffic))
@@ -123,15 +130,15 @@ def _all(session: Session, traffic: _Traffic, first: bool) -> FlowRound:
 
 
 def _top(session: Session, traffic: _Traffic) -> FlowRound:
-    """A round of the largest demands."""
+    """Return the `FlowRound` of the largest demands."""
     begin = time.process_time()
     routes, capacity, demand = traffic
     paths = top_routes(routes, demand, TOP)
-    some, pairs = some_routes(routes, paths)
-    session.update(flow_program(some, capacity, demand[pairs]))
+    top_paths, pairs = some_routes(routes, paths)
+    session.update(flow_program(top_paths, capacity, demand[pairs]))
     solution = session.solve()
     flow = np.zeros(len(routes.pair))
-    flow[paths] = fitted_flow(some, capacity, demand[pairs], solution.x)
+    flow[paths] = fitted_flow(top_paths, capacity, demand[pairs], solution.x)
     if len(pairs) < len(demand):
         small_demands = demand.copy()
         small_demands[pairs] = 0.0
@@ -140,22 +147,22 @@ def _top(session: Session, traffic: _Traffic) -> FlowRound:
 
 
 def _pop(traffic: _Traffic, parts: int, solver: str, options: dict, rng) -> FlowRound:
-    """A round of POP."""
+    """Return the `FlowRound` of POP."""
     begin = time.process_time()
     routes, capacity, demand = traffic
-    asked = split_demands(routes, demand, parts, rng)
+    part_demands = split_demands(routes, demand, parts, rng)
     spent = time.process_time() - begin
     seconds = []
-    words = []
+    statuses = []
     flow = np.zeros(len(routes.pair))
-    for part in asked:
+    for part_demand in part_demands:
         begin = time.process_time()
-        paths = np.flatnonzero(part[routes.pair] > 0)
+        paths = np.flatnonzero(part_demand[routes.pair] > 0)
         if len(paths):
-            some, pairs = some_routes(routes, paths)
+            part_routes, pairs = some_routes(routes, paths)
             session = Session(solver, **options)
-            session.update(flow_program(some, capacity / parts, part[pairs]))
-            flow[paths] += fitted_flow(some, capacity / parts, part[pairs], session.solve().x)
-            words.append(session.solve().status)
+            session.update(flow_program(part_routes, capacity / parts, part_demand[pairs]))
+            flow[paths] += fitted_flow(part_routes, capacity / parts, part_demand[pairs], session.solve().x)
+            statuses.append(session.solve().status)
         seconds.append(time.process_time() - begin)
-    return traffic.flow_round(flow, seconds, worst_status(words), spent)
+    return traffic.flow_round(flow, seconds, worst_status(statuses), spent)

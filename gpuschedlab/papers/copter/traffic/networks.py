@@ -34,12 +34,12 @@ class Network(NamedTuple):
 
     @property
     def tails(self) -> np.ndarray:
-        """Where each link starts, (E,)."""
+        """Array (E,): the router at which each link starts."""
         return np.repeat(np.arange(self.nodes), np.diff(self.starts))
 
     @classmethod
     def of(cls, links, capacity=CAPACITY, place=None) -> "Network":
-        """Network of `links` (m, 2) that carry the same in both directions; of several between two routers, the first counts.
+        """Return a `Network` of `links` (m, 2) that carry the same both ways; of several between two routers, the first counts.
 
         Examples
         --------
@@ -52,20 +52,20 @@ class Network(NamedTuple):
             raise SolverError(f"network: found {len(links)} links; expected some, each between two routers from 0 up.")
         if not (capacity > 0).all():
             raise SolverError("network: found a capacity that is not above 0; expected numbers above 0.")
-        first = distinct_rows(np.sort(links, axis=1)).first
-        links = links[first]
-        capacity = capacity[first]
+        first_links = distinct_rows(np.sort(links, axis=1)).first
+        links = links[first_links]
+        capacity = capacity[first_links]
         both = np.concatenate([links, links[:, ::-1]])
-        order = np.lexsort((both[:, 1], both[:, 0]))
+        link_order = np.lexsort((both[:, 1], both[:, 0]))
         nodes = int(links.max()) + 1
-        starts = np.searchsorted(both[order, 0], np.arange(nodes + 1))
+        starts = np.searchsorted(both[link_order, 0], np.arange(nodes + 1))
         turn = 2 * np.pi * np.arange(nodes) / nodes
         place = np.stack([np.cos(turn), np.sin(turn)], axis=1) if place is None else np.asarray(place, float)
-        return cls(starts, both[order, 1], np.tile(capacity, 2)[order], place)
+        return cls(starts, both[link_order, 1], np.tile(capacity, 2)[link_order], place)
 
 
 def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.random.Generator = 0) -> Network:
-    """Routers at random places in a square, joined by the shortest tree; then rings are closed, all links of `CAPACITY`.
+    """Return a `Network`: routers at random places, joined by the shortest tree; then rings are closed, all links of `CAPACITY`.
 
     A ring is closed by the shortest link between routers that are more than `RING` links apart in the tree, those with one
     link first. If more links are asked for, they are the shortest ones that are left.
@@ -82,27 +82,30 @@ def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.ra
         raise SolverError(
             f"network: found {links} links for {nodes} routers; expected {nodes - 1} or more, and no pair twice."
         )
-    place = np.random.default_rng(rng).random((nodes, 2))
-    apart = np.sqrt(((place[:, None] - place) ** 2).sum(axis=2))
+    router_place = np.random.default_rng(rng).random((nodes, 2))
+    apart = np.sqrt(((router_place[:, None] - router_place) ** 2).sum(axis=2))
     tree = np.argwhere(minimum_spanning_tree(apart).toarray() > 0)
     joined = np.zeros((nodes, nodes), bool)
     joined[tree[:, 0], tree[:, 1]] = joined[tree[:, 1], tree[:, 0]] = True
     far = shortest_path(sp.csr_array(joined), method="D", unweighted=True) > RING
-    one, two = np.triu_indices(nodes, 1)
-    ends = (joined.sum(axis=1) == 1)[one] | (joined.sum(axis=1) == 1)[two]
+    first_router, second_router = np.triu_indices(nodes, 1)
+    ends = (joined.sum(axis=1) == 1)[first_router] | (joined.sum(axis=1) == 1)[second_router]
     chosen = []
-    order = np.lexsort((apart[one, two], ~ends, ~far[one, two]))
+    ring_order = np.lexsort((apart[first_router, second_router], ~ends, ~far[first_router, second_router]))
     full = joined.sum(axis=1)
-    most = max(3, -(-2 * links // nodes) + 1)
-    for i in order[~joined[one[order], two[order]]]:
+    most_links = max(3, -(-2 * links // nodes) + 1)
+    for i in ring_order[~joined[first_router[ring_order], second_router[ring_order]]]:
         if len(chosen) == links - len(tree):
             break
-        if max(full[one[i]], full[two[i]]) < most or not far[one[i], two[i]]:
-            chosen.append((one[i], two[i]))
-            full[one[i]] += 1
-            full[two[i]] += 1
+        if (
+            max(full[first_router[i]], full[second_router[i]]) < most_links
+            or not far[first_router[i], second_router[i]]
+        ):
+            chosen.append((first_router[i], second_router[i]))
+            full[first_router[i]] += 1
+            full[second_router[i]] += 1
     further = np.array(chosen, int).reshape(-1, 2)
-    return Network.of(np.concatenate([tree, further]), place=place)
+    return Network.of(np.concatenate([tree, further]), place=router_place)
 
 
 def bimodal_demands(
@@ -112,7 +115,9 @@ def bimodal_demands(
     high: tuple[float, float],
     rng: int | np.random.Generator = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random pairs (count, 2) and their demands (count,), half of them in a low band and half in a high one (Mb/s), the largest first.
+    """Return a tuple of arrays: random pairs (count, 2) and their demands (count,), the largest first.
+
+    Half are in a low band and half in a high one (Mb/s).
 
     A roughly even split between two bands: COpter thesis, section 5.2.2.
     """
@@ -122,12 +127,12 @@ def bimodal_demands(
     pairs = np.stack([drawn // (n - 1), drawn % (n - 1)], axis=1)
     pairs[:, 1] += pairs[:, 1] >= pairs[:, 0]
     demand = np.where(rng.random(len(pairs)) < 0.5, rng.uniform(*low, len(pairs)), rng.uniform(*high, len(pairs)))
-    order = np.argsort(-demand, kind="stable")
-    return pairs[order], demand[order]
+    demand_order = np.argsort(-demand, kind="stable")
+    return pairs[demand_order], demand[demand_order]
 
 
 def changed_demands(demand: np.ndarray, rng: np.random.Generator, most: float = 0.1) -> np.ndarray:
-    """Demands of the next round: each up to so much larger or smaller.
+    """Return an array of the demands of the next round: each up to so much larger or smaller.
 
     Examples
     --------

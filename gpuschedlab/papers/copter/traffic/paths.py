@@ -48,13 +48,13 @@ def disjoint_paths(starts, heads, pairs, most):
             if back[target] < 0:
                 break
             router = target
-            first = len(link)
+            first_link = len(link)
             while router != source:
                 last_link = back[router]
                 link.append(last_link)
                 barred[last_link] = k
                 router = tails[last_link]
-            link[first:] = link[first:][::-1]
+            link[first_link:] = link[first_link:][::-1]
             pair.append(k)
             begin.append(len(link))
     return np.array(pair), np.array(begin), np.array(link)

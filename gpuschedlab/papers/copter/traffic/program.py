@@ -17,12 +17,12 @@ class Routes(NamedTuple):
     uses: sp.csc_array  # (E, P) 1 where a path uses a link
 
     def first(self) -> np.ndarray:
-        """First path of each pair that has one: (n,) by pair."""
+        """Return an array (n,): the first path of each pair that has one."""
         return np.flatnonzero(np.diff(self.pair, prepend=-1))
 
 
 def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Program:
-    r"""Largest sum of flows within demands and link capacities.
+    r"""Return the `Program` of the largest sum of flows within demands and link capacities.
 
     .. math:: \max \sum_{jp} X_j^p
 
@@ -49,16 +49,19 @@ def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Pr
         )
     if not ((demand >= 0).all() and (capacity >= 0).all()):
         raise SolverError("traffic: found a demand or capacity that is below 0 or nan; expected 0 or more.")
-    own = sp.csr_array((np.ones(paths), (routes.pair, np.arange(paths))), shape=(len(demand), paths))
-    A = sp.vstack([own, routes.uses.astype(float)], format="csc")
+    demand_rows = sp.csr_array((np.ones(paths), (routes.pair, np.arange(paths))), shape=(len(demand), paths))
+    A = sp.vstack([demand_rows, routes.uses.astype(float)], format="csc")
     return Program(np.ones(paths), A, row_upper=np.concatenate([demand, capacity]), maximize=True, name="max flow")
 
 
 def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """A flow (P,) that breaks bounds by a solver's tolerance, divided by the excess of its pair, then by the largest of its links."""
+    """Return an array (P,): a flow that breaks bounds by a solver's tolerance, made feasible.
+
+    It is divided by the excess of its pair, then by the largest of its links.
+    """
     flow = np.maximum(flow, 0.0)
-    asked = np.bincount(routes.pair, flow, len(demand))
-    flow = flow / np.maximum(_over(asked, demand), 1.0)[routes.pair]
+    pair_flow = np.bincount(routes.pair, flow, len(demand))
+    flow = flow / np.maximum(_over(pair_flow, demand), 1.0)[routes.pair]
     excess = np.maximum(_over(routes.uses @ flow, np.asarray(capacity, float)), 1.0)
     if len(routes.pair):  # the largest of the links of each path
         flow = flow / np.maximum.reduceat(excess[routes.uses.indices], routes.uses.indptr[:-1])
@@ -66,16 +69,19 @@ def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 
 
 def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """A feasible flow, and on top of it the flow that still fits on the first path of each pair, the largest demand first."""
+    """Return an array: a feasible flow, and on top of it the flow that still fits on the first path of each pair.
+
+    The pair of the largest demand comes first.
+    """
     flow = np.array(flow, float)
-    first = routes.first()
-    left = np.asarray(demand, float) - np.bincount(routes.pair, flow, len(demand))
+    first_paths = routes.first()
+    unmet_demand = np.asarray(demand, float) - np.bincount(routes.pair, flow, len(demand))
     room = np.asarray(capacity, float) - routes.uses @ flow
     begin = routes.uses.indptr
     link = routes.uses.indices
-    for p in first[np.argsort(-np.asarray(demand)[routes.pair[first]], kind="stable")]:
+    for p in first_paths[np.argsort(-np.asarray(demand)[routes.pair[first_paths]], kind="stable")]:
         links = link[begin[p] : begin[p + 1]]
-        more = max(min(left[routes.pair[p]], room[links].min()), 0.0)
+        more = max(min(unmet_demand[routes.pair[p]], room[links].min()), 0.0)
         if more > 0:
             flow[p] += more
             room[links] -= more
@@ -83,28 +89,33 @@ def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 
 
 def top_routes(routes: Routes, demand: np.ndarray, share: float = 0.1) -> np.ndarray:
-    """Paths (p,), rising, of the largest demands (n,): of a share of these, by number."""
+    """Return an array (p,) of paths, rising, of the largest demands (n,): of a share of these, by number."""
     demand = np.asarray(demand)
     largest_first = np.argsort(-demand, kind="stable")
-    count = int(np.ceil(share * len(demand)))
+    top_count = int(np.ceil(share * len(demand)))
     chosen = np.zeros(len(demand), bool)
-    chosen[largest_first[:count]] = True
+    chosen[largest_first[:top_count]] = True
     return np.flatnonzero(chosen[routes.pair])
 
 
 def some_routes(routes: Routes, paths: np.ndarray) -> tuple[Routes, np.ndarray]:
-    """Some paths (p,), rising, as routes of their own, and the pairs (of the old ones) that they are of."""
-    pairs, own = np.unique(routes.pair[paths], return_inverse=True)
-    return Routes(own, routes.uses[:, paths]), pairs
+    """Return a tuple: some paths (p,), rising, as `Routes` of their own, and an array of the pairs that they are of.
+
+    The pairs have their old numbers.
+    """
+    pairs, new_pair = np.unique(routes.pair[paths], return_inverse=True)
+    return Routes(new_pair, routes.uses[:, paths]), pairs
 
 
 def excess(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> float:
-    """Largest amount by which a flow breaks a demand, a capacity, or 0, relative to the largest capacity; 0 if none."""
+    """Return the largest amount, a float, by which a flow breaks a demand, a capacity, or 0, over the largest capacity; 0 if none."""
     return float(flow_program(routes, capacity, demand).violation(flow) / np.max(capacity))
 
 
 def network_routes(network: Network, pairs: np.ndarray, paths: int = 4) -> Routes:
-    """Fixed paths of pairs (n, 2) of routers: each the shortest by links that shares none with those before; `paths` of a pair at most.
+    """Return the `Routes` of pairs (n, 2) of routers: fixed paths, each the shortest that shares no link with those before.
+
+    A pair has `paths` of them at most.
 
     The rows of `uses` are the directed links of the network. The evaluation of Narayanan et al., SOSP'21 (POP), which the thesis
     uses, has 4 paths without common links per pair.
@@ -129,6 +140,6 @@ def network_routes(network: Network, pairs: np.ndarray, paths: int = 4) -> Route
 
 
 def _over(used: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Used / most, and 1 if nothing is used."""
+    """Return an array: used / most, and 1 if nothing is used."""
     with np.errstate(divide="ignore"):
         return np.divide(used, most, out=np.ones_like(used), where=used > 0)

@@ -49,16 +49,16 @@ class Ensemble(NamedTuple):
     members: tuple[Member, ...]
 
     def mean(self, x) -> np.ndarray:
-        """(k,) expected metric at x."""
+        """Return an array (k,): the expected metric at x."""
         x = np.asarray(x, float)
-        total = np.zeros(x.shape)
+        weighted_metric = np.zeros(x.shape)
         for member in self.members:
             f, _ = FAMILIES[member.name]
-            total = total + member.weight * f(x, *member.parameters)
-        return total
+            weighted_metric = weighted_metric + member.weight * f(x, *member.parameters)
+        return weighted_metric
 
     def above(self, target: float, x) -> np.ndarray:
-        """(k,) probability that the curve is at or above a target at x."""
+        """Return an array (k,): the probability that the curve is at or above a target at x."""
         from scipy.special import ndtr  # loaded when used: every import would wait for it
 
         x = np.asarray(x, float)
@@ -80,7 +80,10 @@ class Ensemble(NamedTuple):
 
 
 def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
-    """Fit all families to a metric in [0, 1] that rises, later points weighing more (10^(i/n) for the i-th of n)."""
+    """Fit all families to a metric in [0, 1] that rises, and return the `Ensemble`.
+
+    Later points weigh more: 10^(i/n) for the i-th of n.
+    """
     # A family that falls, or leaves [0, 1], by the horizon is dropped. Weights follow from the Bayesian information criterion,
     # and the uncertainty of a family's parameters from its curvature at the optimum (Laplace).
     #
@@ -92,9 +95,9 @@ def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
     weight = weight / weight.mean() if len(x) else weight
     far = np.linspace(x[-1], horizon or 10 * x[-1], 50) if len(x) else x
     fits = []
-    for name, (_, starts) in FAMILIES.items():
+    for family, (_, starts) in FAMILIES.items():
         if len(x) > len(starts[0]):
-            fits.append(_fit_one(name, x, y, weight, far))
+            fits.append(_fit_one(family, x, y, weight, far))
     fits = [fit for fit in fits if fit is not None]
     if not fits:
         return Ensemble(())
@@ -116,27 +119,27 @@ def _fit_one(name: str, x, y, weight, far):
         return root * (f(x, *parameters) - y)
 
     fits = [least_squares(errors, start, method=method) for start in starts]
-    best = min(fits, key=lambda fit: fit.cost)
-    ahead = f(far, *best.x)
+    best_fit = min(fits, key=lambda fit: fit.cost)
+    ahead = f(far, *best_fit.x)
     if not np.isfinite(ahead).all() or (np.diff(ahead) < -1e-6).any() or ahead.min() < 0 or ahead.max() > 1 + 1e-6:
         return None
     n = len(x)
-    k = len(best.x)
-    noise = max(2 * best.cost / n, 1e-10)
-    inner = best.jac.T @ best.jac
+    k = len(best_fit.x)
+    noise = max(2 * best_fit.cost / n, 1e-10)
+    inner = best_fit.jac.T @ best_fit.jac
     ridge = 1e-10 * np.trace(inner) * np.eye(k)
     covariance = noise * np.linalg.pinv(inner + ridge)
-    return n * np.log(noise) + k * np.log(n), Member(name, 0.0, best.x, covariance, noise)
+    return n * np.log(noise) + k * np.log(n), Member(name, 0.0, best_fit.x, covariance, noise)
 
 
 def _slope(f, x, parameters) -> np.ndarray:
-    """(k, p) derivatives by the parameters, by central differences."""
-    out = np.empty((len(x), len(parameters)))
-    for j, value in enumerate(parameters):
-        step = 1e-5 * max(1.0, abs(value))
+    """Return an array (k, p) of derivatives by the parameters, by central differences."""
+    derivatives = np.empty((len(x), len(parameters)))
+    for j, parameter in enumerate(parameters):
+        step = 1e-5 * max(1.0, abs(parameter))
         up = parameters.copy()
         down = parameters.copy()
-        up[j] = value + step
-        down[j] = value - step
-        out[:, j] = (f(x, *up) - f(x, *down)) / (2 * step)
-    return out
+        up[j] = parameter + step
+        down[j] = parameter - step
+        derivatives[:, j] = (f(x, *up) - f(x, *down)) / (2 * step)
+    return derivatives

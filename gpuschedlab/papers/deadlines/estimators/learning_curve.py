@@ -1,5 +1,6 @@
 """Durations of jobs that train until a metric is reached, renewed as their curves show (Gao, PhD thesis, NTU 2025, section 5.3.2)."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -7,6 +8,8 @@ from typing import Annotated
 
 import numpy as np
 
+from gpuschedlab._knob import check_kind, check_number
+from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.base import Around, Estimator
 from gpuschedlab.estimators.oracle import Oracle
 from gpuschedlab.knobs import Knob
@@ -54,27 +57,31 @@ class LearningCurve(Around, Estimator):
 
     def __post_init__(self):
         super().__post_init__()
-        by_model = sorted(dict(self.targets).items())
+        targets = dict(self.targets)
+        for model, metric in targets.items():
+            check_kind(model, str, EstimatorError, "LearningCurve.targets", "metrics by the names of models")
+            check_number(metric, EstimatorError, f"LearningCurve.targets[{model!r}]", "a metric", low=-math.inf)
+        by_model = sorted(targets.items())
         object.__setattr__(self, "targets", tuple(by_model))
 
     def update(self, view) -> np.ndarray | None:
-        """Extrapolate the curves of the jobs that have a target, each as far as it has been seen; None if there is none."""
+        """Return an array of estimates by the curves of jobs with a target, each as far as it has been seen; None if no job has one."""
         if not self.targets or view.speeds is None or view.speeds.curves is None:
             return None
         curves = view.speeds.curves
         estimate = view.estimate.copy()
         goal = dict(self.targets)
         for m in np.unique(view.model[view.model >= 0]):
-            name = view.speeds.models[m]
-            if name not in goal:
+            model_name = view.speeds.models[m]
+            if model_name not in goal:
                 continue
-            curve = curves.frame().filter(mode="own", model=name).sort("progress")
+            curve = curves.frame().filter(mode="own", model=model_name).sort("progress")
             x = curve["progress"].to_numpy()
             y = curve["metric"].to_numpy()
             for i in np.flatnonzero((view.model == m) & (view.progress > 0)):
-                seen = int(np.searchsorted(x, view.progress[i], side="right"))
-                if seen >= self.points:
-                    estimate[i] = self._renew(view, i, x[:seen], y[:seen], goal[name])
+                seen_epochs = int(np.searchsorted(x, view.progress[i], side="right"))
+                if seen_epochs >= self.points:
+                    estimate[i] = self._renew(view, i, x[:seen_epochs], y[:seen_epochs], goal[model_name])
         return estimate
 
     def _renew(self, view, i: int, x: np.ndarray, y: np.ndarray, target: float) -> float:
@@ -82,15 +89,15 @@ class LearningCurve(Around, Estimator):
         running = max(view.executed[i] - view.profiled[i], 1.0)
         pace = view.progress[i] / running
         every = x[-1] / len(x)  # progress from one measurement to the next
-        most = max(len(x) + 1.0, view.estimate[i] * pace / every)
-        ends = measurements_to(tuple(y.tolist()), float(target), float(np.ceil(most)))
+        most_epochs = max(len(x) + 1.0, view.estimate[i] * pace / every)
+        ends = measurements_to(tuple(y.tolist()), float(target), float(np.ceil(most_epochs)))
         remaining = (ends * every - view.progress[i]) / pace
         return float(max(running + remaining, running + 1.0))
 
 
 @lru_cache(maxsize=4096)
 def measurements_to(metric: tuple[float, ...], target: float, most: float) -> float:
-    """Measurements after which a target is expected, from those made so far, which rise or fall; at most so many."""
+    """Return the number of measurements, a float, after which a target is expected, from those so far; at most so many."""
     y, goal = rising(np.array(metric), target)
     if (y >= goal).any():
         return float(np.flatnonzero(y >= goal)[0] + 1)
@@ -99,7 +106,7 @@ def measurements_to(metric: tuple[float, ...], target: float, most: float) -> fl
 
 
 def rising(metric: np.ndarray, target: float) -> tuple[np.ndarray, float]:
-    """A metric and its target in [0, 1], where more is better."""
+    """Return a tuple: a metric, an array, and its target in [0, 1], of which more is better."""
     scale = 100.0 if max(metric.max(), target) > 1 else 1.0
     falls = metric[-1] < metric[0]
     return (1 - metric / scale, 1 - target / scale) if falls else (metric / scale, target / scale)

@@ -48,12 +48,12 @@ class LeasePlan(NamedTuple):
         """
         ran = np.asarray(ran, bool)
         need = jobs.need[:, :1]
-        value = np.where((need > 0) & (need <= jobs.due), jobs.value, 0.0)
-        planned = np.take_along_axis(value, np.maximum(self.step, 0)[:, None], axis=1)[:, 0]
-        kept = (self.step >= 0) & (ran | ~self.first)
+        reward = np.where((need > 0) & (need <= jobs.due), jobs.value, 0.0)
+        planned = np.take_along_axis(reward, np.maximum(self.step, 0)[:, None], axis=1)[:, 0]
+        deadline_kept = (self.step >= 0) & (ran | ~self.first)
         only_now = jobs.due.max(axis=1, initial=0) <= 1
-        best = value.max(axis=1, initial=0.0)
-        rewards = np.where(only_now, best * ran, planned * kept)
+        best_reward = reward.max(axis=1, initial=0.0)
+        rewards = np.where(only_now, best_reward * ran, planned * deadline_kept)
         return float(rewards.sum())
 
 
@@ -72,93 +72,95 @@ def backward(gpus, need, due, capacity):
     ([False, True, False], [0, 0, 0])
     """
     n = len(gpus)
-    left = need.copy()
+    leases_left = need.copy()
     early = np.zeros(n, np.int64)
-    first = np.zeros(n, np.bool_)
+    first_lease = np.zeros(n, np.bool_)
     active = np.empty(n, np.int64)
     horizon = due.max() if n > 0 else 0
     for k in range(horizon - 1, -1, -1):
-        count = 0
-        total = 0.0
+        active_count = 0
+        gpus_in_lease = 0.0
         for i in range(n):
-            if due[i] > k and left[i] > 0:
-                active[count] = i
-                count += 1
-                total += gpus[i]
-        full = total > capacity
-        order = active[:count]
+            if due[i] > k and leases_left[i] > 0:
+                active[active_count] = i
+                active_count += 1
+                gpus_in_lease += gpus[i]
+        full = gpus_in_lease > capacity
+        active_jobs = active[:active_count]
         if full:
             # Longest first; of equals the larger, so that small ones fill the gaps; then in the given order.
-            rank = np.empty(count)
-            for j in range(count):
-                rank[j] = -(left[order[j]] + gpus[order[j]] / (1e6 + gpus[order[j]]))
-            order = order[np.argsort(rank, kind="mergesort")]
+            rank = np.empty(active_count)
+            for j in range(active_count):
+                rank[j] = -(leases_left[active_jobs[j]] + gpus[active_jobs[j]] / (1e6 + gpus[active_jobs[j]]))
+            active_jobs = active_jobs[np.argsort(rank, kind="mergesort")]
         else:
             early[:] = 0
         room = capacity
-        for i in order:
+        for i in active_jobs:
             if gpus[i] <= room:
                 room -= gpus[i]
-                left[i] -= 1
+                leases_left[i] -= 1
                 early[i] += 1
                 if k == 0:
-                    first[i] = True
-    return first, left, early
+                    first_lease[i] = True
+    return first_lease, leases_left, early
 
 
 def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None) -> LeasePlan:
-    """Plan without a solver: deadlines are given up, the least loss per lease first, until the others can all be met.
+    """Return a `LeasePlan` without a solver: deadlines are given up, the least loss per lease first, until the others can be met.
 
     The first placements of the jobs count. `aim` (n,): deadline that each job aims at to begin with, -1: none; by default the most
     valuable that it can meet.
     """
     need = jobs.need[:, 0]
     bound, cost = lease_prices(jobs, capacity)
-    value = np.where((need[:, None] > 0) & (need[:, None] <= jobs.due), jobs.value, 0.0)
-    tried = [_one_plan(jobs, value, float(capacity), _best(value) if aim is None else aim)]
+    reward = np.where((need[:, None] > 0) & (need[:, None] <= jobs.due), jobs.value, 0.0)
+    tried = [_one_plan(jobs, reward, float(capacity), _best(reward) if aim is None else aim)]
     if aim is None and tried[0][2] < bound:
         # What pays at the prices of the dual, first; the others where they still fit.
-        tried.append(_one_plan(jobs, value, float(capacity), _best(np.where(value > 0, value - cost, 0.0))))
-    step, first, objective = max(tried, key=lambda t: t[2])
-    return LeasePlan(step, first, objective, max(bound, objective))
+        tried.append(_one_plan(jobs, reward, float(capacity), _best(np.where(reward > 0, reward - cost, 0.0))))
+    step, first_lease, objective = max(tried, key=lambda t: t[2])
+    return LeasePlan(step, first_lease, objective, max(bound, objective))
 
 
 def timetable(jobs: LeaseJobs, step: np.ndarray, capacity: float) -> np.ndarray:
-    """Leases (n, K) that jobs have in a plan, each as late as it can be, the first lease first.
+    """Return a mask (n, K) of the leases that jobs have in a plan, each as late as it can be, the first lease first.
 
     `step` (n,) is the deadline that each meets, -1: none, as of `LeasePlan`; the first placements of the jobs count.
     """
     due = _due(jobs.due, step)
-    left = np.where(step >= 0, jobs.need[:, 0], 0)
-    table = np.zeros((len(left), int(due.max(initial=0))), bool)
-    for k in range(table.shape[1]):
-        table[:, k] = backward(jobs.gpus, left, np.maximum(due - k, 0), float(capacity))[0]
-        left = left - table[:, k]
-    return table
+    leases_left = np.where(step >= 0, jobs.need[:, 0], 0)
+    leases_of_jobs = np.zeros((len(leases_left), int(due.max(initial=0))), bool)
+    for k in range(leases_of_jobs.shape[1]):
+        leases_of_jobs[:, k] = backward(jobs.gpus, leases_left, np.maximum(due - k, 0), float(capacity))[0]
+        leases_left = leases_left - leases_of_jobs[:, k]
+    return leases_of_jobs
 
 
 def _best(value: np.ndarray) -> np.ndarray:
-    """(n,) deadline of the largest value above 0; -1: there is none."""
+    """Return an array (n,): deadline of the largest value above 0; -1 if there is none."""
     return np.where(value.max(axis=1, initial=0) > 0, value.argmax(axis=1) if value.size else 0, -1)
 
 
 def _one_plan(jobs: LeaseJobs, value: np.ndarray, capacity: float, aim: np.ndarray):
     """Deadlines met (n,), jobs of the first lease (n,), sum of rewards: from the aims of jobs, given up if needed."""
     top = value.max(axis=1, initial=0)
-    last = jobs.due.max(axis=1, initial=0)
-    fills = (last <= 1) & (top < top[last > 1].min(initial=np.inf))
-    step, first = _until_met(jobs.gpus, jobs.need[:, 0], jobs.due, value, np.where(fills, -1, aim), fills, capacity)
-    room = capacity - jobs.gpus[first].sum()
-    rows = np.flatnonzero(fills & (top > 0))
-    best = _best(value)
-    for i in rows[np.argsort(-top[rows] / np.maximum(jobs.gpus[rows], 1e-9), kind="stable")]:
+    last_due = jobs.due.max(axis=1, initial=0)
+    fills = (last_due <= 1) & (top < top[last_due > 1].min(initial=np.inf))
+    step, first_lease = _until_met(
+        jobs.gpus, jobs.need[:, 0], jobs.due, value, np.where(fills, -1, aim), fills, capacity
+    )
+    room = capacity - jobs.gpus[first_lease].sum()
+    filling_jobs = np.flatnonzero(fills & (top > 0))
+    best_deadline = _best(value)
+    for i in filling_jobs[np.argsort(-top[filling_jobs] / np.maximum(jobs.gpus[filling_jobs], 1e-9), kind="stable")]:
         if jobs.gpus[i] <= room:
             room -= jobs.gpus[i]
-            step[i] = best[i]
-            first[i] = True
+            step[i] = best_deadline[i]
+            first_lease[i] = True
     met = np.flatnonzero(step >= 0)
     rewards = value[met, step[met]]
-    return step, first, float(rewards.sum())
+    return step, first_lease, float(rewards.sum())
 
 
 def _due(due, step):
@@ -169,25 +171,25 @@ def _until_met(gpus, need, due, value, step, fills, capacity):
     """Lower the aims (n,) until all are met; some that turn out to fit are taken up again."""
     step = step.copy()
     while True:
-        first, left, early = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
-        if not left.any():
+        first_lease, leases_left, early = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
+        if not leases_left.any():
             break
-        _lower(gpus, due, value, step, left, early)
-    now = np.where(step >= 0, value[np.arange(len(step)), step], 0.0)
-    best = _best(value)
-    gain = np.where(best >= 0, value.max(axis=1, initial=0) - now, 0.0)
+        _lower(gpus, due, value, step, leases_left, early)
+    reward_now = np.where(step >= 0, value[np.arange(len(step)), step], 0.0)
+    best_deadline = _best(value)
+    gain = np.where(best_deadline >= 0, value.max(axis=1, initial=0) - reward_now, 0.0)
     gain[fills] = 0.0
     raised = np.flatnonzero(gain > 0)
     raised = raised[np.argsort(-gain[raised] / (gpus * need)[raised], kind="stable")]
     for i in raised[:RESTORED]:
         before = step[i]
-        step[i] = best[i]
-        again, left, _ = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
-        if left.any():
+        step[i] = best_deadline[i]
+        again, leases_left, _ = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
+        if leases_left.any():
             step[i] = before
         else:
-            first = again
-    return step, first
+            first_lease = again
+    return step, first_lease
 
 
 def _lower(gpus, due, value, step, left, early):
@@ -195,12 +197,12 @@ def _lower(gpus, due, value, step, left, early):
     excess = float((gpus * left).sum())
     jobs = np.flatnonzero((step >= 0) & (early + left > 0))
     relief = gpus[jobs] * (early + left)[jobs]
-    now = value[jobs, step[jobs]]
+    reward_now = value[jobs, step[jobs]]
     later = np.where(np.arange(due.shape[1]) > step[jobs, None], value[jobs], 0.0)
     follow = np.where(later.max(axis=1) > 0, later.argmax(axis=1), -1)
     gain = np.where(follow >= 0, due[jobs, follow] - due[jobs, step[jobs]], np.iinfo(np.int64).max)
     relief = np.minimum(relief, gpus[jobs] * np.maximum(gain, 1).astype(float))
-    loss = (now - np.where(follow >= 0, value[jobs, follow], 0.0)) / np.maximum(relief, 1e-9)
+    loss = (reward_now - np.where(follow >= 0, value[jobs, follow], 0.0)) / np.maximum(relief, 1e-9)
     for j in np.argsort(loss, kind="stable"):
         step[jobs[j]] = follow[j]
         excess -= relief[j]
@@ -217,7 +219,7 @@ def prove_leases(
     time_limit: float | None = None,
     aim: np.ndarray | None = None,
 ) -> LeasePlan:
-    """Plan to a proven relative gap: by `plan_leases` where that is enough, otherwise with HiGHS on growing blocks of leases.
+    """Return a `LeasePlan` to a proven relative gap, by `plan_leases` if that is enough, otherwise with HiGHS on growing blocks.
 
     HiGHS has `work` units of `gpuschedlab.optim.programs.work_limits` (0: it is not asked), and at most `time_limit` seconds, a guard.
     """
@@ -229,17 +231,17 @@ def prove_leases(
     if work == 0:
         return plan._replace(status="stopped")
     blocks = growing_blocks(max(int(jobs.due.max(initial=0)), 1))
-    one = jobs._replace(need=jobs.need[:, :1])
+    one_placement = jobs._replace(need=jobs.need[:, :1])
     try:
-        program = lease_program(one, capacity, blocks=blocks)
-        found = solve(program, work=work, time_limit=time_limit, gap=gap / 2)
+        program = lease_program(one_placement, capacity, blocks=blocks)
+        lease_solution = solve(program, work=work, time_limit=time_limit, gap=gap / 2)
     except OutOfTime as error:
         return plan._replace(status=error.status)
-    job, step, _ = lease_choices(one)
-    chosen = found.x[: len(job)] > 0.5
+    job, step, _ = lease_choices(one_placement)
+    chosen = lease_solution.x[: len(job)] > 0.5
     aim = np.full(len(jobs.gpus), -1)
     aim[job[chosen]] = step[chosen]
     second = plan_leases(jobs, capacity, aim)
-    best = max(plan, second, key=lambda p: p.objective)._replace(bound=min(plan.bound, found.bound))
-    short = "time limit" if found.status == "time limit" else "stopped"
-    return best._replace(status="optimal" if best.gap <= gap else short)
+    best_plan = max(plan, second, key=lambda p: p.objective)._replace(bound=min(plan.bound, lease_solution.bound))
+    short = "time limit" if lease_solution.status == "time limit" else "stopped"
+    return best_plan._replace(status="optimal" if best_plan.gap <= gap else short)

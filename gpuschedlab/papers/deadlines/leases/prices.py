@@ -77,7 +77,7 @@ def _pay(jobs, cost, span, price):
 @njit
 def _overfull(jobs, capacity, spans):
     """Whether the first leases, of each number in `spans`, cannot hold the jobs that would have to run in them."""
-    out = np.zeros(len(spans), np.bool_)
+    overfull_spans = np.zeros(len(spans), np.bool_)
     for k in range(len(spans)):
         load = 0.0
         for i in range(len(jobs.gpus)):
@@ -90,12 +90,14 @@ def _overfull(jobs, capacity, spans):
                     best_due = jobs.due[i, f]
             if best_due >= 0:
                 load += jobs.gpus[i] * _taken(need, best_due, spans[k])
-        out[k] = load > capacity * spans[k]
-    return out
+        overfull_spans[k] = load > capacity * spans[k]
+    return overfull_spans
 
 
 def lease_prices(jobs: LeaseJobs, capacity: float) -> tuple[float, np.ndarray]:
-    """Dual of the capacity rows: a bound on the sum of rewards, and the payment of each job (n, F) for each deadline.
+    """Return a tuple: a bound on the sum of rewards, and an array (n, F) of each job's payments for its deadlines.
+
+    They are the dual of the capacity rows.
 
     Prices never rise with time, so a job takes its last leases before a deadline, and its cost has a closed form. They are
     sums of a price for each of some spans of first leases that cannot hold the jobs that would have to run in them.

@@ -19,7 +19,10 @@ class LeaseJobs(NamedTuple):
 
     @classmethod
     def of(cls, gpus, need, due, value) -> "LeaseJobs":
-        """Arrays of the right shape from lists, and one column for several; a SolverError if they do not fit together."""
+        """Return `LeaseJobs`: arrays of the right shape from lists, and one column for several.
+
+        Raise SolverError if they do not fit together.
+        """
         gpus = np.asarray(gpus, float)
         value = np.asarray(value, float)
         need = np.asarray(need, np.int64)
@@ -36,7 +39,10 @@ class LeaseJobs(NamedTuple):
 
 
 def growing_blocks(horizon: int, single: int = 6) -> np.ndarray:
-    """Lengths of blocks of leases that cover a horizon (from 1 up): the first ones single, each later one twice as long."""
+    """Return an array of lengths of blocks of leases that cover a horizon (from 1 up).
+
+    The first ones are single, each later one is twice as long.
+    """
     lengths = [1] * min(single, horizon)
     while sum(lengths) < horizon:
         lengths.append(min(2 * lengths[-1], horizon - sum(lengths)))
@@ -51,7 +57,7 @@ def lease_program(
     cells: np.ndarray | None = None,
     free: np.ndarray | None = None,
 ) -> Program:
-    r"""Largest sum of rewards of jobs that get the leases which they need before a deadline.
+    r"""Return the `Program` of the largest sum of rewards of jobs that get the leases which they need before a deadline.
 
     .. math:: \max \sum_{ifp} V_{if} s_{ifp}
 
@@ -81,36 +87,38 @@ def lease_program(
         raise SolverError(f"leases: found a first block of {blocks[0]} leases; expected 1, which is what runs now.")
     B = len(blocks)
     start = np.cumsum(blocks) - blocks
-    job, step, place = lease_choices(jobs)
+    job, step, placement = lease_choices(jobs)
     m = len(job)
-    need = jobs.need[job, place]
+    need = jobs.need[job, placement]
     owner, f = np.nonzero(jobs.due > 0)
-    number = np.full(jobs.due.shape, -1)
-    number[owner, f] = np.arange(len(owner))
+    variable_number = np.full(jobs.due.shape, -1)
+    variable_number[owner, f] = np.arange(len(owner))
     within, block = np.nonzero(start[None, :] < jobs.due[owner, f][:, None])
-    each = sp.eye_array(n)
+    job_rows = sp.eye_array(n)
     every = np.ones((1, B))
-    parts = [
+    row_groups = [
         [_entries(1, job, np.arange(m), (n, m)), None],
         [
-            _entries(-need, number[job, step], np.arange(m), (len(owner), m)),
+            _entries(-need, variable_number[job, step], np.arange(m), (len(owner), m)),
             _entries(1, within, owner[within] * B + block, (len(owner), n * B)),
         ],
-        [_entries(need, job, np.arange(m), (n, m)), sp.kron(each, -every, "coo")],
+        [_entries(need, job, np.arange(m), (n, m)), sp.kron(job_rows, -every, "coo")],
         [None, sp.kron(jobs.gpus[None, :], sp.eye_array(B), "coo")],
     ]
     low = np.concatenate([np.full(n, -np.inf), np.zeros(len(owner) + n), np.full(B, -np.inf)])
     high = np.concatenate([np.ones(n), np.full(len(owner) + n, np.inf), capacity * blocks])
-    most = np.clip(jobs.due.max(axis=1, initial=0)[:, None] - start, 0, blocks)
+    most_leases = np.clip(jobs.due.max(axis=1, initial=0)[:, None] - start, 0, blocks)
     c = np.append(jobs.value[job, step], np.zeros(n * B))
-    upper = np.concatenate([np.ones(m), most.ravel()])
-    rows = _Rows(parts, low, high)
+    upper = np.concatenate([np.ones(m), most_leases.ravel()])
+    lease_constraints = _Rows(row_groups, low, high)
     if cells is not None:
-        rows = _with_cells(rows, B, job * P + place, np.asarray(cells), np.asarray(free))
+        lease_constraints = _with_cells(lease_constraints, B, job * P + placement, np.asarray(cells), np.asarray(free))
         c = np.append(c, np.zeros(n * P))
         upper = np.append(upper, (jobs.need > 0).ravel())
-    A = sp.block_array(rows.parts, format="csc")
-    return Program(c, A, rows.low, rows.high, upper=upper, integrality=True, maximize=True, name="leases")
+    A = sp.block_array(lease_constraints.parts, format="csc")
+    return Program(
+        c, A, lease_constraints.low, lease_constraints.high, upper=upper, integrality=True, maximize=True, name="leases"
+    )
 
 
 def _entries(value, row, column, shape) -> sp.coo_array:
@@ -118,7 +126,10 @@ def _entries(value, row, column, shape) -> sp.coo_array:
 
 
 def lease_choices(jobs: LeaseJobs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Jobs, deadlines and placements (m,) of the variables s: those in which the leases needed fit before the deadline."""
+    """Return a tuple of arrays (m,): jobs, deadlines and placements of the variables s.
+
+    They are those in which the leases needed fit before the deadline.
+    """
     need = jobs.need[:, None, :]
     return np.nonzero((need > 0) & (need <= jobs.due[:, :, None]))
 
@@ -132,28 +143,28 @@ class _Rows(NamedTuple):
 
 
 def _with_cells(rows: _Rows, blocks: int, placed, cells, free) -> _Rows:
-    """Rows with those of the placements used in the first lease, and their variables z.
+    """Return the `_Rows` with those of the placements used in the first lease, and their variables z.
 
     `blocks` is the number of variables x of each job, `placed` (m,) the number of job and placement of each variable s.
     """
     n, P, levels = cells.shape
-    size = 2 ** np.arange(levels)
-    gpus_above = _from_the_end(cells * size)  # GPUs in cells of a level or more
-    free_above = _from_the_end(free * size)
-    first = np.arange(n)
-    in_first_lease = _entries(-1, first, first * blocks, (n, n * blocks))
+    cell_size = 2 ** np.arange(levels)
+    gpus_above = _from_the_end(cells * cell_size)  # GPUs in cells of a level or more
+    free_above = _from_the_end(free * cell_size)
+    first_variable = np.arange(n)
+    in_first_lease = _entries(-1, first_variable, first_variable * blocks, (n, n * blocks))
     one_placement = sp.kron(sp.eye_array(n), np.ones((1, P)))
     chosen = _entries(-1, placed, np.arange(len(placed)), (n * P, len(placed)))
     by_level = gpus_above.reshape(n * P, levels).T
-    parts = [[*row, None] for row in rows.parts]
-    parts.append([None, in_first_lease, one_placement])
-    parts.append([chosen, None, sp.eye_array(n * P)])
-    parts.append([None, None, sp.coo_array(by_level.astype(float))])
+    row_groups = [[*row_group, None] for row_group in rows.parts]
+    row_groups.append([None, in_first_lease, one_placement])
+    row_groups.append([chosen, None, sp.eye_array(n * P)])
+    row_groups.append([None, None, sp.coo_array(by_level.astype(float))])
     low = np.concatenate([rows.low, np.zeros(n), np.full(n * P + levels, -np.inf)])
     high = np.concatenate([rows.high, np.zeros(n + n * P), free_above.astype(float)])
-    return _Rows(parts, low, high)
+    return _Rows(row_groups, low, high)
 
 
 def _from_the_end(amounts: np.ndarray) -> np.ndarray:
-    """Sums of amounts from each place of the last axis to its end."""
+    """Return an array: sums of amounts from each place of the last axis to its end."""
     return np.cumsum(amounts[..., ::-1], axis=-1)[..., ::-1]

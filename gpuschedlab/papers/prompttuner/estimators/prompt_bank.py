@@ -41,7 +41,10 @@ class Inserted(NamedTuple):
 
 
 def cosine_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """One minus the cosine of each row of a (n, d) and each of b (m, d); a row of zeros is at distance 1 of all."""
+    """Return an array (n, m): one minus the cosine of each row of a (n, d) and each of b (m, d).
+
+    A row of zeros is at distance 1 of all.
+    """
     return 1.0 - _unit(a) @ _unit(b).T
 
 
@@ -51,7 +54,10 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 
 def k_medoids(distance: np.ndarray, clusters: int, rng: int | np.random.Generator = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Medoids (K,) ascending, and the cluster (C,) of each point, from random medoids: FasterPAM (Schubert & Rousseeuw, 2021)."""
+    """Return a tuple of arrays: medoids (K,) ascending, and the cluster (C,) of each point.
+
+    By FasterPAM (Schubert & Rousseeuw, 2021), from random medoids.
+    """
     _check(len(distance), clusters)
     seed = int(np.random.default_rng(rng).integers(2**31))
     # One thread: the fast one of many threads adds in another order, and near ties would depend on the machine.
@@ -141,45 +147,50 @@ class PromptBank(Parameters):
         return len(self.features)
 
     def members(self, k: int) -> np.ndarray:
-        """Prompts of a cluster besides its medoid: the second layer."""
+        """Return an array of the prompts of a cluster besides its medoid: the second layer."""
         inside = np.flatnonzero(self.cluster == k)
         return inside[inside != self.medoids[k]]
 
     def look_up(self, score: Callable[[np.ndarray], np.ndarray]) -> Found:
-        """The prompt of the least score among the medoids and the clusters of the best.
+        """Return the prompt of the least score among the medoids and the clusters of the best, as `Found`.
 
         `score`, from indices (m,) of prompts to their scores (m,), is called once per layer.
         """
-        first = np.asarray(score(self.medoids), float)
-        entered = np.argsort(first, kind="stable")[: self.visited]
+        medoid_scores = np.asarray(score(self.medoids), float)
+        entered = np.argsort(medoid_scores, kind="stable")[: self.visited]
         second = np.concatenate([self.members(k) for k in entered])
-        scores = np.concatenate([first, np.asarray(score(second), float) if len(second) else np.zeros(0)])
+        scores = np.concatenate([medoid_scores, np.asarray(score(second), float) if len(second) else np.zeros(0)])
         scored = np.concatenate([self.medoids, second])
-        best = int(scores.argmin())
-        return Found(int(scored[best]), float(scores[best]), len(scored), scored)
+        best_prompt = int(scores.argmin())
+        return Found(int(scored[best_prompt]), float(scores[best_prompt]), len(scored), scored)
 
     def insert(self, feature: np.ndarray) -> Inserted:
-        """Add a prompt to the cluster of the nearest medoid; above `most`, drop the one nearest to that medoid.
+        """Add a prompt to the cluster of the nearest medoid, and return it as `Inserted`.
+
+        Above `most`, the prompt nearest to that medoid is dropped.
 
         Return the rows of the new prompt, of its cluster and of the dropped prompt, which is None if none is dropped.
         """
         feature = np.asarray(feature, float).reshape(1, -1)
         to_medoids = cosine_distances(feature, self.features[self.medoids])
         k = int(to_medoids[0].argmin())
-        new = len(self)
+        new_prompt = len(self)
         self.features = np.concatenate([self.features, feature])
         self.cluster = np.append(self.cluster, k)
         if len(self) <= self.most:
-            return Inserted(new, k, None)
+            return Inserted(new_prompt, k, None)
         inside = self.members(k)
         apart = cosine_distances(self.features[inside], self.features[self.medoids[k]])[:, 0]
         dropped = int(inside[apart.argmin()])
         self.features, self.cluster = (np.delete(x, dropped, axis=0) for x in (self.features, self.cluster))
         self.medoids = self.medoids - (self.medoids > dropped)
-        return Inserted(-1 if dropped == new else new - 1, k, dropped)
+        return Inserted(-1 if dropped == new_prompt else new_prompt - 1, k, dropped)
 
     def worst(self) -> int:
-        """Scores that a look-up makes at most: with the seconds of one, their time, which `worth_a_search` compares with the deadline."""
+        """Return the number of scores that a look-up makes at most.
+
+        With the seconds of one it gives their time, which `worth_a_search` compares with the deadline.
+        """
         sizes = np.sort(np.bincount(self.cluster, minlength=self.clusters) - 1)[::-1]
         largest = sizes[: self.visited]
         return self.clusters + int(largest.sum())

@@ -68,8 +68,10 @@ class UpperBound(Estimator):
         models = jobs.get_column("model", default=pl.Series([None] * jobs.height, dtype=pl.String))
         if odd := sorted({str(model) for model in models.to_list()} - {*ITERATION}):
             raise EstimatorError(f"UpperBound: found model {odd[0]!r}; expected one of {', '.join(ITERATION)}.")
-        most = self.above * jobs["iterations"].to_numpy() * np.exp(self.spread * normal_of(jobs["job_id"], self.rng))
-        most = most + (jobs["look_up"].to_numpy() if "look_up" in jobs.columns else 0.0)
+        most_iterations = (
+            self.above * jobs["iterations"].to_numpy() * np.exp(self.spread * normal_of(jobs["job_id"], self.rng))
+        )
+        most_iterations = most_iterations + (jobs["look_up"].to_numpy() if "look_up" in jobs.columns else 0.0)
         seconds = np.array([ITERATION[model] for model in models.to_list()]) * self.worst
         gpus = jobs["gpus"].to_numpy()
-        return most * seconds / (gpus * (1 - COMMUNICATION * (gpus > 1)))
+        return most_iterations * seconds / (gpus * (1 - COMMUNICATION * (gpus > 1)))

@@ -41,18 +41,18 @@ def prompt_speeds(most: int = 8, communication: float = COMMUNICATION) -> Speeds
 
     a GPUs, up to `most`, are (1 - communication) a times as fast as one, on any nodes (4.2.2).
     """
-    rows = []
+    speed_rows = []
     for llm, seconds in ITERATION.items():
         for gpus in range(1, most + 1):
             efficiency = 1.0
             if gpus > 1:
                 efficiency = 1 - communication
-            rows.append((llm, GPU_TYPE, gpus, gpus * efficiency / seconds))
-    return Speeds.from_frame(pl.DataFrame(rows, schema=["model", "gpu_type", "n_gpus", "rate"], orient="row"))
+            speed_rows.append((llm, GPU_TYPE, gpus, gpus * efficiency / seconds))
+    return Speeds.from_frame(pl.DataFrame(speed_rows, schema=["model", "gpu_type", "n_gpus", "rate"], orient="row"))
 
 
 def prompt_delays(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
-    """Seconds before progress at a warm or cold start of a job, without and with a search of the prompt bank.
+    """Return the `Delays` before progress at a warm or cold start of a job, without and with a search of the prompt bank.
 
     `warm_up` is over `WARM_UP`; the GPUs connect in `connect` seconds.
 
@@ -71,6 +71,9 @@ def prompt_delays(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
 
 
 def search_as_work(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
-    """As `prompt_delays`, where the scores of a search are part of each job's work: kinds of start with and without one are equal."""
+    """Return `Delays` as of `prompt_delays`, if the scores of a search are part of each job's work.
+
+    Kinds of start with and without a search are equal.
+    """
     kinds = dict(prompt_delays(warm_up, connect).kinds)
     return Delays(kinds={kind + bank: dict(kinds[kind]) for kind in ("warm", "cold") for bank in ("", " bank")})

@@ -58,35 +58,39 @@ class Bootstrap(Around, Estimator):
         return self.mode != "oracle"
 
     def rates(self, true: np.ndarray, learnt: np.ndarray, types: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-        """Expected rates, as in `Estimator.rates`."""
-        out = true.copy()
+        """Return an array of expected rates, as in `Estimator.rates`."""
+        expected_rates = true.copy()
         if self.mode == "oracle":
-            return out
+            return expected_rates
         columns = [np.flatnonzero(types == t) for t in range(learnt.shape[1])]
-        columns = [own[np.argsort(gpus[own], kind="stable")] for own in columns]
+        columns = [possible_columns[np.argsort(gpus[possible_columns], kind="stable")] for possible_columns in columns]
         for i in np.flatnonzero((learnt < 2).any(axis=1)):
-            own = [c[true[i, c] > 0] for c in columns]
-            self._expect(out[i], true[i], learnt[i], own, gpus)
-        return out
+            possible_columns = [c[true[i, c] > 0] for c in columns]
+            self._expect(expected_rates[i], true[i], learnt[i], possible_columns, gpus)
+        return expected_rates
 
-    def _expect(self, out, true, learnt, own, gpus):
+    def _expect(self, expected_rates, true, learnt, possible_columns, gpus):
         """Fill in one job's expected rates (C,): `own` are its possible configurations on each type, fewest GPUs first."""
-        there = [t for t, c in enumerate(own) if len(c)]
-        if not there:
+        types_there = [t for t, c in enumerate(possible_columns) if len(c)]
+        if not types_there:
             return
-        most = max(there, key=lambda t: learnt[t])  # where it has run on the most, or nowhere
-        shape = own[most]
-        single = {t: true[own[t][0]] for t in there}
+        most_learnt = max(types_there, key=lambda t: learnt[t])  # where it has run on the most, or nowhere
+        shape = possible_columns[most_learnt]
+        single = {t: true[possible_columns[t][0]] for t in types_there}
         if self.mode == "none":
-            known = single[most] if learnt[most] else 1.0
-            single = {t: single[t] if learnt[t] else known for t in there}
-        for t in there:
+            learnt_rate = single[most_learnt] if learnt[most_learnt] else 1.0
+            single = {t: single[t] if learnt[t] else learnt_rate for t in types_there}
+        for t in types_there:
             if learnt[t] == 2:
                 continue
-            units = gpus[own[t]] / gpus[own[t][0]]
+            units = gpus[possible_columns[t]] / gpus[possible_columns[t][0]]
             scaling = units.astype(float)
-            if learnt[most] == 2:
-                at = gpus[shape] / gpus[shape[0]]
+            if learnt[most_learnt] == 2:
+                learnt_scale = gpus[shape] / gpus[shape[0]]
                 speedup = true[shape] / true[shape[0]]
-                scaling = np.where(units <= at[-1], np.interp(units, at, speedup), speedup[-1] * units / at[-1])
-            out[own[t]] = single[t] * scaling
+                scaling = np.where(
+                    units <= learnt_scale[-1],
+                    np.interp(units, learnt_scale, speedup),
+                    speedup[-1] * units / learnt_scale[-1],
+                )
+            expected_rates[possible_columns[t]] = single[t] * scaling

@@ -58,6 +58,22 @@ class YmirEstimator(Parameters):
     rule: Annotated[str, Knob(choices=("target", "paper"), help="where a task ends")] = "target"
     unit: Annotated[str, Knob(choices=("epochs", "steps"), help="what k is in equation 3.5")] = "epochs"
 
+    def __eq__(self, other: object) -> bool:
+        """Whether another one has the same parameters, and has learnt the same."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._learnt() == other._learnt()
+
+    def __hash__(self) -> int:
+        return hash((self.seen, self.rule, self.unit))
+
+    def _learnt(self) -> dict[str, object]:
+        """Parameters and all that follows from the losses, these as rows."""
+        parts = dict(vars(self))
+        if "losses_" in parts:
+            parts["losses_"] = parts["losses_"].rows()
+        return parts
+
     def fit(self, losses: pl.DataFrame, embeddings: Mapping[str, np.ndarray] | None = None, pairs: pl.DataFrame = None):
         """Fit curves and lines; itself, fitted."""
         self._check(losses, "losses", ("task", "k", "loss"))
@@ -65,10 +81,12 @@ class YmirEstimator(Parameters):
         self.tasks_ = {}
         self.curves_ = {}
         self.goals_ = {}
-        for (task,), rows in losses.sort("k").group_by("task", maintain_order=True):
-            samples, batch, goal = (rows[c][0] if c in rows.columns else None for c in ("samples", "batch", "goal"))
+        for (task,), task_losses in losses.sort("k").group_by("task", maintain_order=True):
+            samples, batch, goal = (
+                task_losses[c][0] if c in task_losses.columns else None for c in ("samples", "batch", "goal")
+            )
             self.tasks_[task] = samples, batch = float(samples or 1), float(batch or 1)
-            k, loss = (rows[c].to_numpy()[: self.seen] for c in ("k", "loss"))
+            k, loss = (task_losses[c].to_numpy()[: self.seen] for c in ("k", "loss"))
             step = samples / batch if self.unit == "steps" else 1.0
             self.curves_[task] = fit_loss(k * step, loss)
             self.goals_[task] = None if goal is None else goal / loss.max()
@@ -91,7 +109,7 @@ class YmirEstimator(Parameters):
         return iterations(self.curves_[task], gain, rule=self.rule, goal=self.goals_[task])
 
     def _gains(self, embeddings, pairs) -> dict[tuple[str, str, str], float]:
-        """Gains of all pairs, by mode, source and target."""
+        """Return a dict of the gains of all pairs, by a tuple: mode, source and target."""
         if pairs is None:
             return {}
         self._check(pairs, "pairs", ("mode", "source", "target", "gain", *(() if embeddings else ("score",))))
@@ -99,31 +117,33 @@ class YmirEstimator(Parameters):
             raise EstimatorError(
                 f"YmirEstimator.fit: found task {strange[0]!r} without a loss; expected some of {', '.join(self.curves_)}. Add its losses."
             )
-        found = {}
-        for (mode,), rows in pairs.group_by("mode", maintain_order=True):
-            every = rows
-            known = rows.drop_nulls("gain")
+        pair_gains = {}
+        for (mode,), mode_pairs in pairs.group_by("mode", maintain_order=True):
+            scored_pairs = mode_pairs
+            measured_pairs = mode_pairs.drop_nulls("gain")
             both = ["source", "target"]
             if embeddings:
-                every = self._scored(mode, embeddings)
-                known = known.select(*both, "gain").join(every, on=both, maintain_order="left")
-            said = GainRegression().fit(known).predict(every)
-            for pair, gain in zip(every.select(both).iter_rows(), said, strict=True):
-                found[mode, *pair] = float(gain)
-        return found
+                scored_pairs = self._scored(mode, embeddings)
+                measured_pairs = measured_pairs.select(*both, "gain").join(scored_pairs, on=both, maintain_order="left")
+            predicted_gains = GainRegression().fit(measured_pairs).predict(scored_pairs)
+            for pair, gain in zip(scored_pairs.select(both).iter_rows(), predicted_gains, strict=True):
+                pair_gains[mode, *pair] = float(gain)
+        return pair_gains
 
     @staticmethod
     def _scored(mode: str, embeddings) -> pl.DataFrame:
-        """Scores of all pairs of one mode."""
-        rows = []
+        """Return a frame of the scores of all pairs of one mode."""
+        scored_pairs = []
         for a, b in permutations(embeddings, 2):
-            (one, one_again), (two, two_again) = (np.asarray(embeddings[t], float) for t in (a, b))
+            (first_embedding, first_again), (second_embedding, second_again) = (
+                np.asarray(embeddings[t], float) for t in (a, b)
+            )
             if mode == "transfer":
-                score = temporal_score(one, two, two_again)
+                score = temporal_score(first_embedding, second_embedding, second_again)
             else:
-                score = joint_score(one, one_again, two, two_again)
-            rows.append((a, b, float(np.mean(score))))
-        return pl.DataFrame(rows, ["source", "target", "score"], orient="row")
+                score = joint_score(first_embedding, first_again, second_embedding, second_again)
+            scored_pairs.append((a, b, float(np.mean(score))))
+        return pl.DataFrame(scored_pairs, ["source", "target", "score"], orient="row")
 
     def factors(self, mode: str, source: str, task: str) -> float:
         """How much faster a task is trained after or with a source: iterations alone over iterations so; nan: unknown, 0: never.
@@ -134,21 +154,21 @@ class YmirEstimator(Parameters):
         if np.isnan(gain):
             return np.nan
         alone = self.iterations_[task]
-        then = self._iterations(task, max(gain, -0.99))
-        if then >= MOST:
+        merged_epochs = self._iterations(task, max(gain, -0.99))
+        if merged_epochs >= MOST:
             return 0.0
         if mode == "transfer":
-            return alone / then
-        own, batch = self.tasks_[task]
-        others, another = self.tasks_[source]
-        epoch = 1.0 if self.unit == "steps" else own / batch  # steps
-        joint = joint_iterations((then * epoch, 1.0), (batch, another), (own, others))[0]
-        return alone * epoch * batch / (joint * (batch + another))
+            return alone / merged_epochs
+        samples, batch = self.tasks_[task]
+        more_samples, more_batch = self.tasks_[source]
+        epoch = 1.0 if self.unit == "steps" else samples / batch  # steps
+        joint = joint_iterations((merged_epochs * epoch, 1.0), (batch, more_batch), (samples, more_samples))[0]
+        return alone * epoch * batch / (joint * (batch + more_batch))
 
     @staticmethod
     def _check(frame, what: str, columns) -> None:
         if not isinstance(frame, pl.DataFrame) or (missing := [c for c in columns if c not in frame.columns]):
-            found = f"no column {missing[0]!r}" if isinstance(frame, pl.DataFrame) else f"a {type(frame).__name__}"
+            fault = f"no column {missing[0]!r}" if isinstance(frame, pl.DataFrame) else f"a {type(frame).__name__}"
             raise EstimatorError(
-                f"YmirEstimator.fit: found {found} in {what}; expected a frame of {', '.join(columns)}."
+                f"YmirEstimator.fit: found {fault} in {what}; expected a frame of {', '.join(columns)}."
             )

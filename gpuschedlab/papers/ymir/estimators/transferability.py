@@ -14,27 +14,29 @@ SMALLEST = 1e-12
 
 
 def embedding_distance(a, b) -> np.ndarray:
-    """Symmetric distance of task embeddings (3.3): the cosine distance of a / (a + b) and b / (a + b).
+    """Return the symmetric distance of task embeddings (3.3), an array: the cosine distance of a / (a + b) and b / (a + b).
 
     The embeddings (..., p) are diagonals of the Fisher information, >= 0. The distance (...) of one and itself is 0, at most 1.
     """
     a = np.asarray(a, float)
     b = np.asarray(b, float)
-    for name, values in (("a", a), ("b", b)):
-        if not (np.isfinite(values) & (values >= 0)).all():
-            raise EstimatorError(f"embedding_distance: found {name} with entries below 0 or not finite; expected >= 0.")
+    for embedding_name, embedding in (("a", a), ("b", b)):
+        if not (np.isfinite(embedding) & (embedding >= 0)).all():
+            raise EstimatorError(
+                f"embedding_distance: found {embedding_name} with entries below 0 or not finite; expected >= 0."
+            )
     if a.shape[-1:] != b.shape[-1:]:
         raise EstimatorError(f"embedding_distance: found {a.shape[-1:]} and {b.shape[-1:]} entries; expected as many.")
-    total = a + b + 2 * SMALLEST
-    x = (a + SMALLEST) / total
-    y = (b + SMALLEST) / total
+    embedding_sum = a + b + 2 * SMALLEST
+    x = (a + SMALLEST) / embedding_sum
+    y = (b + SMALLEST) / embedding_sum
     norms = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
     cosine = (x * y).sum(axis=-1) / norms
     return np.clip(np.round(1 - cosine, 12), 0.0, 1.0)
 
 
 def temporal_score(source, target, again) -> np.ndarray:
-    """Score of training a target after a source (3.4): their distance, less that of two embeddings of the target.
+    """Return an array of scores of training a target after a source (3.4): their distance, less that of two embeddings of the target.
 
     `again` is the target's second embedding (..., p), from another subset of its data.
     """
@@ -42,12 +44,12 @@ def temporal_score(source, target, again) -> np.ndarray:
 
 
 def joint_score(a, a_again, b, b_again) -> np.ndarray:
-    """Score of training two tasks jointly: the mean of the temporal scores in both directions."""
+    """Return an array of scores of training two tasks jointly: the mean of the temporal scores in both directions."""
     return (temporal_score(a, b, b_again) + temporal_score(b, a, a_again)) / 2
 
 
 def transfer_gain(together, alone) -> np.ndarray:
-    """Gain (3.1): the metric reached with another task over that reached alone, less 1.
+    """Return an array of gains (3.1): the metric reached with another task over that reached alone, less 1.
 
     A metric that is negative, such as a negated loss, is divided by its size; if one alone is 0, there is no gain.
     """
@@ -71,7 +73,10 @@ class GainRegression(Regressor, Parameters):
     _target: ClassVar[str] = "gain"
 
     def fit(self, pairs: pl.DataFrame, gain=None) -> "GainRegression":
-        """Least squares on pairs `source, target, score` and their gains (n,), by default their column `gain`."""
+        """Fit least squares to pairs `source, target, score` and their gains (n,), and return itself, a `GainRegression`.
+
+        Gains are by default the column `gain`.
+        """
         gain = checked(self, pairs, self._labelled(pairs, gain, "pairs")["gain"], "score")
         score = pairs["score"].to_numpy()
         spread = score - score.mean()
@@ -81,7 +86,7 @@ class GainRegression(Regressor, Parameters):
         return self
 
     def predict(self, pairs: pl.DataFrame) -> np.ndarray:
-        """Gains (n,) of pairs by their scores."""
+        """Return an array (n,): gains of pairs by their scores."""
         if not hasattr(self, "start_"):
             raise EstimatorError("GainRegression has not been fitted; expected fit before predict.")
         self._demand(pairs, ("score",), "pairs")
@@ -89,7 +94,7 @@ class GainRegression(Regressor, Parameters):
 
 
 def checked(model, pairs: pl.DataFrame, gain, *also: str) -> np.ndarray:
-    """Gains as numbers, or EstimatorError by the fault of them or of the pairs."""
+    """Return an array of the gains, or raise EstimatorError by the fault of them or of the pairs."""
     who = type(model).__name__
     gain = np.asarray(gain, float)
     missing = [c for c in ("source", "target", *also) if c not in pairs.columns]

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from numbers import Real
 from typing import Annotated
 
 import numpy as np
@@ -18,6 +19,14 @@ MODES = ("merged", "transfer")
 
 PROFILED = (1, 4, 16)
 """GPUs on which each task was profiled, where not all numbers of them were."""
+
+
+def _names_a_pair(key: object) -> bool:
+    """Whether a key is a mode and the names of two different models."""
+    if not isinstance(key, tuple) or len(key) != 3 or not all(isinstance(name, str) for name in key):
+        return False
+    mode, source, task = key
+    return mode in MODES and source != task
 
 
 @dataclass(frozen=True)
@@ -77,14 +86,16 @@ class Transfers(Around, Estimator):
 
     def __post_init__(self):
         super().__post_init__()
-        given = dict(self.factors_given)
-        for key, factor in given.items():
-            if len(key) != 3 or key[0] not in MODES or key[1] == key[2] or not 0 <= factor < np.inf:
+        pairs = self.factors_given
+        if isinstance(pairs, Mapping):
+            pairs = tuple(pairs.items())
+        for key, factor in pairs:
+            if not _names_a_pair(key) or not isinstance(factor, Real) or not 0 <= factor < np.inf:
                 raise EstimatorError(
                     f"Transfers.factors_given: found {key!r}: {factor!r}; expected (mode, source, task) with a mode of "
                     f"{MODES}, two different models, and a factor >= 0 (0: never)."
                 )
-        object.__setattr__(self, "factors_given", tuple(sorted(given.items())))
+        object.__setattr__(self, "factors_given", tuple(sorted(dict(pairs).items())))
         if self.fitted is not None and not hasattr(self.fitted, "gains_"):
             raise EstimatorError(
                 "Transfers.fitted: found a YmirEstimator that has not been fitted; expected fit before."
@@ -113,30 +124,30 @@ class Transfers(Around, Estimator):
         return self.look_up == "few"
 
     def rates(self, true: np.ndarray, learnt: np.ndarray, types: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-        """Rates by the look-up table, as in `Estimator.rates`."""
-        out = true.copy()
+        """Return an array of rates by the look-up table, as in `Estimator.rates`."""
+        looked_up = true.copy()
         for t in range(learnt.shape[1]):
-            own = np.flatnonzero(types == t)
-            own = own[np.argsort(gpus[own], kind="stable")]
+            type_columns = np.flatnonzero(types == t)
+            type_columns = type_columns[np.argsort(gpus[type_columns], kind="stable")]
             for i in np.flatnonzero(learnt[:, t] < 2):
-                known = own[np.isin(gpus[own], PROFILED) & (true[i, own] > 0)]
-                if len(known):
-                    seconds = np.interp(gpus[own], gpus[known], 1 / true[i, known])
-                    out[i, own] = np.where(true[i, own] > 0, 1 / seconds, true[i, own])
-        return out
+                profiled_columns = type_columns[np.isin(gpus[type_columns], PROFILED) & (true[i, type_columns] > 0)]
+                if len(profiled_columns):
+                    seconds = np.interp(gpus[type_columns], gpus[profiled_columns], 1 / true[i, profiled_columns])
+                    looked_up[i, type_columns] = np.where(true[i, type_columns] > 0, 1 / seconds, true[i, type_columns])
+        return looked_up
 
     def update(self, view) -> np.ndarray | None:
-        """Renew durations as the estimator inside does; None if it renews none."""
+        """Return an array of durations, renewed as the estimator inside does; None if it renews none."""
         return self.estimator.update(view)
 
     def factors(self, mode: str, true: np.ndarray, models: tuple[str, ...]) -> np.ndarray:
-        """Estimated factors (M, M) of one mode; pairs that are unknown stay so."""
+        """Return an array (M, M) of the estimated factors of one mode; pairs that are unknown stay so."""
         return _estimated(self, mode, true.tobytes(), tuple(models))
 
 
 @lru_cache(maxsize=64)
 def _estimated(estimator: Transfers, mode: str, true: bytes, models: tuple[str, ...]) -> np.ndarray:
-    """Factors of one table: a policy asks for the same ones round after round."""
+    """Return an array of the factors of one table: a policy asks for the same ones round after round."""
     factors = np.frombuffer(true).reshape(len(models), len(models))
     by_task = factors if mode == "merged" else factors.T  # rows: the task whose speed it is
     if estimator.method == "target":
@@ -144,31 +155,35 @@ def _estimated(estimator: Transfers, mode: str, true: bytes, models: tuple[str, 
     elif estimator.method == "given":
         by_task = _given(dict(estimator.factors_given), mode, by_task, models)
     elif estimator.method == "fitted":
-        known = estimator._fitted()
-        said = [[known.factors(mode, source, task) for source in models] for task in models]
-        by_task = np.where(np.isnan(by_task), np.nan, np.array(said, float))
+        fitted_estimator = estimator._fitted()
+        fitted_factors = [[fitted_estimator.factors(mode, source, task) for source in models] for task in models]
+        by_task = np.where(np.isnan(by_task), np.nan, np.array(fitted_factors, float))
     if estimator.noise:
         by_task = by_task * (1 + estimator.noise * _drawn(estimator.seed, mode, models))
-    out = np.array(by_task if mode == "merged" else by_task.T)
-    out.flags.writeable = False
-    return out
+    estimated_factors = np.array(by_task if mode == "merged" else by_task.T)
+    estimated_factors.flags.writeable = False
+    return estimated_factors
 
 
 def _others(by_task: np.ndarray) -> np.ndarray:
-    """Mean of each row without the entry itself; of all other entries if the row has no other."""
-    known = ~np.isnan(by_task)
-    value = np.where(known, by_task, 0.0)
-    total = value.sum(axis=1, keepdims=True) - value
-    count = known.sum(axis=1, keepdims=True) - known
-    all_ = value.sum() - value
-    every = known.sum() - known
-    mean = np.where(count > 0, total / np.maximum(count, 1), np.where(every > 0, all_ / np.maximum(every, 1), 1.0))
-    return np.where(known, mean, np.nan)
+    """Return an array: the mean of each row without the entry itself; of all other entries if the row has no other."""
+    runs_together = ~np.isnan(by_task)
+    pair_factor = np.where(runs_together, by_task, 0.0)
+    sum_of_others = pair_factor.sum(axis=1, keepdims=True) - pair_factor
+    number_of_others = runs_together.sum(axis=1, keepdims=True) - runs_together
+    all_ = pair_factor.sum() - pair_factor
+    every = runs_together.sum() - runs_together
+    mean = np.where(
+        number_of_others > 0,
+        sum_of_others / np.maximum(number_of_others, 1),
+        np.where(every > 0, all_ / np.maximum(every, 1), 1.0),
+    )
+    return np.where(runs_together, mean, np.nan)
 
 
 def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
-    """The factors that were given, for pairs that can be run."""
-    if odd := sorted({name for _, *pair in given for name in pair} - {*models}):
+    """Return an array of the factors that were given, for pairs that can be run."""
+    if odd := sorted({model_name for _, *pair in given for model_name in pair} - {*models}):
         more = ""
         if len(odd) > 1:
             more = f" and {len(odd) - 1} more"
@@ -176,15 +191,15 @@ def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
             f"Transfers.factors_given: found model {odd[0]!r}{more}, which the speed table "
             f"lacks; expected some of {', '.join(models)}. Correct the name, or leave it out."
         )
-    found = [[given.get((mode, source, task), np.nan) for source in models] for task in models]
-    return np.where(np.isnan(by_task), np.nan, np.array(found, float).reshape(by_task.shape))
+    given_factors = [[given.get((mode, source, task), np.nan) for source in models] for task in models]
+    return np.where(np.isnan(by_task), np.nan, np.array(given_factors, float).reshape(by_task.shape))
 
 
 def _drawn(seed: int, mode: str, models) -> np.ndarray:
-    """Errors (M, M) between -1 and 1, the same for a pair of names whatever else the table holds."""
+    """Return an array (M, M) of errors between -1 and 1, the same for a pair of names whatever else the table holds."""
     errors = np.empty((len(models), len(models)))
     for i, task in enumerate(models):
         for j, source in enumerate(models):
-            key = zlib.crc32(f"{mode}|{source}|{task}".encode())
-            errors[i, j] = np.random.default_rng([seed, key]).uniform(-1, 1)
+            pair_key = zlib.crc32(f"{mode}|{source}|{task}".encode())
+            errors[i, j] = np.random.default_rng([seed, pair_key]).uniform(-1, 1)
     return errors

@@ -28,9 +28,9 @@ def pipeline_switch(stages: int, backward: float, store: float, load: float, for
     turn = np.arange(1, stages + 1)
     ready = (turn if reverse else turn[::-1]) * backward + store + load
     ends = np.empty(stages)
-    last = -np.inf
+    last_end = -np.inf
     for j in range(stages):
-        ends[j] = last = max(last, ready[j]) + forward
+        ends[j] = last_end = max(last_end, ready[j]) + forward
     return ends
 
 

@@ -29,7 +29,7 @@ def transfer_speeds(
     *,
     samples: Mapping[str, float] | None = None,
 ) -> Transfer:
-    """Turn measured fine-tuning curves of one foundation model into speed factors by pair of tasks.
+    """Turn measured fine-tuning curves of one foundation model into a `Transfer`: speed factors by pair of tasks.
 
     A factor is E / E', with E the epochs that a task needs to its target alone and E' those with the other task.
     Both end at the first evaluation at or above the target. 0: E' is more than was measured. Models are called
@@ -105,35 +105,35 @@ def transfer_speeds(
     _check_alone(goals, alone, samples)
     saved = {mode: _saved(points[mode], alone) for mode in ("merged", "transfer")}
     if samples is not None:  # progress is in epochs of the task alone, of which a joint epoch is several
-        size = {c: pl.col(c).replace_strict(samples, return_dtype=pl.Float64) for c in ("model", "other")}
-        share = size["model"] / (size["model"] + size["other"])
+        samples_of = {c: pl.col(c).replace_strict(samples, return_dtype=pl.Float64) for c in ("model", "other")}
+        share = samples_of["model"] / (samples_of["model"] + samples_of["other"])
         saved["merged"] = saved["merged"].with_columns(pl.col("factor") * share)
         points["merged"] = points["merged"].with_columns(pl.col("epoch") / share)
     merged, transfer = ({(f"{fm}@{a}", f"{fm}@{b}"): f for a, b, f in saved[m].iter_rows()} for m in saved)
     curves = pl.concat(frame.with_columns(mode=pl.lit(mode)) for mode, frame in points.items())
     prefix = pl.lit(f"{fm}@")
-    names = [(prefix + pl.col(column)).alias(column) for column in ("model", "other")]
-    curves = Curves.from_frame(curves.with_columns(names).rename({"epoch": "progress", "value": "metric"}))
+    model_names = [(prefix + pl.col(column)).alias(column) for column in ("model", "other")]
+    curves = Curves.from_frame(curves.with_columns(model_names).rename({"epoch": "progress", "value": "metric"}))
     return Transfer(merged, {(source, model): f for (model, source), f in transfer.items()}, curves)
 
 
 def _points(frame: pl.DataFrame, goals: pl.DataFrame) -> pl.DataFrame:
-    """Curves `model, other, epoch, value, goal` of tasks with a goal, the first run of each: its epochs ascend."""
+    """Return a frame of curves `model, other, epoch, value, goal` of tasks with a goal, the first run of each: its epochs ascend."""
     falls = (pl.col("epoch").diff() <= 0).fill_null(False)
     run = falls.cum_sum().over("model", "other")
-    known = pl.col("other").is_null() | pl.col("other").is_in(goals["model"].implode())
-    frame = frame.select("model", "other", "epoch", "value", run=run).filter(known, run=0).drop("run")
+    known_other = pl.col("other").is_null() | pl.col("other").is_in(goals["model"].implode())
+    frame = frame.select("model", "other", "epoch", "value", run=run).filter(known_other, run=0).drop("run")
     return frame.join(goals, on="model", maintain_order="left")
 
 
 def _epochs(points: pl.DataFrame) -> pl.DataFrame:
-    """Epoch of the first evaluation at or above the goal of each curve; null if there is none."""
+    """Return a frame: the epoch of the first evaluation at or above the goal of each curve; null if there is none."""
     reached = pl.col("epoch").filter(pl.col("value") >= pl.col("goal")).first()
     return points.group_by("model", "other", maintain_order=True).agg(epochs=reached)
 
 
 def _saved(points: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
-    """Factor `model, other, factor` of each pair: epochs alone over epochs in the pair, 0 if it never gets there."""
+    """Return a frame `model, other, factor` of each pair: epochs alone over epochs in the pair, 0 if it never gets there."""
     epochs = _epochs(points).join(alone, on="model", maintain_order="left")
     factor = pl.col("alone") / pl.col("epochs")
     return epochs.select("model", "other", factor=factor.fill_null(0.0))

@@ -37,7 +37,7 @@ def refresh_waiting(job, b, now, integral):
 
 @njit
 def useful(job, b):
-    """Seconds that a job has progressed, but for those that were undone."""
+    """Return the seconds that a job has progressed, but for those that were undone."""
     return job.executed - b.overhead - b.idled - b.lost
 
 
@@ -46,9 +46,9 @@ def save(S, j, period):
     """Keep the work of running job j at the last checkpoint since it was last brought up to date, if there was one."""
     job = S.job[j]
     b = S.body[j]
-    last = job.started + np.floor((S.scalar[0].now - job.started) / period) * period
-    if last > b.last:
-        passed = max(0.0, last - b.last - b.pause)
+    last_checkpoint = job.started + np.floor((S.scalar[0].now - job.started) / period) * period
+    if last_checkpoint > b.last:
+        passed = max(0.0, last_checkpoint - b.last - b.pause)
         b.safe = job.progress + b.rate * passed
         b.kept = useful(job, b) + passed * (1 - b.idle)
 
@@ -67,8 +67,8 @@ def refresh(S, j):
     """Bring the waiting time, GPU-time, service and work of job j up to date."""
     job = S.job[j]
     b = S.body[j]
-    now = S.scalar[0].now
-    dt = now - b.last
+    clock = S.scalar[0].now
+    dt = clock - b.last
     if dt > 0:
         if job.state == RUNNING:
             period = S.rule[0].checkpoint
@@ -90,9 +90,9 @@ def refresh(S, j):
             b.fresh = 0
         elif job.state == WAITING:
             job.queued += dt
-        b.last = now
-    if now > job.submit:
-        job.contention = (S.scalar[0].contention - b.contention0) / (now - job.submit)
+        b.last = clock
+    if clock > job.submit:
+        job.contention = (S.scalar[0].contention - b.contention0) / (clock - job.submit)
 
 
 @njit(inline="never")
@@ -110,10 +110,10 @@ def take(S, n, slots):
 @njit
 def drift_key(S, j):
     """Bring the key of job j, which drifts with time, up to date."""
-    key = S.key(S.scalar[0].now, S.job[j], S.knobs)
-    if not np.isfinite(key):
+    drifted_key = S.key(S.scalar[0].now, S.job[j], S.knobs)
+    if not np.isfinite(drifted_key):
         blame(S, j, BAD_KEY)
-    S.body[j].key = key
+    S.body[j].key = drifted_key
     S.body[j].gated = 0
 
 
@@ -127,14 +127,14 @@ def blame(S, j, fault):
 
 @njit(inline="never")
 def find_speed(S, j):
-    """Row of the speed table for the GPUs of running job j, -1: it has none."""
+    """Return the row of the speed table for the GPUs of running job j, -1: it has none."""
     b = S.body[j]
     # Some tables know exact placements: the GPUs node by node, in the order in which they are held.
-    counts = S.node_gpus
+    gpus_on_node = S.node_gpus
     k = 0
     e = S.body[b.partner if b.guest else j].head
     while e >= 0:
-        counts[k] = S.entry[e].slots // SLOTS
+        gpus_on_node[k] = S.entry[e].slots // SLOTS
         k += 1
         e = S.entry[e].next
     gpus = max(1, b.got // SLOTS)
@@ -142,25 +142,25 @@ def find_speed(S, j):
     if b.jobs > 1:  # each of them on its part of the GPUs, and of the nodes
         part = max(1, round(b.got / SLOTS / b.jobs))
         gpus, nodes, k = part, (part * nodes + gpus - 1) // gpus, 0
-    known = S.type_map[b.type]
-    if known < 0:
+    known_type = S.type_map[b.type]
+    if known_type < 0:
         return np.int64(-1)
-    rows = RateRows(S.first, S.code, S.row)
-    return find_row(rows, S.job[j].model, known, nodes, gpus, counts[:k])
+    speed_rows = RateRows(S.first, S.code, S.row)
+    return find_row(speed_rows, S.job[j].model, known_type, nodes, gpus, gpus_on_node[:k])
 
 
 @njit
 def factor_of(table, a, b):
-    """Factor of a pair of models, nan: unknown."""
+    """Return the factor of a pair of models, nan: unknown."""
     return table[a, b] if 0 <= a < table.shape[0] and 0 <= b < table.shape[0] else np.nan
 
 
 @njit
 def rounded(S, time):
-    """Time (s) as a multiple of the unit of the speed table, if it has one; less than half a unit stays as it is."""
+    """Return time (s) as a multiple of the unit of the speed table, if it has one; less than half a unit stays as it is."""
     unit = S.rounding[0]
-    whole = np.rint(time / unit) * unit if unit > 0 else 0.0
-    return whole if whole > 0 else time
+    rounded_time = np.rint(time / unit) * unit if unit > 0 else 0.0
+    return rounded_time if rounded_time > 0 else time
 
 
 @njit(inline="never")
@@ -177,27 +177,27 @@ def set_rate(S, j):
             if b.row < 0:
                 blame(S, j, NO_SPEED)
                 return
-        last = S.seg_first[m + 1] - 1
+        last_segment = S.seg_first[m + 1] - 1
         # The segment only moves on: a job that was thrown back begins again at the first (`undo`).
-        while S.seg_first[m] + b.segment < last and S.seg_end[S.seg_first[m] + b.segment] < job.progress:
+        while S.seg_first[m] + b.segment < last_segment and S.seg_end[S.seg_first[m] + b.segment] < job.progress:
             b.segment += 1
         b.pace = S.rate[b.row + b.segment]
-        if S.seg_first[m] + b.segment < last:
+        if S.seg_first[m] + b.segment < last_segment:
             b.goal = min(b.work, S.seg_end[S.seg_first[m] + b.segment])
     if b.idle == 0:
         factor = b.gain
-        other = S.job[b.partner].model if b.partner >= 0 else -1
+        partner_model = S.job[b.partner].model if b.partner >= 0 else -1
         if b.partner >= 0 and b.joint == 1:
-            factor *= factor_of(S.merged, m, other)
+            factor *= factor_of(S.merged, m, partner_model)
         elif b.partner >= 0:
-            b.pace *= factor_of(S.sharing, m, other)
+            b.pace *= factor_of(S.sharing, m, partner_model)
         b.rate = b.pace * factor
         if not b.rate >= 0:
             blame(S, j, NO_PAIR)
             return
     # Rounding errors may put the progress past its goal by an ulp: no job ends in the past.
-    left = max(0.0, b.goal - job.progress)
-    b.finish = b.last + b.pause + rounded(S, left / b.rate) if b.rate > 0 else INF
+    work_left = max(0.0, b.goal - job.progress)
+    b.finish = b.last + b.pause + rounded(S, work_left / b.rate) if b.rate > 0 else INF
 
 
 @njit(inline="never")
@@ -206,48 +206,48 @@ def wake(S, j):
     job = S.job[j]
     b = S.body[j]
     r = S.rule[0]
-    now = S.scalar[0].now
-    time = S.change(now, job, S.knobs)
-    if np.isnan(time):
+    clock = S.scalar[0].now
+    timer = S.change(clock, job, S.knobs)
+    if np.isnan(timer):
         blame(S, j, BAD_CHANGE)
-    if time <= now:  # what has changed already does not change again
-        time = INF
+    if timer <= clock:  # what has changed already does not change again
+        timer = INF
     if job.state == RUNNING:
-        time = min(time, b.finish, b.leaves, job.started + b.limit)
-        if b.lease > now:
-            time = min(time, b.lease)
+        timer = min(timer, b.finish, b.leaves, job.started + b.limit)
+        if b.lease > clock:
+            timer = min(timer, b.lease)
     elif S.cls[b.cls].relaxed != b.cls and r.patience < 1e300:
-        time = min(time, job.waiting_since + r.patience)
-    set_timer(S, j, time)
+        timer = min(timer, job.waiting_since + r.patience)
+    set_timer(S, j, timer)
 
 
 @njit
 def on_grid(time, interval):
-    """First multiple of `interval` at or after `time`, forgiving rounding."""
+    """Return the first multiple of `interval` at or after `time`, forgiving rounding."""
     return np.ceil(time / interval - 1e-9) * interval
 
 
 @njit
 def lease_end(S):
-    """When a lease ends that begins now: on the grid, so that leases end together and one decision serves many."""
+    """Return when (s) a lease ends that begins now: on the grid, so that leases end together and one decision serves many."""
     r = S.rule[0]
-    end = S.scalar[0].now + r.lease
-    return on_grid(end, r.lease_grid) if r.lease > 0 and r.lease_grid > 0 else end
+    lease_over = S.scalar[0].now + r.lease
+    return on_grid(lease_over, r.lease_grid) if r.lease > 0 and r.lease_grid > 0 else lease_over
 
 
 @njit(inline="never")
 def renew_key(S, j):
     """Compute the key of job j, which is in no queue; a new value counts from the next decision on."""
-    now = S.scalar[0].now
+    clock = S.scalar[0].now
     b = S.body[j]
-    key = S.key(now, S.job[j], S.knobs)
-    if not np.isfinite(key):
+    new_key = S.key(clock, S.job[j], S.knobs)
+    if not np.isfinite(new_key):
         blame(S, j, BAD_KEY)
     b.gated = 0
-    if key != b.key:
-        b.key = key
+    if new_key != b.key:
+        b.key = new_key
         # Keys that take one value within an interval tie, whenever in it they did: decisions see them together.
-        b.since = on_grid(now, S.rule[0].interval) if S.rule[0].interval > 0 else now
+        b.since = on_grid(clock, S.rule[0].interval) if S.rule[0].interval > 0 else clock
 
 
 @njit
@@ -259,14 +259,14 @@ def is_eligible(S, j, pool):
 
 @njit(inline="never")
 def nth_pool(S, j, n):
-    """Pool that job j tries at turn n, from 0: those of the types that it prefers come first, else they come as they stand."""
-    row = S.known[S.body[j].knows]
-    last = 1
-    for t in range(row.shape[0]):
-        last = max(last, row[t])
-    for turn in range(1, last + 2 if last > 1 else 0):
+    """Return the index of the pool that job j tries at turn n, from 0: preferred types first, else as they stand."""
+    turn_of_type = S.known[S.body[j].knows]
+    last_turn = 1
+    for gpu_type in range(turn_of_type.shape[0]):
+        last_turn = max(last_turn, turn_of_type[gpu_type])
+    for turn in range(1, last_turn + 2 if last_turn > 1 else 0):
         for p in range(S.pools.shape[0]):
-            if max(row[S.pools[p].type], 0) == turn % (last + 1):  # those that it may not have come last
+            if max(turn_of_type[S.pools[p].type], 0) == turn % (last_turn + 1):  # those that it may not have come last
                 if n == 0:
                     return p
                 n -= 1
@@ -281,15 +281,15 @@ def is_patient(S, j):
 
 @njit
 def choose_nodes(S, j, slots, pool):
-    """Choose nodes of a pool for job j by the placement rule and the index, into the work space; how many, 0: no fit."""
+    """Choose nodes of a pool for job j by the placement rule and the index, into the work space; return how many, 0: no fit."""
     index = NodeIndex(S.nodes, S.count, S.member, S.sizes)
-    asked = S.cls[S.body[j].cls].asked
-    if asked > 0 and slots == S.body[j].slots:
-        return find_even(index, pool, slots, asked, S.rule[0].placement, S.place_node, S.place_slots)
+    nodes_asked = S.cls[S.body[j].cls].asked
+    if nodes_asked > 0 and slots == S.body[j].slots:
+        return find_even(index, pool, slots, nodes_asked, S.rule[0].placement, S.place_node, S.place_slots)
     return find_nodes(index, pool, slots, S.rule[0].placement, is_patient(S, j), S.place_node, S.place_slots)
 
 
 @njit(inline="never")
 def find_place(S, j, slots, pool):
-    """The same, of the present free GPUs."""
+    """Choose nodes as `choose_nodes`, of the present free GPUs; return how many, 0: no fit."""
     return choose_nodes(S, j, slots, pool) if S.pools[pool].free >= slots else 0

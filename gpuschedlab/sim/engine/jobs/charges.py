@@ -19,7 +19,7 @@ LN2 = math.log(2.0)
 
 @njit
 def used_now(S, row):
-    """Usage of an account now (GPU-s): half is forgotten in a half-life, of present as of earlier usage."""
+    """Return the usage of an account now (GPU-s): half is forgotten in a half-life, of present as of earlier usage."""
     a = S.ledger[row]
     h = S.rule[0].half_life
     seconds = S.scalar[0].now - a.since
@@ -49,22 +49,22 @@ def _charge(S, j):
 
 @njit
 def standing_of(S, j):
-    """Standing of the account of job j when it was last looked at, 0 without an account."""
+    """Return the standing of the account of job j, a number, as of the last look, 0 without an account."""
     return S.ledger[S.body[j].account].standing if S.body[j].account >= 0 else 0.0
 
 
 @njit(NUMBERS(STATE))
 def usage_now(S):
-    """(U,) usage of all accounts now (GPU-s)."""
-    found = np.empty(S.ledger.shape[0])
-    for row in range(found.shape[0]):
-        found[row] = used_now(S, row)
-    return found
+    """Return an array (U,) of the usage of all accounts now (GPU-s)."""
+    account_usage = np.empty(S.ledger.shape[0])
+    for account_row in range(account_usage.shape[0]):
+        account_usage[account_row] = used_now(S, account_row)
+    return account_usage
 
 
 @njit
 def look_again(S):
-    """When the standing of accounts is looked at next: not while no job runs and none that waits can start."""
+    """Return when (s) the standing of accounts is looked at next; inf while no job runs and none that waits can start."""
     sc = S.scalar[0]
     period = S.rule[0].period
     more = sc.arrived < S.job.shape[0] or sc.outage < S.outage.shape[0]
@@ -76,22 +76,24 @@ def stand(S):
     """Ask the policy how accounts stand now, and renew the keys of the waiting jobs by it."""
     sc = S.scalar[0]
     sc.stand_at = look_again(S)
-    found = S.standing(sc.now, usage_now(S), S.tree, S.knobs)
-    if found.shape[0] != S.ledger.shape[0]:
+    standings = S.standing(sc.now, usage_now(S), S.tree, S.knobs)
+    if standings.shape[0] != S.ledger.shape[0]:
         blame(S, 0, BAD_STANDING)
         return
-    for row in range(found.shape[0]):
-        S.ledger[row].standing = found[row]
+    for account_row in range(standings.shape[0]):
+        S.ledger[account_row].standing = standings[account_row]
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         for i in range(k.first, k.first + k.count):
             j = S.heap[i]
             refresh(S, j)
             S.job[j].standing = standing_of(S, j)
-            key = S.key(sc.now, S.job[j], S.knobs)
-            if not np.isfinite(key):
+            new_key = S.key(sc.now, S.job[j], S.knobs)
+            if not np.isfinite(new_key):
                 blame(S, j, BAD_KEY)
-            if key != S.body[j].key:  # `since` stays: jobs that come to tie at one look go by when they began to wait
-                S.body[j].key = key
+            if (
+                new_key != S.body[j].key
+            ):  # `since` stays: jobs that come to tie at one look go by when they began to wait
+                S.body[j].key = new_key
                 sc.dirty = 1
         heaped(S, c)

@@ -69,13 +69,13 @@ def hold(S, j, k, out_node, out_slots):
     for i in range(1, k):
         node = out_node[i]
         slots = out_slots[i]
-        m = i
-        while m > 0 and out_node[m - 1] > node:
-            out_node[m] = out_node[m - 1]
-            out_slots[m] = out_slots[m - 1]
-            m -= 1
-        out_node[m] = node
-        out_slots[m] = slots
+        entry_place = i
+        while entry_place > 0 and out_node[entry_place - 1] > node:
+            out_node[entry_place] = out_node[entry_place - 1]
+            out_slots[entry_place] = out_slots[entry_place - 1]
+            entry_place -= 1
+        out_node[entry_place] = node
+        out_slots[entry_place] = slots
     # From the last one: each entry goes before the others in the list.
     for i in range(k - 1, -1, -1):
         e = sc.free_entry
@@ -179,15 +179,15 @@ def join(S, j, h, joint):
     refresh(S, h)
     log_stretch(S, h)
     count_host(S, h, -1)
-    o = S.body[h]
+    host_body = S.body[h]
     b = S.body[j]
     b.partner = h
     b.guest = 1
-    b.nodes = o.nodes
-    o.partner = j
-    b.joint = o.joint = joint
-    o.effort = 0.0
-    start(S, j, o.type, o.got)
+    b.nodes = host_body.nodes
+    host_body.partner = j
+    b.joint = host_body.joint = joint
+    host_body.effort = 0.0
+    start(S, j, host_body.type, host_body.got)
     charge(S, h)
     set_rate(S, h)
     wake(S, h)
@@ -204,15 +204,15 @@ def part(S, j):
     refresh(S, p)
     log_stretch(S, j)
     log_stretch(S, p)
-    o = S.body[p]
+    partner_body = S.body[p]
     if not b.guest:
-        o.head = b.head
+        partner_body.head = b.head
         b.head = -1
-        o.guest = 0
+        partner_body.guest = 0
     b.guest = 0
-    b.partner = o.partner = -1
-    b.joint = o.joint = 0
-    b.effort = o.effort = 0.0
+    b.partner = partner_body.partner = -1
+    b.joint = partner_body.joint = 0
+    b.effort = partner_body.effort = 0.0
     count_host(S, j, 1)
     count_host(S, p, 1)
     charge(S, p)

@@ -20,18 +20,18 @@ def log_stretch(S, j):
     owner = b.partner if b.guest else j
     e = S.body[owner].head
     while e >= 0 and sc.now > b.stretch:
-        row = S.stretches[sc.stretches]
-        row.job = j
-        row.node = S.entry[e].node
-        row.slots = S.entry[e].slots
-        row.partner = b.partner
-        row.source = b.source
-        row.guest = b.guest
-        row.joint = b.joint
-        row.idle = b.idle
-        row.start = b.stretch
-        row.end = sc.now
-        row.delay = b.began
+        stretch = S.stretches[sc.stretches]
+        stretch.job = j
+        stretch.node = S.entry[e].node
+        stretch.slots = S.entry[e].slots
+        stretch.partner = b.partner
+        stretch.source = b.source
+        stretch.guest = b.guest
+        stretch.joint = b.joint
+        stretch.idle = b.idle
+        stretch.start = b.stretch
+        stretch.end = sc.now
+        stretch.delay = b.began
         sc.stretches += 1
         e = S.entry[e].next
     if sc.now > b.stretch:
@@ -41,19 +41,19 @@ def log_stretch(S, j):
 
 @njit
 def most_free_gpus(S):
-    """Whole free GPUs of the node that has most."""
-    most = 0
+    """Return the number of whole free GPUs of the node that has most."""
+    most_level = 0
     for p in range(S.pools.shape[0]):
         level = LEVELS - 1
-        while level > most and S.count[p, level] == 0:
+        while level > most_level and S.count[p, level] == 0:
             level -= 1
-        most = max(most, level)
-    return most
+        most_level = max(most_level, level)
+    return most_level
 
 
 @njit
 def counts_of(t):
-    """Counts of a row of the log."""
+    """Return a tuple of the counts of a row of the log."""
     return t.used, t.demanded, t.capacity, t.running, t.waiting, t.largest
 
 
@@ -61,22 +61,22 @@ def counts_of(t):
 def log_tick(S):
     """Log the counts that hold from now on; one row an instant."""
     sc = S.scalar[0]
-    now = (sc.used, sc.demanded, sc.capacity, sc.running, sc.waiting, most_free_gpus(S))
+    tick_counts = (sc.used, sc.demanded, sc.capacity, sc.running, sc.waiting, most_free_gpus(S))
     i = sc.ticks - 1
     if i < 0 or S.ticks[i].time < sc.now:
         # A row holds until the next: where nothing changed, none is needed.
-        if i >= 0 and counts_of(S.ticks[i]) == now:
+        if i >= 0 and counts_of(S.ticks[i]) == tick_counts:
             return
         i += 1
         sc.ticks = i + 1
-    t = S.ticks[i]
-    t.time = sc.now
-    t.used, t.demanded, t.capacity, t.running, t.waiting, t.largest = now
+    tick = S.ticks[i]
+    tick.time = sc.now
+    tick.used, tick.demanded, tick.capacity, tick.running, tick.waiting, tick.largest = tick_counts
 
 
 @njit
 def put_waiting(S, out, n):
-    """Write all waiting jobs, queue by queue, from a place on; the place after the last."""
+    """Write all waiting jobs, queue by queue, from a place on; return the place after the last."""
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         for i in range(k.first, k.first + k.count):
@@ -87,21 +87,21 @@ def put_waiting(S, out, n):
 
 @njit(INDEX(STATE))
 def refresh_active(S):
-    """Bring all active jobs up to date; their indices, in order of submission."""
+    """Bring all active jobs up to date; return an array of their indices, in order of submission."""
     sc = S.scalar[0]
-    out = np.empty(sc.running + sc.waiting, np.int64)
+    active_jobs = np.empty(sc.running + sc.waiting, np.int64)
     for i in range(sc.running):
-        out[i] = S.running[i]
-    n = put_waiting(S, out, sc.running)
-    out = ascending(out)
+        active_jobs[i] = S.running[i]
+    n = put_waiting(S, active_jobs, sc.running)
+    active_jobs = ascending(active_jobs)
     for i in range(n):
-        refresh(S, out[i])
-    return out
+        refresh(S, active_jobs[i])
+    return active_jobs
 
 
 @njit(types.int64(STATE))
 def log_open(S):
-    """Log the stretches of running jobs as if they ended now; rows in the log."""
+    """Log the stretches of running jobs as if they ended now; return the number of rows in the log."""
     for i in range(S.scalar[0].running):
         log_stretch(S, S.running[i])
     return S.scalar[0].stretches

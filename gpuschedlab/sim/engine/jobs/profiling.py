@@ -25,7 +25,7 @@ def profiler_fits(S, j):
 
 @njit
 def stay_end(S, j, since):
-    """When a stay of job j that began at an instant ends by itself (s); inf: it does not."""
+    """Return when (s) a stay of job j that began at an instant ends by itself; inf: it does not."""
     return since + S.rule[0].profile if S.job[j].stage == 1 else np.inf
 
 
@@ -38,39 +38,39 @@ def skip_profiling(S, j):
 
 @njit
 def _take_empty_nodes(S, p):
-    """Move empty nodes of its type into pool p while it lacks any; how many."""
-    took = 0
+    """Move empty nodes of its type into pool p while it lacks any; return how many."""
+    nodes_taken = 0
     n = 0
     lacking = S.lacking[p]
-    short = total(lacking)
-    while took < short and n < S.nodes.shape[0]:
+    nodes_lacking = total(lacking)
+    while nodes_taken < nodes_lacking and n < S.nodes.shape[0]:
         nd = S.nodes[n]
         empty = nd.down == 0 and nd.free == nd.size and S.pools[nd.pool].stage == 0
         if empty and nd.type == S.pools[p].type and lacking[nd.size // SLOTS] > 0:
-            old = S.pools[nd.pool]
-            new = S.pools[p]
-            old.free -= nd.size
-            old.size -= nd.size
-            old.total -= nd.size
-            new.free += nd.size
-            new.size += nd.size
-            new.total += nd.size
+            old_pool = S.pools[nd.pool]
+            profiler_pool = S.pools[p]
+            old_pool.free -= nd.size
+            old_pool.size -= nd.size
+            old_pool.total -= nd.size
+            profiler_pool.free += nd.size
+            profiler_pool.size += nd.size
+            profiler_pool.total += nd.size
             lacking[nd.size // SLOTS] -= 1
             count_node(S.nodes, S.count, S.member, n, -1)
             nd.pool = p
             count_node(S.nodes, S.count, S.member, n, 1)
-            took += 1
+            nodes_taken += 1
         n += 1
-    return took
+    return nodes_taken
 
 
 @njit(inline="never")
 def enlarge_profilers(S):
     """Give profilers that lack nodes those that are empty, and new jobs that wait and fit now."""
-    took = 0
+    nodes_taken = 0
     for p in range(S.pools.shape[0]):
-        took += _take_empty_nodes(S, p)
-    if took == 0:
+        nodes_taken += _take_empty_nodes(S, p)
+    if nodes_taken == 0:
         return
     count_sizes(S.nodes, S.sizes, False)
     S.scalar[0].exhausted = 0

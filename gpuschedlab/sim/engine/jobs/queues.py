@@ -62,7 +62,7 @@ def _settle(S, k, count, i):
 
 @njit(inline="never")
 def _place_of(S, k, j):
-    """Place of waiting job j of class k: known in a heap; in a line most that are looked for are near its beginning."""
+    """Return the place of waiting job j of class k: known in a heap; in a line most that are looked for are near its front."""
     i = k.first if S.rule[0].backfill == PLAN else S.body[j].pos
     while S.heap[i] != j:
         i += 1
@@ -83,15 +83,15 @@ def _append(S, k, j):
 @njit(inline="never")
 def _close_up(S, k, i):
     """Take the job at a place out of the line of class k: the shorter side closes up."""
-    end = k.first + k.count
-    if i - k.first < end - i:
-        for m in range(i, k.first, -1):
-            S.heap[m] = S.heap[m - 1]
+    line_end = k.first + k.count
+    if i - k.first < line_end - i:
+        for line_place in range(i, k.first, -1):
+            S.heap[line_place] = S.heap[line_place - 1]
         k.first += 1
         k.head += i >= k.head
     else:
-        for m in range(i, end - 1):
-            S.heap[m] = S.heap[m + 1]
+        for line_place in range(i, line_end - 1):
+            S.heap[line_place] = S.heap[line_place + 1]
         k.head -= i < k.head
     k.count -= 1
 
@@ -141,13 +141,13 @@ def _sift_class(S, n, i):
     j = S.heap[S.cls[c].head]
     while 2 * i + 1 < n:
         child = 2 * i + 1
-        first = S.heap[S.cls[queue[child]].head]
+        first_child = S.heap[S.cls[queue[child]].head]
         if child + 1 < n:
-            other = S.heap[S.cls[queue[child + 1]].head]
-            if ahead(S.body, other, first):
+            sibling = S.heap[S.cls[queue[child + 1]].head]
+            if ahead(S.body, sibling, first_child):
                 child += 1
-                first = other
-        if not ahead(S.body, first, j):
+                first_child = sibling
+        if not ahead(S.body, first_child, j):
             break
         queue[i] = queue[child]
         i = child
@@ -156,7 +156,7 @@ def _sift_class(S, n, i):
 
 @njit(inline="never")
 def queue_classes(S, room):
-    """Queue the open classes of jobs of up to `room` slots by their first jobs; how many."""
+    """Queue the open classes of jobs of up to `room` slots by their first jobs; return how many."""
     queue = S.queue
     n = 0
     for c in range(S.cls.shape[0]):
@@ -172,19 +172,19 @@ def queue_classes(S, room):
 
 @njit
 def first_queued(S, n):
-    """First job of the n classes that are queued, -1: none."""
+    """Return the index of the first job of the n classes that are queued, -1: none."""
     return S.heap[S.cls[S.queue[0]].head] if n > 0 else -1
 
 
 @njit
 def left_of(k):
-    """Waiting jobs of class k that a decision has not looked at."""
+    """Return the number of waiting jobs of class k that a decision has not looked at."""
     return k.first + k.count - k.head
 
 
 @njit(inline="never")
 def requeue(S, n):
-    """Restore the order of n queued classes after a look at the first job of the first, or after some were closed; how many are left."""
+    """Restore the order of n queued classes after the first was looked at, or some were closed; return how many are left."""
     queue = S.queue
     while n > 0:
         k = S.cls[queue[0]]
@@ -260,7 +260,7 @@ def drop_running(S, j):
     """Take job j from the list of running jobs; the last one takes its place."""
     sc = S.scalar[0]
     sc.running -= 1
-    last = S.running[sc.running]
-    S.running[S.body[j].pos] = last
-    S.body[last].pos = S.body[j].pos
+    last_running = S.running[sc.running]
+    S.running[S.body[j].pos] = last_running
+    S.body[last_running].pos = S.body[j].pos
     S.body[j].pos = -1

@@ -11,7 +11,7 @@ from gpuschedlab.sim.engine.jobs.queues import ahead, slide
 
 @njit(inline="never")
 def place_in_rank(S, j, lo, hi):
-    """Index in rank[lo:hi] before which job j belongs."""
+    """Return the index in rank[lo:hi] before which job j belongs."""
     while lo < hi:
         mid = (lo + hi) // 2
         if ahead(S.body, S.rank[mid], j):
@@ -26,8 +26,8 @@ def insert_rank(S, j):
     """Put running job j, which may be preempted, among those in order of key."""
     n = S.scalar[0].ranked
     i = place_in_rank(S, j, 0, n)
-    for m in range(n, i, -1):
-        S.rank[m] = S.rank[m - 1]
+    for rank_place in range(n, i, -1):
+        S.rank[rank_place] = S.rank[rank_place - 1]
     S.rank[i] = j
     S.body[j].ranked = 1
     S.scalar[0].ranked = n + 1
@@ -40,8 +40,8 @@ def remove_rank(S, j):
         return
     n = S.scalar[0].ranked
     i = place_in_rank(S, j, 0, n)
-    for m in range(i, n - 1):
-        S.rank[m] = S.rank[m + 1]
+    for rank_place in range(i, n - 1):
+        S.rank[rank_place] = S.rank[rank_place + 1]
     S.body[j].ranked = 0
     S.scalar[0].ranked = n - 1
 
@@ -65,32 +65,32 @@ def sort_rank(S, at):
     """Restore the order after the keys of the ranked jobs from place `at` on drifted; nearly sorted, so by insertion."""
     for i in range(max(1, at), S.scalar[0].ranked):
         j = S.rank[i]
-        m = i
-        while m > 0 and ahead(S.body, j, S.rank[m - 1]):
-            S.rank[m] = S.rank[m - 1]
-            m -= 1
-        S.rank[m] = j
+        rank_place = i
+        while rank_place > 0 and ahead(S.body, j, S.rank[rank_place - 1]):
+            S.rank[rank_place] = S.rank[rank_place - 1]
+            rank_place -= 1
+        S.rank[rank_place] = j
 
 
 @njit(inline="never")
 def order_of(values):
-    """Return the order in which values ascend; equal ones keep theirs. A merge sort from the bottom up."""
-    size = values.shape[0]
-    order = np.empty(size, np.int64)
-    merged = np.empty(size, np.int64)
-    for i in range(size):
+    """Return an array of the order in which values ascend; equal ones keep theirs. A merge sort from the bottom up."""
+    value_count = values.shape[0]
+    order = np.empty(value_count, np.int64)
+    merged = np.empty(value_count, np.int64)
+    for i in range(value_count):
         order[i] = i
     width = 1
-    while width < size:
-        for begin in range(0, size, 2 * width):
-            middle = min(begin + width, size)
-            end = min(begin + 2 * width, size)
-            left = begin
+    while width < value_count:
+        for run_begin in range(0, value_count, 2 * width):
+            middle = min(run_begin + width, value_count)
+            run_end = min(run_begin + 2 * width, value_count)
+            left_run = run_begin
             right = middle
-            for i in range(begin, end):
-                if left < middle and (right >= end or not values[order[right]] < values[order[left]]):
-                    merged[i] = order[left]
-                    left += 1
+            for i in range(run_begin, run_end):
+                if left_run < middle and (right >= run_end or not values[order[right]] < values[order[left_run]]):
+                    merged[i] = order[left_run]
+                    left_run += 1
                 else:
                     merged[i] = order[right]
                     right += 1
@@ -101,36 +101,36 @@ def order_of(values):
 
 @njit(inline="never")
 def ascending(numbers):
-    """Return whole numbers in ascending order."""
+    """Return an array of whole numbers in ascending order."""
     order = order_of(numbers)
-    result = np.empty(numbers.shape[0], np.int64)
+    sorted_numbers = np.empty(numbers.shape[0], np.int64)
     for i in range(numbers.shape[0]):
-        result[i] = numbers[order[i]]
-    return result
+        sorted_numbers[i] = numbers[order[i]]
+    return sorted_numbers
 
 
 @njit
 def total(numbers):
     """Return the sum of whole numbers."""
-    result = 0
+    running_sum = 0
     for i in range(numbers.shape[0]):
-        result += numbers[i]
-    return result
+        running_sum += numbers[i]
+    return running_sum
 
 
 @njit
 def most(numbers):
     """Return the largest of some whole numbers that are not negative, 0 if there is none."""
-    result = 0
+    largest = 0
     for i in range(numbers.shape[0]):
-        result = max(result, numbers[i])
-    return result
+        largest = max(largest, numbers[i])
+    return largest
 
 
 @njit
 def repeated(value, times):
     """Return an array (times,) of one number."""
-    result = np.empty(times)
+    repetitions = np.empty(times)
     for i in range(times):
-        result[i] = value
-    return result
+        repetitions[i] = value
+    return repetitions

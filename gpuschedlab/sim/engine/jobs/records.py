@@ -8,7 +8,7 @@ import numpy as np
 
 
 def _record(**fields: str) -> np.dtype:
-    """Record type of some fields, by name, as compiled code lays it out."""
+    """Numpy dtype of a record of some fields, by name, as compiled code lays it out."""
     return np.dtype([*fields.items()], align=True)
 
 

@@ -114,16 +114,16 @@ class State:
     def __init__(self, **arrays):
         self.table = np.zeros((len(PLACE), 3), np.int64)  # address and shape, as `_attribute` reads them
         self.address = self.table.ctypes.data
-        self._hold({name: arrays[name] for name in FIELDS})
+        self._hold({array_name: arrays[array_name] for array_name in FIELDS})
 
     def _hold(self, arrays: dict):
-        for name, array in arrays.items():
-            dtype, ndim = FIELDS[name]
-            i = PLACE[name]
+        for array_name, array in arrays.items():
+            dtype, ndim = FIELDS[array_name]
+            i = PLACE[array_name]
             if array.dtype != dtype or array.ndim != ndim or not array.flags.c_contiguous:
-                found = f"{array.dtype}, {array.ndim} dimensions"
-                raise TypeError(f"State.{name}: found {found}; expected {dtype}, {ndim}.")
-            setattr(self, name, records(array))
+                array_form = f"{array.dtype}, {array.ndim} dimensions"
+                raise TypeError(f"State.{array_name}: found {array_form}; expected {dtype}, {ndim}.")
+            setattr(self, array_name, records(array))
             self.table[i, 0] = array.ctypes.data
             self.table[i, 1 : 1 + ndim] = array.shape
 
@@ -141,7 +141,7 @@ class State:
             self.table[PLACE["knobs"], 0] = knobs.ctypes.data
 
     def replace(self, **arrays) -> "State":
-        """State with some arrays exchanged and the others shared."""
+        """Return a `State` with some arrays exchanged and the others shared."""
         twin = object.__new__(State)
         twin.__dict__.update(self.__dict__)
         twin.table = self.table.copy()
@@ -150,12 +150,15 @@ class State:
         return twin
 
     def copy(self) -> "State":
-        """State of its own, which shares the arrays that never change."""
-        arrays = {name: copied(getattr(self, name)) for name in CHANGING}
-        return self.replace(**arrays, **{name: spare(getattr(self, name), self.scalar[name][0]) for name in LOGS})
+        """Return a `State` of its own, which shares the arrays that never change."""
+        arrays = {array_name: copied(getattr(self, array_name)) for array_name in CHANGING}
+        return self.replace(
+            **arrays,
+            **{array_name: spare(getattr(self, array_name), self.scalar[array_name][0]) for array_name in LOGS},
+        )
 
     def __getstate__(self):
-        return {name: getattr(self, name) for name in FIELDS}
+        return {array_name: getattr(self, array_name) for array_name in FIELDS}
 
     def __setstate__(self, arrays):
         self.__init__(**arrays)
@@ -205,11 +208,11 @@ class _Attributes(AttributeTemplate):
 def _attribute(context, builder, kind, value, name):
     """Read the address and shape of an array from the table and make a view of it; or the address of a function or record."""
     array_type = _TYPES[name]
-    word = ir.IntType(64)
-    table = builder.inttoptr(value, word.as_pointer())
+    int64 = ir.IntType(64)
+    address_table = builder.inttoptr(value, int64.as_pointer())
 
     def read(offset):
-        return builder.load(builder.gep(table, [word(3 * PLACE[name] + offset)]))
+        return builder.load(builder.gep(address_table, [int64(3 * PLACE[name] + offset)]))
 
     if name == "knobs":
         return builder.inttoptr(read(0), context.get_value_type(KNOBS))
@@ -221,9 +224,9 @@ def _attribute(context, builder, kind, value, name):
         function.jit_addr = nothing
         return function._getvalue()
     array = make_array(array_type)(context, builder)
-    size = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
+    item_size = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
     shape = [read(1 + d) for d in range(array_type.ndim)]
-    strides = [word(size)]
+    strides = [int64(item_size)]
     for length in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], length))
     populate_array(
@@ -231,19 +234,19 @@ def _attribute(context, builder, kind, value, name):
         data=builder.inttoptr(read(0), array.data.type),
         shape=cgutils.pack_array(builder, shape),
         strides=cgutils.pack_array(builder, strides),
-        itemsize=word(size),
+        itemsize=int64(item_size),
         meminfo=None,
     )
     return array._getvalue()
 
 
 def _bytes(array: np.ndarray) -> np.ndarray:
-    """The same rows without fields, which numpy would copy one by one, ten times as slowly."""
+    """Return the same array without fields, which numpy would copy one by one, ten times as slowly."""
     return array.view(f"V{array.dtype.itemsize}") if array.dtype.names else array
 
 
 def copied(array: np.ndarray) -> np.ndarray:
-    """Copy of an array, with fields or without."""
+    """Return a copy of an array, with fields or without."""
     return _bytes(array).copy().view(array.dtype)
 
 
@@ -260,49 +263,49 @@ LAZY = 32 << 20
 
 
 def long_array(rows: int, dtype: np.dtype) -> np.ndarray:
-    """Array (rows,) that is filled from its beginning: zeros if it is long, of which only the used part takes memory."""
+    """Return an array (rows,) that is filled from its beginning: zeros if it is long, whose used part alone takes memory."""
     # Numpy would ask the system for huge pages, each of which is found and cleared whole when its first byte is touched.
-    size = rows * dtype.itemsize
-    if size < LAZY:
+    array_bytes = rows * dtype.itemsize
+    if array_bytes < LAZY:
         return np.empty(rows, dtype)
-    return np.frombuffer(mmap.mmap(-1, size), dtype)
+    return np.frombuffer(mmap.mmap(-1, array_bytes), dtype)
 
 
 def _memory(rows: int, dtype: np.dtype) -> np.ndarray:
-    """Memory for a log (rows,) and its growth; for a long one twice as much, which costs nothing until it is used."""
-    room = RESERVED * rows
-    if room * dtype.itemsize >= LAZY:
-        return long_array(2 * room, dtype)
-    return np.empty(room, dtype)
+    """Return an array, the memory for a log (rows,) and its growth; for a long one twice as much, free until it is used."""
+    reserved_rows = RESERVED * rows
+    if reserved_rows * dtype.itemsize >= LAZY:
+        return long_array(2 * reserved_rows, dtype)
+    return np.empty(reserved_rows, dtype)
 
 
 def _cleared(memory: np.ndarray, begin: int, end: int) -> np.ndarray:
-    """First rows of a log's memory, of which those from `begin` on, never used before, hold zeros."""
+    """Return the first `end` rows of a log's memory, an array; those from `begin` on, never used before, hold zeros."""
     if memory.nbytes < LAZY:
         memory.view(np.uint8)[begin * memory.itemsize : end * memory.itemsize] = 0
     return memory[:end]
 
 
 def new_log(rows: int, dtype: np.dtype) -> np.ndarray:
-    """Log (rows,) of zeros, which `longer` makes longer in place."""
+    """Return a log, an array (rows,) of zeros, which `longer` makes longer in place."""
     return _cleared(_memory(rows, dtype), 0, rows)
 
 
 def spare(log: np.ndarray, used: int) -> np.ndarray:
-    """Copy of a log's first rows, with the same room."""
-    made = new_log(len(log), log.dtype)
-    _bytes(made)[:used] = _bytes(log)[:used]
-    return made
+    """Return a copy of a log's first `used` rows, an array with the same room."""
+    spare_log = new_log(len(log), log.dtype)
+    _bytes(spare_log)[:used] = _bytes(log)[:used]
+    return spare_log
 
 
 def longer(log: np.ndarray) -> np.ndarray:
-    """The log with twice its room; copied if its memory does not suffice."""
-    rows = len(log)
+    """Return the log as an array with twice its room; it is copied if its memory does not suffice."""
+    log_rows = len(log)
     memory = log.base
-    if not (isinstance(memory, np.ndarray) and memory.dtype == log.dtype and len(memory) >= 2 * rows):
-        memory = _memory(rows, log.dtype)
-        _bytes(memory)[:rows] = _bytes(log)
-    return _cleared(memory, rows, 2 * rows)
+    if not (isinstance(memory, np.ndarray) and memory.dtype == log.dtype and len(memory) >= 2 * log_rows):
+        memory = _memory(log_rows, log.dtype)
+        _bytes(memory)[:log_rows] = _bytes(log)
+    return _cleared(memory, log_rows, 2 * log_rows)
 
 
 BLOCK = 2048
@@ -310,28 +313,31 @@ BLOCK = 2048
 
 
 def blocks(rows: int) -> Iterator[slice]:
-    """Slices of rows, from the first to the last."""
-    for begin in range(0, rows, BLOCK):
-        yield slice(begin, min(begin + BLOCK, rows))
+    """Yield slices of rows, from the first to the last."""
+    for block_begin in range(0, rows, BLOCK):
+        yield slice(block_begin, min(block_begin + BLOCK, rows))
 
 
 def filled(template: np.ndarray, rows: int, columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Records (rows,) like a template, but for the fields that have a column."""
+    """Return an array of records (rows,) like a template, but for the fields that have a column."""
     records = long_array(rows, template.dtype)
-    fields = {name: records[name] for name in columns}
+    fields = {field_name: records[field_name] for field_name in columns}
     for block in blocks(rows):
         _bytes(records)[block] = _bytes(template.reshape(1))
-        for name, values in columns.items():
-            fields[name][block] = values[block]
+        for field_name, job_column in columns.items():
+            fields[field_name][block] = job_column[block]
     return records
 
 
 def fields_of(records: np.ndarray, names: Iterable[str], rare: Collection[str] = ()) -> dict[str, np.ndarray]:
-    """Copies of some fields of records, by name; of `rare` ones zeros are not written, so that columns of zeros take no memory."""
-    fields = {name: records[name] for name in names}
-    columns = {name: np.zeros(len(records), field.dtype) for name, field in fields.items()}
+    """Return copies of some fields of records, a dict of arrays (rows,) by name.
+
+    Zeros of the `rare` fields are not written, so that columns of zeros take no memory.
+    """
+    fields = {field_name: records[field_name] for field_name in names}
+    columns = {field_name: np.zeros(len(records), field.dtype) for field_name, field in fields.items()}
     for block in blocks(len(records)):
-        for name, field in fields.items():
-            if name not in rare or field[block].copy().view(np.uint8).any():
-                columns[name][block] = field[block]
+        for field_name, field in fields.items():
+            if field_name not in rare or field[block].copy().view(np.uint8).any():
+                columns[field_name][block] = field[block]
     return columns

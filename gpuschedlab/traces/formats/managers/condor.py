@@ -26,21 +26,21 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of the list: Unix seconds; the last of a job's runs, and as many GPUs as it requested."""
+    """Return a `Raw` of the jobs of the list: Unix seconds; the last of a job's runs, and as many GPUs as it requested."""
     # See HTCondor's manual, "Job ClassAd Attributes".
     expected = "the answer of condor_history -json"
-    ads = [ad for file in files for ad in json_of(file, "condor", expected)]
+    ads = [ad for condor_file in files for ad in json_of(condor_file, "condor", expected)]
     if wrong := next((i for i, ad in enumerate(ads, 1) if not isinstance(ad, dict)), None):
         raise TraceError(f"condor {files[0].name}, job {wrong}: found no object; expected {expected}.")
-    table = pl.DataFrame([_job(ad) for ad in ads], schema=SCHEMA, orient="row")
+    log_rows = pl.DataFrame([_job(ad) for ad in ads], schema=SCHEMA, orient="row")
     missing = ["runs before the last are not in condor_history"]
-    return Raw(table, {name: name for name in SCHEMA}, cpu=False, first_line=1, missing=missing)
+    return Raw(log_rows, {ad_column: ad_column for ad_column in SCHEMA}, cpu=False, first_line=1, missing=missing)
 
 
 def _job(ad: dict) -> dict:
-    """One job; one that ended by itself and said so by its exit code has failed."""
-    job = {ours: text(ad.get(name)) for ours, name in TEXTS.items()}
-    job |= {ours: number(ad.get(name)) for ours, name in NUMBERS.items()}
+    """Return one job as a dict; one that ended by itself and said so by its exit code has failed."""
+    job = {ours: text(ad.get(ad_attribute)) for ours, ad_attribute in TEXTS.items()}
+    job |= {ours: number(ad.get(ad_attribute)) for ours, ad_attribute in NUMBERS.items()}
     status = number(ad.get("JobStatus"))
     exit_code = number(ad.get("ExitCode")) or 0
     wrong = status == 4 and (ad.get("ExitBySignal") is True or exit_code != 0)

@@ -24,7 +24,7 @@ class Share(NamedTuple):
 
 
 def annotated(pod: Mapping) -> Share | None:
-    """GPUs that a pod's annotations request (KAI, Run:ai); None if they say nothing of GPUs."""
+    """Return the GPUs that a pod's annotations request (KAI, Run:ai) as a `Share`; None if they say nothing of GPUs."""
     notes = inside(pod, "metadata", "annotations")
     if not isinstance(notes, Mapping):
         return None
@@ -43,15 +43,15 @@ def annotated(pod: Mapping) -> Share | None:
 
 
 def of_cores(asked: Mapping[str, object], gpus: float) -> Share:
-    """GPUs of a container that asks for `gpus` GPUs, and perhaps (HAMi) for a part of each: of its cores, or of its memory.
+    """Return the `Share` of a container that asks for `gpus` GPUs, and perhaps (HAMi) for a part of each: of cores or memory.
 
     The part is the larger of the percentages of cores and of memory. Memory in MiB alone is no known part.
     """
-    sizes = {name.partition("/")[2]: number(value) for name, value in asked.items()}
-    percents = [sizes[name] for name in (CORES, PERCENTAGE) if sizes.get(name)]
+    sizes = {resource_name.partition("/")[2]: number(value) for resource_name, value in asked.items()}
+    percents = [sizes[resource_name] for resource_name in (CORES, PERCENTAGE) if sizes.get(resource_name)]
     if percents:
         return Share(gpus * min(max(percents), 100.0) / 100)
     if sizes.get(MEGABYTES):
-        vendor = next(name for name in asked if name.endswith(f"/{MEGABYTES}"))
+        vendor = next(resource_name for resource_name in asked if resource_name.endswith(f"/{MEGABYTES}"))
         return Share(None, vendor)
     return Share(gpus)

@@ -28,56 +28,59 @@ SCHEMA |= {"gpu_types": pl.List(pl.String), LINE: pl.Int64}
 
 def recognises(head: str) -> bool:
     """Whether a file begins as an answer of kubectl."""
-    table = re.match(r"\s*(NAMESPACE|NAME)\s+(NAME|READY|STATUS)\b", head)
-    return bool(table) or (head.lstrip().startswith("{") and ('"apiVersion"' in head or '"kind"' in head))
+    printed_table = re.match(r"\s*(NAMESPACE|NAME)\s+(NAME|READY|STATUS)\b", head)
+    return bool(printed_table) or (head.lstrip().startswith("{") and ('"apiVersion"' in head or '"kind"' in head))
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of pods (those of one job are a gang), of Workloads or of Volcano's Jobs, by the `kind` of the objects listed."""
+    """Return a `Raw` of jobs of pods (those of one job are a gang), of Workloads or of Volcano's Jobs, by the `kind` of the objects."""
     # See Kubernetes API, Pod v1; Kueue, Workload and ClusterQueue; Volcano, Job (batch.volcano.sh/v1alpha1).
-    rows = []
+    log_rows = []
     latest = []
-    for file in files:
-        source = f"k8s {file.name}"
-        if not head_of(file).lstrip().startswith(("{", "[")):
+    for kubectl_file in files:
+        source = f"k8s {kubectl_file.name}"
+        if not head_of(kubectl_file).lstrip().startswith(("{", "[")):
             raise TraceError(
                 f"{source}: found a table for people, without GPUs and with ages for times; expected the answer of: {COMMAND}"
             )
-        data = json_of(file, "k8s", f"the answer of: {COMMAND}")
-        kind = text(inside(data, "kind")) or ""
-        items = several(data, "items") if inside(data, "items") is not None else [data]
-        for place, item in enumerate(items, 1):
-            one = text(inside(item, "kind")) or kind.removesuffix("List")
+        k8s_objects = json_of(kubectl_file, "k8s", f"the answer of: {COMMAND}")
+        kind = text(inside(k8s_objects, "kind")) or ""
+        k8s_items = several(k8s_objects, "items") if inside(k8s_objects, "items") is not None else [k8s_objects]
+        for item_number, item in enumerate(k8s_items, 1):
+            item_kind = text(inside(item, "kind")) or kind.removesuffix("List")
             version = text(inside(item, "apiVersion")) or ""
-            make = _KINDS.get("VolcanoJob" if one == "Job" and "volcano" in version else one)
+            make = _KINDS.get("VolcanoJob" if item_kind == "Job" and "volcano" in version else item_kind)
             if make is None:
                 raise TraceError(
-                    f"{source}, entry {place}: found the kind {one!r}; expected Pod, Workload or a Job of Volcano: {COMMAND}"
+                    f"{source}, entry {item_number}: found the kind {item_kind!r}; expected Pod, Workload or a Job of Volcano: {COMMAND}"
                 )
-            row = _common(item, options) | make(item) | {LINE: place}
+            log_row = _common(item, options) | make(item) | {LINE: item_number}
             sets = [*several(item, "spec", "podSets"), *several(item, "spec", "tasks")]
-            pods = [item, *(mapping(each, "template") for each in sets)]
-            rows.append(row | {"left": uncounted(pods, row["gpus"])})
-        latest += re.findall(TIME, text_of(file))
-    table = pl.DataFrame(rows, schema=SCHEMA, orient="row").with_columns(gpus=whole_or_share(pl.col("gpus")))
-    now = instants(pl.Series([max(latest, default=None)], dtype=pl.String))["early"][0]
+            pods = [item, *(mapping(pod_set, "template") for pod_set in sets)]
+            log_rows.append(log_row | {"left": uncounted(pods, log_row["gpus"])})
+        latest += re.findall(TIME, text_of(kubectl_file))
+    log_table = pl.DataFrame(log_rows, schema=SCHEMA, orient="row").with_columns(gpus=whole_or_share(pl.col("gpus")))
+    snapshot_instant = instants(pl.Series([max(latest, default=None)], dtype=pl.String))["early"][0]
     assumed = []
-    if (table["nodes"] > 1).any():
+    if (log_table["nodes"] > 1).any():
         assumed.append("pods of a job stand on a node each")
     return Raw(
-        table,
-        {name: name for name in SCHEMA if name != LINE},
+        log_table,
+        {pod_column: pod_column for pod_column in SCHEMA if pod_column != LINE},
         gangs="last",
         assumed=assumed,
         repeats="attempts",
-        snapshot=now,
+        snapshot=snapshot_instant,
         missing=["a snapshot: jobs that ended earlier may be missing", "time lost before an eviction is not known"],
     )
 
 
 def uncounted(pods: Sequence[Mapping], gpus: float) -> str | None:
-    """Requests of a job's pods that leave it out: shares that are not known, or without `gpus` possible GPUs; or None."""
-    unknown = [name for pod in pods for name in asked_by(pod).unknown]
+    """Return a text of the requests of a job's pods that leave it out, or None.
+
+    They are shares that are not known, or without `gpus` possible GPUs.
+    """
+    unknown = [unknown_resource for pod in pods for unknown_resource in asked_by(pod).unknown]
     if unknown:
         return ", ".join(dict.fromkeys(unknown))
     if gpus:
@@ -86,18 +89,18 @@ def uncounted(pods: Sequence[Mapping], gpus: float) -> str | None:
 
 
 def _common(item: Mapping, options: Options) -> dict:
-    """Fields that every object has."""
+    """Return a dict of the fields that every object has."""
     labels = mapping(item, "metadata", "labels")
-    own = inside(item, "metadata", "name")
+    object_name = inside(item, "metadata", "name")
     space = text(inside(item, "metadata", "namespace")) or "default"
     queue_labels = []
     if isinstance(labels, Mapping):
         queue_labels = [labels[name] for name in QUEUES if labels.get(name)]
-    name = text(own)
+    name = text(object_name)
     queue = text(queue_labels[0]) if queue_labels else space
     label = (options.user or "").removeprefix("label:")
     return {
-        "job_id": f"{space}/{name}" if own else None,
+        "job_id": f"{space}/{name}" if object_name else None,
         "submit": text(inside(item, "metadata", "creationTimestamp")),
         "name": name,
         "user": text(inside(labels, label)) if label else None,

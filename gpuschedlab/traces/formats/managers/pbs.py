@@ -28,36 +28,39 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of accounting records: a job is its E and R records, or an S without one, which still runs; Q, A and D alone never started."""
+    """Return a `Raw` of the jobs of accounting records.
+
+    A job is its E and R records, or an S without one, which still runs; Q, A and D alone never started.
+    """
     # The records' own stamps are local: S stamps beside start= and E stamps beside end= give the zone, unless `zone`
     # does.
     # See TORQUE manual, accounting records; PBS Professional administrator's guide, accounting log.
-    frame = lines_of(files, "pbs", "accounting records")
+    pbs_records = lines_of(files, "pbs", "accounting records")
     line = pl.col("line").str.strip_chars()
     record = line.str.extract_groups(RECORD)
-    frame = frame.filter(line != "").with_columns(record=record).unnest("record")
-    odd = frame.filter(pl.col("stamp").is_null())
+    pbs_records = pbs_records.filter(line != "").with_columns(record=record).unnest("record")
+    odd = pbs_records.filter(pl.col("stamp").is_null())
     if odd.height:
         raise TraceError(
             f"pbs {files[0].name}, row {odd[LINE][0]}: found {odd['line'][0][:60]!r}; expected MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value ..."
         )
-    frame = frame.with_columns(_value(key).alias(ours) for ours, key in KEYS.items())
-    east = _seconds_east(frame)
+    pbs_records = pbs_records.with_columns(_value(pbs_key).alias(ours) for ours, pbs_key in KEYS.items())
+    east = _seconds_east(pbs_records)
     zone = None if options.zone or east is None or east % 3600 else f"Etc/GMT{-east / 3600:+.0f}"
     offset = east or 0.0
     if options.zone is not None:
         offset = 0.0
-    stamps = instants(frame["stamp"], dates=STAMP, zone=options.zone)["early"]
-    frame = frame.with_columns(at=stamps - offset)
-    latest = frame["at"].max()
-    rows, beside = job_rows(frame, latest)
-    jobs = _with_gpus(rows).with_columns(account=pl.coalesce("account", "project", "group")).drop("type", *SPENT)
+    stamps = instants(pbs_records["stamp"], dates=STAMP, zone=options.zone)["early"]
+    pbs_records = pbs_records.with_columns(at=stamps - offset)
+    latest = pbs_records["at"].max()
+    record_rows, beside = job_rows(pbs_records, latest)
+    jobs = _with_gpus(record_rows).with_columns(account=pl.coalesce("account", "project", "group")).drop("type", *SPENT)
     return Raw(
         jobs,
-        {name: name for name in jobs.columns if name != LINE},
+        {pbs_column: pbs_column for pbs_column in jobs.columns if pbs_column != LINE},
         cpu=False,
         repeats="attempts",
-        rows=frame.height,
+        rows=pbs_records.height,
         beside=beside,
         zone=zone,
         snapshot=latest,
@@ -82,7 +85,7 @@ def _seconds_east(frame: pl.DataFrame) -> float | None:
 
 
 def _value(key: str) -> pl.Expr:
-    """Value of a key of the record, which may be quoted; null if it says none."""
+    """Return an expression (`pl.Expr`): the value of a key of the record, which may be quoted; null if it says none."""
     groups = pl.col("message").str.extract_groups(rf'(?:^|\s){key}=(?:"([^"]*)"|(\S*))').struct
     value = pl.coalesce(groups.field("1"), groups.field("2"))
     says_none = value.is_in(["", "_pbs_project_default"])
@@ -90,7 +93,7 @@ def _value(key: str) -> pl.Expr:
 
 
 def _with_gpus(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Add GPUs, their types, and nodes, from the request of each row."""
+    """Return a frame with GPUs, their types, and nodes, from the request of each row."""
     request = pl.coalesce("select", "chunks").fill_null("")
     requests = jobs.select(request).to_series()
     chunks = devices(requests, of_chunks)

@@ -27,7 +27,7 @@ class JobRows(NamedTuple):
 
 
 def job_rows(frame: pl.DataFrame, latest: float | None) -> JobRows:
-    """One row per run, of its E or R record, or of an S record that nothing ends; and one of each job without a run.
+    """Return `JobRows`: one row per run, of its E or R record, or an S record that nothing ends; and one of each job without a run.
 
     `frame` has columns type, id, at (s), start, end, state and line numbers; `latest` is the log's last instant (s).
     """
@@ -37,25 +37,25 @@ def job_rows(frame: pl.DataFrame, latest: float | None) -> JobRows:
     of_jobs = frame.filter(kind.is_in([*BEFORE, *DURING, MOVED]))
     runs = _runs(of_jobs)
     runs = runs.join(_suspended(of_jobs, runs, latest), on=["job_id", "start"], how="left", maintain_order="left")
-    others = of_jobs.join(runs.select("job_id"), on="job_id", how="anti", maintain_order="left")
-    unstarted = _without_runs(others)
-    rows = pl.concat([runs, unstarted], how="diagonal")
+    other_records = of_jobs.join(runs.select("job_id"), on="job_id", how="anti", maintain_order="left")
+    unstarted = _without_runs(other_records)
+    log_rows = pl.concat([runs, unstarted], how="diagonal")
     parent = pl.col("job_id").str.contains("[]", literal=True)
     reason = pl.when(parent).then(pl.lit("array_parents"))
-    rows = rows.with_columns(left=reason.otherwise("left"))
-    beside = {"events": of_jobs.height - rows.height, "records_of_no_job": frame.height - of_jobs.height}
-    return JobRows(rows.sort(LINE), beside)
+    log_rows = log_rows.with_columns(left=reason.otherwise("left"))
+    beside = {"events": of_jobs.height - log_rows.height, "records_of_no_job": frame.height - of_jobs.height}
+    return JobRows(log_rows.sort(LINE), beside)
 
 
 def _runs(of_jobs: pl.DataFrame) -> pl.DataFrame:
-    """Runs by their last record; an S record that another start follows has no end, and is left out by that name."""
+    """Return a frame of runs by their last record; an S record that another start follows has no end, and is left out by that name."""
     kind = pl.col("type")
     course = of_jobs.filter(kind.is_in(COURSE))
     # Torque's R says nothing of the run: it is that of the S before it, and ended as the record was written.
     rerun = kind == "R"
     instant = pl.col("at").cast(pl.Int64).cast(pl.String)
-    known = [name for name in KEYS if name not in ("end", "state")]
-    completed = [_or_before(name) for name in known]
+    known_keys = [record_key for record_key in KEYS if record_key not in ("end", "state")]
+    completed = [_or_before(record_key) for record_key in known_keys]
     reruns = course.with_columns(*completed, end=pl.coalesce("end", instant)).filter(rerun)
     course = course.filter(rerun.not_())
     course = pl.concat([course, reruns]).sort(LINE)
@@ -66,33 +66,33 @@ def _runs(of_jobs: pl.DataFrame) -> pl.DataFrame:
     lost = course.filter(kind == "S", (follower == "S") & same_start.fill_null(False).not_())
     ended = course.filter(kind == "E").with_columns(meaning=of_exit(pl.col("state")))
     rerun_rows = course.filter(rerun, pl.col("start").is_not_null())
-    parts = [
+    run_parts = [
         ended,
         rerun_rows.with_columns(meaning=pl.lit("killed"), state=pl.lit("REQUEUED")),
         started.with_columns(meaning=pl.lit(RUNNING)),
         lost.with_columns(left=pl.lit("attempts_without_end")),
     ]
-    rows = pl.concat(parts, how="diagonal")
-    if "left" not in rows.columns:
-        rows = rows.with_columns(left=pl.lit(None, pl.String))
-    return rows
+    run_rows = pl.concat(run_parts, how="diagonal")
+    if "left" not in run_rows.columns:
+        run_rows = run_rows.with_columns(left=pl.lit(None, pl.String))
+    return run_rows
 
 
 def _or_before(name: str) -> pl.Expr:
-    """Value of each record, or else that of the record before it of the same job; null if neither has one."""
+    """Return an expression (`pl.Expr`): the value of each record, or of the one before it of the same job; null if neither has one."""
     before = pl.col(name).shift(1).over("job_id")
     return pl.coalesce(name, before).alias(name)
 
 
 def _suspended(of_jobs: pl.DataFrame, runs: pl.DataFrame, latest: float | None) -> pl.DataFrame:
-    """Seconds for which each run (job_id, start) was suspended, from z records to the next r, or to its end."""
+    """Return a frame of the seconds for which each run (job_id, start) was suspended: from z records to the next r, or to its end."""
     marks = of_jobs.join(runs.select(LINE, began="start"), on=LINE, how="left", maintain_order="left")
     kind = pl.col("type")
     marks = marks.filter(kind.is_in([*COURSE, "z", "r"]))
     # A mark belongs to the run that ends next; if none does, to the one that began last.
-    own = pl.coalesce("began", pl.when(kind == "S").then("start"))
-    ending = pl.when(kind.is_in(ENDS)).then(own)
-    began = pl.coalesce(ending.backward_fill(), own.forward_fill())
+    own_start = pl.coalesce("began", pl.when(kind == "S").then("start"))
+    ending = pl.when(kind.is_in(ENDS)).then(own_start)
+    began = pl.coalesce(ending.backward_fill(), own_start.forward_fill())
     marks = marks.with_columns(began=began.over("job_id"))
     instant = pl.col("at")
     next_mark = instant.shift(-1).over("job_id")
@@ -101,13 +101,13 @@ def _suspended(of_jobs: pl.DataFrame, runs: pl.DataFrame, latest: float | None) 
     return spans.group_by("job_id", start="began", maintain_order=True).agg(suspended=pl.col("span").sum())
 
 
-def _without_runs(others: pl.DataFrame) -> pl.DataFrame:
-    """One row of each job of which no record says a run: it waited, was moved away, or ran before the log and after it."""
+def _without_runs(job_records: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame of one row per job of which no record says a run: it waited, was moved away, or ran before and after the log."""
     kind = pl.col("type")
     moved = (kind == MOVED).any().over("job_id")
     ran = kind.is_in(DURING).any().over("job_id")
     reason = pl.when(moved).then(pl.lit("moved"))
     reason = reason.when(ran).then(pl.lit("without_start"))
-    others = others.with_columns(left=reason).unique("job_id", keep="first", maintain_order=True)
+    job_records = job_records.with_columns(left=reason).unique("job_id", keep="first", maintain_order=True)
     instant = pl.col("at").cast(pl.Int64).cast(pl.String)
-    return others.with_columns(submit=pl.coalesce("submit", instant), meaning=pl.lit(WAITING))
+    return job_records.with_columns(submit=pl.coalesce("submit", instant), meaning=pl.lit(WAITING))

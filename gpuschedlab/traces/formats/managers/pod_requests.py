@@ -28,34 +28,42 @@ class OfContainer(NamedTuple):
 
 
 def of_container(container: Mapping) -> OfContainer:
-    """GPUs that a container's limits and requests name; shares of them if they name a part of each."""
-    asked = {}
-    for part in ("limits", "requests"):
-        counts = mapping(container, "resources", part)
-        asked |= {str(name): count for name, count in counts.items()}
-    named = [resource_gpus(name, number(count) or 0.0) for name, count in asked.items()]
+    """Return the GPUs that a container's limits and requests name, as `OfContainer`; shares of them if they name a part of each."""
+    asked_resources = {}
+    for request_part in ("limits", "requests"):
+        resource_counts = mapping(container, "resources", request_part)
+        asked_resources |= {
+            str(resource_name): resource_count for resource_name, resource_count in resource_counts.items()
+        }
+    named = [
+        resource_gpus(resource_name, number(resource_count) or 0.0)
+        for resource_name, resource_count in asked_resources.items()
+    ]
     shape = next((devices.shape for devices in named if devices.shape), None)
-    share = of_cores(asked, sum(devices.gpus for devices in named))
+    share = of_cores(asked_resources, sum(devices.gpus for devices in named))
     return OfContainer(share.gpus or 0.0, shape, share.named)
 
 
 def asked_by(pod: Mapping) -> Asked:
-    """GPUs of a pod, or of a template of pods: its containers' together, or the largest init container's, or a share by annotation."""
+    """Return the GPUs of a pod, or of a template of pods, as `Asked`.
+
+    They are its containers' together, or the largest init container's, or a share by annotation.
+    """
     spec = inside(pod, "spec")
-    own = [of_container(c) for c in several(spec, "containers")]
+    containers = [of_container(c) for c in several(spec, "containers")]
     init = [of_container(c) for c in several(spec, "initContainers")]
-    gpus = max(sum(c.gpus for c in own), max((c.gpus for c in init), default=0.0))
-    unknown = [c.unknown for c in [*own, *init] if c.unknown]
+    gpus = max(sum(c.gpus for c in containers), max((c.gpus for c in init), default=0.0))
+    unknown = [c.unknown for c in [*containers, *init] if c.unknown]
     share = annotated(pod)
     if share is not None and not gpus:
         gpus = share.gpus or 0.0
         unknown += [share.named] * bool(share.named)
-    shape = next((c.shape for c in [*own, *init] if c.shape), None)
+    shape = next((c.shape for c in [*containers, *init] if c.shape), None)
     return Asked(Devices(gpus, types_of(spec), shape), tuple(dict.fromkeys(unknown)))
 
 
 def types_of(spec) -> list[str]:
-    """GPU types that a pod's selector or affinity names."""
+    """Return a list of the GPU types that a pod's selector or affinity names."""
     types = [text(inside(spec, "nodeSelector", PRODUCT))]
     terms = several(
         spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"
@@ -71,15 +79,20 @@ def types_of(spec) -> list[str]:
 
 
 def not_counted(pod: Mapping) -> str | None:
-    """Accelerators of a pod, or of a template, that are no GPUs as far as is known: names of resources, or claims; or None."""
-    asked = asked_by(pod)
-    if asked.unknown:
-        return ", ".join(asked.unknown)
-    if asked.devices.gpus:
+    """Return a text of the accelerators of a pod, or of a template, that are no GPUs as far as is known, or None.
+
+    The text has names of resources, or claims.
+    """
+    asked_devices = asked_by(pod)
+    if asked_devices.unknown:
+        return ", ".join(asked_devices.unknown)
+    if asked_devices.devices.gpus:
         return None
     spec = inside(pod, "spec")
     containers = [*several(spec, "containers"), *several(spec, "initContainers")]
     resources = [mapping(c, "resources", how) for c in containers for how in ("limits", "requests")]
-    names = sorted({str(n) for each in resources for n in each if number(each[n])})
-    accelerators = [n for n in names if ACCELERATORS.search(n.partition("/")[2])]
+    accelerator_names = sorted(
+        {str(n) for pod_resources in resources for n in pod_resources if number(pod_resources[n])}
+    )
+    accelerators = [n for n in accelerator_names if ACCELERATORS.search(n.partition("/")[2])]
     return ", ".join(accelerators) or ("resource claims" if several(spec, "resourceClaims") else None)

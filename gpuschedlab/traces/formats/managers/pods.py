@@ -21,13 +21,13 @@ FINAL = {"Completed": "completed", "Failed": "failed", "Aborted": "killed", "Ter
 
 
 def condition_of(item: Mapping, kind: str) -> str | None:
-    """When a condition became true; None if it is not."""
+    """Return the time at which a condition became true, a text; None if it is not."""
     true = [c for c in several(item, "status", "conditions") if c.get("type") == kind and c.get("status") == "True"]
     return text(true[-1].get("lastTransitionTime")) if true else None
 
 
 def pod(item: Mapping) -> dict:
-    """Row of a pod: its job by label, otherwise by owner, otherwise itself."""
+    """Return the row of a pod, a dict: its job by label, otherwise by owner, otherwise itself."""
     labels = mapping(item, "metadata", "labels")
     owner = [text(o.get("name")) for o in several(item, "metadata", "ownerReferences")]
     group = next((text(inside(labels, n)) for n in JOBS if inside(labels, n)), owner[0] if owner else None)
@@ -42,12 +42,12 @@ def pod(item: Mapping) -> dict:
     last = [e for e in ends if e] or [text(inside(item, "metadata", "deletionTimestamp")), *changed]
     end = max((e for e in last if e), default=None) if phase in ("Succeeded", "Failed") else None
     meaning = {"Succeeded": "completed", "Failed": "failed"}.get(phase, RUNNING if start else WAITING)
-    asked = asked_by(item).devices
+    asked_devices = asked_by(item).devices
     return {
-        "gpus": asked.gpus,
-        "gpu_types": asked.gpu_types or None,
-        "shape": asked.shape,
-        "nodes": 1.0 if asked.gpus else None,
+        "gpus": asked_devices.gpus,
+        "gpu_types": asked_devices.gpu_types or None,
+        "shape": asked_devices.shape,
+        "nodes": 1.0 if asked_devices.gpus else None,
         "nodelist": text(inside(item, "spec", "nodeName")),
         "requested_time": number(inside(item, "spec", "activeDeadlineSeconds")),
         **({"job_id": f"{space}/{group}"} if group else {}),
@@ -59,7 +59,7 @@ def pod(item: Mapping) -> dict:
 
 
 def _pods(item: Mapping, sets: str, count: str) -> list[tuple[float, float]]:
-    """Sets of pods of a job: how many, and GPUs of each."""
+    """Return a list of the sets of pods of a job, each a tuple: how many, and GPUs of each."""
     pods = []
     for pod_set in several(item, "spec", sets):
         replicas = number(pod_set.get(count, 1)) or 0.0
@@ -69,25 +69,29 @@ def _pods(item: Mapping, sets: str, count: str) -> list[tuple[float, float]]:
 
 
 def workload(item: Mapping) -> dict:
-    """Row of a Workload: from Admitted to Finished, on the flavor of its GPUs."""
+    """Return the row of a Workload, a dict: from Admitted to Finished, on the flavor of its GPUs."""
     gpus, nodes = in_sets(_pods(item, "podSets", "count"))
     sets = several(item, "status", "admission", "podSetAssignments")
     flavors = []
     for pod_set in sets:
         flavor_of = mapping(pod_set, "flavors")
-        flavors += [text(flavor) for name, flavor in flavor_of.items() if resource_gpus(str(name), 1.0).gpus]
+        flavors += [
+            text(flavor) for resource_name, flavor in flavor_of.items() if resource_gpus(str(resource_name), 1.0).gpus
+        ]
     flavors = [flavor for flavor in dict.fromkeys(flavors) if flavor]
     start = condition_of(item, "Admitted")
     end = condition_of(item, "Finished")
     conditions = several(item, "status", "conditions")
     final = [condition for condition in conditions if condition.get("type") == "Finished"]
     why = " ".join(f"{condition.get('reason')} {condition.get('message')}" for condition in final)
-    words = {"fail|error": "failed", "succe|finished": "completed"}
-    outcome = next((word for pattern, word in words.items() if re.search(pattern, why.lower())), None)
+    outcome_words = {"fail|error": "failed", "succe|finished": "completed"}
+    outcome = next(
+        (outcome_word for pattern, outcome_word in outcome_words.items() if re.search(pattern, why.lower())), None
+    )
     meaning = WAITING
     if start:
         meaning = outcome if end else RUNNING
-    row = {
+    log_row = {
         "gpus": gpus,
         "nodes": nodes,
         "gpu_types": flavors or None,
@@ -98,17 +102,21 @@ def workload(item: Mapping) -> dict:
     }
     queue = text(inside(item, "status", "admission", "clusterQueue") or inside(item, "spec", "queueName"))
     if queue:
-        row["vc"] = queue
-    return row
+        log_row["vc"] = queue
+    return log_row
 
 
 def volcano(item: Mapping) -> dict:
-    """Row of a Job: from Running to the last final condition."""
+    """Return the row of a Job, a dict: from Running to the last final condition."""
     gpus, nodes = in_sets(_pods(item, "tasks", "replicas"))
     course = [(text(c.get("status")), text(c.get("lastTransitionTime"))) for c in several(item, "status", "conditions")]
-    start = next((at for word, at in course if word == "Running"), None)
+    start = next((changed_at for phase_word, changed_at in course if phase_word == "Running"), None)
     phase = text(inside(item, "status", "state", "phase"))
-    ended = [(FINAL[word], at) for word, at in course if word in FINAL] if phase in FINAL or phase is None else []
+    ended = (
+        [(FINAL[phase_word], changed_at) for phase_word, changed_at in course if phase_word in FINAL]
+        if phase in FINAL or phase is None
+        else []
+    )
     meaning, end = (ended[-1] if ended else (RUNNING, None)) if start else (WAITING, None)
     queue = text(inside(item, "spec", "queue"))
     return {

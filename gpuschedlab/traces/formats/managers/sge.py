@@ -22,17 +22,17 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of the lines: GPUs and limit are those of `-l gpu=N,h_rt=...` in a job's category."""
+    """Return a `Raw` of the jobs of the lines: GPUs and limit are those of `-l gpu=N,h_rt=...` in a job's category."""
     # Instants are seconds, or milliseconds in Univa's; failed 100 is a signal, as of qdel. Lines of a parallel job's tasks
     # (pe_taskid) are parts of its own. See accounting(5).
-    table = lines_of(files, "sge", "Grid Engine's accounting")
+    log_rows = lines_of(files, "sge", "Grid Engine's accounting")
     line = pl.col("line")
     comment = line.str.starts_with("#")
-    table = table.filter(~comment, line != "")
-    parts = line.str.splitn(":", 40).struct
-    fields = [parts.field(f"field_{i}").alias(name) for name, i in FIELDS.items()]
-    table = table.with_columns(fields)
-    table = table.with_columns(_unix_seconds(name) for name in ("submit", "start", "end"))
+    log_rows = log_rows.filter(~comment, line != "")
+    sge_fields = line.str.splitn(":", 40).struct
+    fields = [sge_fields.field(f"field_{i}").alias(sge_field) for sge_field, i in FIELDS.items()]
+    log_rows = log_rows.with_columns(fields)
+    log_rows = log_rows.with_columns(_unix_seconds(sge_field) for sge_field in ("submit", "start", "end"))
     exit_code = as_number("exit")
     failed = as_number("failed")
     succeeded = (exit_code == 0) & (failed == 0)
@@ -44,7 +44,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     request = pl.col("rest").str
     gpus = request.extract(r"(?:^|[\s,])n?gpus?=(\d+)").cast(pl.Float64)
     own_line = request.contains("(?i):none:")
-    where = {name: name for name in ("vc", "nodelist", "user", "name", "account", "submit", "start", "end", "line")} | {
+    where = {
+        sge_column: sge_column
+        for sge_column in ("vc", "nodelist", "user", "name", "account", "submit", "start", "end", "line")
+    } | {
         "job_id": job_id,
         "gpus": gpus.fill_null(0.0),
         "requested_time": request.extract(r"(?:^|[\s,])[hs]_rt=([\d:]+)"),
@@ -52,11 +55,11 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "left": label(own_line.not_(), "steps"),
     }
     assumed = ["gpu= counts the GPUs of a job, whatever its slots"]
-    return Raw(table, where, cpu=False, repeats="attempts", first_line=1, assumed=assumed)
+    return Raw(log_rows, where, cpu=False, repeats="attempts", first_line=1, assumed=assumed)
 
 
 def _unix_seconds(name: str) -> pl.Expr:
-    """Instants of a column, in seconds or in milliseconds, as Unix seconds; null if a value is 0 or no number."""
+    """Return an expression (`pl.Expr`): instants of a column, in seconds or milliseconds, as Unix seconds; null if 0 or no number."""
     instant = as_number(name)
     milliseconds = pl.when(instant > 1e11).then(instant / 1e3)
     return milliseconds.when(instant > 0).then(instant)

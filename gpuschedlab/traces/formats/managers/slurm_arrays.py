@@ -15,40 +15,40 @@ def with_throttles(jobs: pl.DataFrame) -> pl.DataFrame:
     their array.
     """
     of_many_tasks = jobs["job_id"].str.contains("_[", literal=True)
-    names = jobs["job_id"].filter(of_many_tasks.fill_null(False))
-    if names.is_empty():
+    waiting_names = jobs["job_id"].filter(of_many_tasks.fill_null(False))
+    if waiting_names.is_empty():
         return jobs
     tasks: dict[str, int | None] = {}
     throttles: dict[str, float] = {}
-    for name in names.unique().sort():
-        match = WAITING_TASKS.match(name)
+    for waiting_name in waiting_names.unique().sort():
+        match = WAITING_TASKS.match(waiting_name)
         if match is None:
             continue
-        tasks[name] = task_count(match[2])
+        tasks[waiting_name] = task_count(match[2])
         if match[3]:
             throttles[match[1]] = float(match[3])
-    name = pl.col("job_id")
-    array = name.str.extract(r"^(\d+)_")
-    tasks_of_row = name.replace_strict(tasks, default=None, return_dtype=pl.Int64)
+    job_name = pl.col("job_id")
+    array = job_name.str.extract(r"^(\d+)_")
+    tasks_of_row = job_name.replace_strict(tasks, default=None, return_dtype=pl.Int64)
     throttle_of_row = array.replace_strict(throttles, default=None, return_dtype=pl.Float64)
     return jobs.with_columns(tasks_of_row.alias("\0tasks"), throttle_of_row.alias("\0throttle"))
 
 
 def task_count(text: str) -> int | None:
-    """Count the tasks of a list such as `1,3-9,20-40:5`; None if it is cut off, or no such list.
+    """Return the number of tasks in a list such as `1,3-9,20-40:5`; None if it is cut off, or no such list.
 
     Examples
     --------
     >>> task_count("1,3-9"), task_count("0-20:5"), task_count("1,2,...")
     (8, 5, None)
     """
-    count = 0
-    for word in text.split(","):
-        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", word.strip())
+    tasks_so_far = 0
+    for task_range in text.split(","):
+        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", task_range.strip())
         if match is None:
             return None
         first = int(match[1])
         last = int(match[2] or first)
         step = int(match[3] or 1)
-        count += len(range(first, last + 1, max(step, 1)))
-    return count
+        tasks_so_far += len(range(first, last + 1, max(step, 1)))
+    return tasks_so_far

@@ -38,30 +38,33 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of sacct's JSON (data_parser v0.0.39 to v0.0.46): Unix seconds, limits in minutes; steps lie inside and are ignored."""
+    """Return a `Raw` of the jobs of sacct's JSON (data_parser v0.0.39 to v0.0.46).
+
+    Instants are Unix seconds, limits minutes; steps lie inside and are ignored.
+    """
     jobs = objects(files, "slurm", "jobs", "the answer of sacct --json")
-    table = pl.DataFrame([_job(i, job) for i, job in enumerate(jobs, 1)], schema=SCHEMA, orient="row")
-    table = with_throttles(table.with_columns(gpus=whole_or_share(pl.col("gpus"))))
-    where: dict[str, str | pl.Expr] = {name: name for name in SCHEMA if name != LINE}
+    sacct_rows = pl.DataFrame([_job(i, job) for i, job in enumerate(jobs, 1)], schema=SCHEMA, orient="row")
+    sacct_rows = with_throttles(sacct_rows.with_columns(gpus=whole_or_share(pl.col("gpus"))))
+    where: dict[str, str | pl.Expr] = {json_column: json_column for json_column in SCHEMA if json_column != LINE}
     where["tasks"] = "\0tasks"
-    if "\0throttle" in table.columns:
+    if "\0throttle" in sacct_rows.columns:
         where["throttle"] = pl.coalesce("throttle", "\0throttle")
-    elif table["throttle"].null_count() == table.height:
+    elif sacct_rows["throttle"].null_count() == sacct_rows.height:
         del where["throttle"]
     several_nodes = pl.col("nodes") > 1
     where["vc"] = pl.col("partitions").str.extract(r"^([^,]+)")
     where["nodes"] = pl.when(several_nodes).then("nodes")
-    gangs = "common" if table["part"].is_not_null().any() else ""
+    gangs = "common" if sacct_rows["part"].is_not_null().any() else ""
     untracked = ""
-    if not (table["gpus"] > 0).any():
+    if not (sacct_rows["gpus"] > 0).any():
         untracked = UNTRACKED
     units = {"requested_time": 60.0}
-    return Raw(table, where, units=units, gangs=gangs, repeats="requeue", missing=MISSING, untracked=untracked)
+    return Raw(sacct_rows, where, units=units, gangs=gangs, repeats="requeue", missing=MISSING, untracked=untracked)
 
 
 def _job(place: int, job: dict) -> dict:
-    """One job; `place` is its place in the list."""
-    job_id, part = _names(job)
+    """Return one job as a dict; `place` is its place in the list."""
+    job_id, het_part = _names(job)
     throttle = number(inside(job, "array", "limits", "max", "running", "tasks"))
     tres = _tres(job, "allocated") or _tres(job, "requested")
     gpus = of_tres(tres)
@@ -75,7 +78,7 @@ def _job(place: int, job: dict) -> dict:
         nodes = None
     return {
         "job_id": job_id,
-        "part": part,
+        "part": het_part,
         "throttle": throttle or None,
         "state": text(state),
         "user": text(user),
@@ -95,7 +98,7 @@ def _job(place: int, job: dict) -> dict:
 
 
 def _names(job: dict) -> tuple[str | None, str | None]:
-    """Name of a job, of its task if it is one of an array; and the part of a heterogeneous job, None if it is no such job."""
+    """Return a tuple: the name of a job, of its task if it is one of an array; and the part of a heterogeneous job, else None."""
     leader = number(inside(job, "het", "job_id"))
     if leader:
         offset = number(inside(job, "het", "job_offset")) or 0
@@ -111,7 +114,7 @@ def _names(job: dict) -> tuple[str | None, str | None]:
 
 
 def _times(job: dict) -> dict[str, float | None]:
-    """Times of a job (s); an instant that is 0 has not come yet, and is None."""
+    """Return a dict of the times of a job (s); an instant that is 0 has not come yet, and is None."""
     times = {}
     for ours, theirs in _TIMES.items():
         seconds = number(inside(job, "time", theirs))
@@ -128,11 +131,11 @@ def _tres(job: dict, which: str) -> str:
     """Entries of one list of TRES, as sacct writes them in text."""
     entries = []
     for entry in several(job, "tres", which):
-        count = number(entry.get("count"))
-        if count is None:
+        tres_count = number(entry.get("count"))
+        if tres_count is None:
             continue
         resource = entry.get("type")
         if entry.get("name"):
             resource = f"{resource}/{entry['name']}"
-        entries.append(f"{resource}={count:.0f}")
+        entries.append(f"{resource}={tres_count:.0f}")
     return ",".join(entries)

@@ -14,18 +14,18 @@ recognises = headed(*NEEDED, "type", "queue", "node_num")
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a cluster: `queue` is the seconds waited, no queue; `type` is the kind of work."""
+    """Return a `Raw` of the jobs of a cluster: `queue` is the seconds waited, no queue; `type` is the kind of work."""
     # Kalos (which has fail_time) writes end less submit as `duration`, and its times in UTC: end less start is taken,
     # and the clock is that of Shanghai for both.
     # See Hu et al., "Characterization of Large Language Model Development in the Datacenter", NSDI 2024; README of
     # InternLM/AcmeTrace.
-    table = tables(files, "acme", NEEDED)
+    log_rows = tables(files, "acme", NEEDED)
     where: dict[str, str | pl.Expr] = {"job_id": "job_id"} | {n: f"{n}_time" for n in ("submit", "start", "end")}
     where |= {"gpus": "gpu_num", "state": "state", "user": "user", "kind_of_work": "type"}
     assumed = []
-    if "fail_time" in table.columns:
+    if "fail_time" in log_rows.columns:
         assumed = ["duration is end less submit (a turnaround): end less start is taken"]
     else:
         where["duration"] = "duration"
     where["machines"] = numeric("node_num").cast(pl.Int64, strict=False)
-    return Raw(table, where, zone="Asia/Shanghai", assumed=assumed)
+    return Raw(log_rows, where, zone="Asia/Shanghai", assumed=assumed)

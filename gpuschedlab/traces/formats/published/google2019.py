@@ -24,7 +24,7 @@ recognises = headed("collection_id", "collection_type")
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Collections as jobs, from a folder with collection_events and instance_events (csv or JSON lines)."""
+    """Return a `Raw` with collections as jobs, from a folder with collection_events and instance_events (csv or JSON lines)."""
     # The trace has no GPUs: `count="instances"` has each instance stand for one. Alloc sets are reservations, no
     # jobs. A schedule and the next final event are an attempt.
     # See Tirmazi et al., "Borg: the Next Generation", EuroSys 2020; clusterdata_trace_format_v3.proto.
@@ -33,33 +33,35 @@ def read(files: Sequence[Path], options: Options) -> Raw:
             f"google2019 {files[0].name}: found no GPUs, which this trace does not have; expected count='instances', to "
             "have each instance stand for one."
         )
-    events, instances = (_table(files[0], name) for name in ("collection_events", "instance_events"))
+    events, instances = (_table(files[0], event_kind) for event_kind in ("collection_events", "instance_events"))
     events = _ordered(events)
     jobs = _submitted(events)
     by_collection = instances.group_by("collection_id", maintain_order=True)
     instance_count = pl.col("instance_index").n_unique()
     size = by_collection.agg(gpus=instance_count.cast(pl.Float64))
-    table = jobs
+    collection_rows = jobs
     for more in (_runs(events), size):
-        table = table.join(more, on="collection_id", how="left", maintain_order="left")
-    table = table.with_columns(meaning=_meaning())
+        collection_rows = collection_rows.join(more, on="collection_id", how="left", maintain_order="left")
+    collection_rows = collection_rows.with_columns(meaning=_meaning())
     alike = ("submit", "start", "end", "gpus", "meaning", "user", "priority")
     where: dict[str, str | pl.Expr] = {"job_id": pl.col("collection_id").cast(pl.String)} | {n: n for n in alike}
     collection_type = pl.col("collection_type").cast(pl.String)
     where["left"] = label(collection_type.is_in(["1", "ALLOC_SET"]), "alloc_sets")
     ids = pl.col("start_after_collection_ids")
-    if isinstance(table.schema.get("start_after_collection_ids"), pl.List):
+    if isinstance(collection_rows.schema.get("start_after_collection_ids"), pl.List):
         id_texts = ids.cast(pl.List(pl.String)).list.join("|")
     else:
         id_texts = ids.cast(pl.String)
     where["after"] = id_texts.str.replace_all(r"[\[\]{}\"'\s]", "")
     units = dict.fromkeys(("submit", "start", "end"), MICRO)
-    beside = {"events": events.height + instances.height - table.height}
-    return Raw(table, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], beside=beside)
+    beside = {"events": events.height + instances.height - collection_rows.height}
+    return Raw(
+        collection_rows, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], beside=beside
+    )
 
 
 def _ordered(events: pl.DataFrame) -> pl.DataFrame:
-    """Events of collections by time, with `kind`, the number of their type; the time of an event after the trace is null."""
+    """Return a frame of the events of collections by time, with `kind`, the number of their type; times after the trace are null."""
     time = pl.col("time").cast(pl.Int64, strict=False)
     in_trace = time < NEVER
     type_name = pl.col("type").cast(pl.String)
@@ -70,9 +72,9 @@ def _ordered(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _submitted(events: pl.DataFrame) -> pl.DataFrame:
-    """Collections with the time of their submission, or else of their first event, and their attributes."""
+    """Return a frame of collections with the time of their submission, or else of their first event, and their attributes."""
     attributes = ("user", "collection_type", "priority", "start_after_collection_ids")
-    attributes = [name for name in attributes if name in events.columns]
+    attributes = [collection_attribute for collection_attribute in attributes if collection_attribute in events.columns]
     first_values = pl.col(attributes).drop_nulls().first()
     time = pl.col("time")
     submissions = time.filter(pl.col("kind") == SUBMIT)
@@ -81,7 +83,7 @@ def _submitted(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _meaning() -> pl.Expr:
-    """Meaning of the final event of an attempt; that of a job which runs, or waits, if there is none."""
+    """Return an expression (`pl.Expr`): meaning of the final event of an attempt; if there is none, the job runs or waits."""
     final = pl.col("last").replace_strict(MEANINGS, default=None, return_dtype=pl.String)
     waits = pl.col("start").is_null()
     runs = pl.col("end").is_null()
@@ -90,7 +92,7 @@ def _meaning() -> pl.Expr:
 
 
 def _runs(events: pl.DataFrame) -> pl.DataFrame:
-    """Attempts of each collection: from a schedule to the next final event."""
+    """Return a frame of the attempts of each collection: from a schedule to the next final event."""
     kind = pl.col("kind")
     course = events.filter((kind == SCHEDULE) | kind.is_between(4, LOST))
     scheduled = kind == SCHEDULE
@@ -103,18 +105,18 @@ def _runs(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _table(folder: Path, name: str) -> pl.DataFrame:
-    """Events of one kind, of all files of the folder that hold them."""
-    found = sorted(folder.glob(f"{name}*")) if folder.is_dir() else sorted(folder.parent.glob(f"{name}*"))
-    if not found:
+    """Return a frame of the events of one kind, of all files of the folder that hold them."""
+    event_files = sorted(folder.glob(f"{name}*")) if folder.is_dir() else sorted(folder.parent.glob(f"{name}*"))
+    if not event_files:
         raise TraceError(
             f"google2019 {folder.name}: found no file {name}*; expected collection_events and instance_events."
         )
     needed = ["time", "type", "collection_id", *(["instance_index"] if name.startswith("instance") else [])]
-    lines = [f for f in found if ".json" in f.name]
-    if not lines:
-        return tables(found, "google2019", needed)
-    with readable(f"google2019 {lines[0].name}", "JSON lines"):
-        frames = [pl.read_ndjson(text_of(f).encode(), infer_schema_length=None) for f in lines]
-    frame = pl.concat(frames, how="diagonal_relaxed")
-    require_columns(frame, needed, source=f"google2019 {lines[0].name}")
-    return frame.with_columns(pl.col("collection_id").cast(pl.String))
+    json_files = [f for f in event_files if ".json" in f.name]
+    if not json_files:
+        return tables(event_files, "google2019", needed)
+    with readable(f"google2019 {json_files[0].name}", "JSON lines"):
+        frames = [pl.read_ndjson(text_of(f).encode(), infer_schema_length=None) for f in json_files]
+    event_rows = pl.concat(frames, how="diagonal_relaxed")
+    require_columns(event_rows, needed, source=f"google2019 {json_files[0].name}")
+    return event_rows.with_columns(pl.col("collection_id").cast(pl.String))

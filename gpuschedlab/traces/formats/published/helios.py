@@ -17,8 +17,8 @@ TIMES = ("start", "end")
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a cluster, as docs/howto/published-logs.md says."""
-    table = tables(files, "helios", NEEDED, surplus=True)
+    """Return a `Raw` of the jobs of a cluster, as docs/howto/published-logs.md says."""
+    log_rows = tables(files, "helios", NEEDED, surplus=True)
     where: dict[str, str | pl.Expr] = {"job_id": "job_id"} | {n: f"{n}_time" for n in ("submit", *TIMES)}
     where |= {"gpus": "gpu_num"} | {n: n for n in ("duration", "state", "user", "vc")} | {"name": "jobname"}
     where["machines"] = numeric("node_num").cast(pl.Int64, strict=False)
@@ -27,12 +27,12 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     ran = (gpus > 0) & (duration > 0)
     difference = (pl.col("lasted") - duration).abs()
     rules = [whole_gpus("gpu_num"), one_of("state", STATES), given("duration")]
-    for name in TIMES:
-        lacking = pl.col(name).is_null()
-        rules.append(Rule(f"{name}_time", "a time such as 2017-10-07 01:12:09", ran & lacking))
+    for time_name in TIMES:
+        lacking = pl.col(time_name).is_null()
+        rules.append(Rule(f"{time_name}_time", "a time such as 2017-10-07 01:12:09", ran & lacking))
     rules.append(Rule("duration", "end_time - start_time", ran & (difference > 1)))
     return Raw(
-        table,
+        log_rows,
         where,
         zone="Asia/Shanghai",
         columns=("user", "vc", "name", "status", "clock", "machines"),

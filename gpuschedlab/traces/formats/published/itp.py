@@ -16,9 +16,9 @@ COUNTS = {"target": "num_iteration", "batch_size": "batch_size"}
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a cluster, as docs/howto/published-logs.md says."""
-    table = tables(files, "itp", NEEDED, surplus=True)
-    where: dict[str, str | pl.Expr] = {NAMES.get(n, n): n for n in table.columns if n != SURPLUS}
+    """Return a `Raw` of the jobs of a cluster, as docs/howto/published-logs.md says."""
+    log_rows = tables(files, "itp", NEEDED, surplus=True)
+    where: dict[str, str | pl.Expr] = {NAMES.get(n, n): n for n in log_rows.columns if n != SURPLUS}
     rules = [whole_gpus("num_gpu"), given("submission_time"), given("duration")]
     for ours, theirs in COUNTS.items():
         if ours in where:
@@ -29,4 +29,4 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         deadline = pl.col("deadline")
         in_time = deadline.is_between(0, LONGEST, closed="right")
         rules.append(Rule("deadline", "a time after submission_time", deadline.is_null() | in_time.not_()))
-    return Raw(table, where, zero=0.0, columns=tuple(where), rules=rules)
+    return Raw(log_rows, where, zero=0.0, columns=tuple(where), rules=rules)

@@ -15,16 +15,16 @@ recognises = headed(*NEEDED[1:])
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Pods of a snapshot: one with a time of scheduling and of deletion ran, whatever its phase."""
+    """Return a `Raw` of the pods of a snapshot: one with a time of scheduling and of deletion ran, whatever its phase."""
     # One that was Running and ends with the log is censored. A pod with one GPU takes gpu_milli thousandths of it;
     # gpu_spec lists the types that will do.
     # See README of alibaba/clusterdata, cluster-trace-gpu-v2023; Weng et al., "Beware of Fragmentation", ATC 2023.
-    table = tables(files, "openb", NEEDED)
-    count = as_number("num_gpu")
+    log_rows = tables(files, "openb", NEEDED)
+    num_gpu = as_number("num_gpu")
     share = as_number("gpu_milli") / 1000
     end = as_number("deletion_time")
     runs = pl.col("pod_phase") == "Running"
-    gpus = pl.when(count == 1).then(share).otherwise(count)
+    gpus = pl.when(num_gpu == 1).then(share).otherwise(num_gpu)
     where: dict[str, str | pl.Expr] = {
         "job_id": "name",
         "submit": "creation_time",
@@ -36,4 +36,4 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "gpu_types": "gpu_spec",
         "qos": "qos",
     }
-    return Raw(table, where, states={"Running": None, "Pending": None, "Unknown": None})
+    return Raw(log_rows, where, states={"Running": None, "Pending": None, "Unknown": None})

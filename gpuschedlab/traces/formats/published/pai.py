@@ -27,22 +27,22 @@ STATUS = Rule("status", f"one of {', '.join(STATES)}", _IS_STATE.fill_null(False
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs with the GPUs and times of their tasks, as docs/howto/published-logs.md says."""
+    """Return a `Raw` of jobs with the GPUs and times of their tasks, as docs/howto/published-logs.md says."""
     folder = files[0]
     if not folder.is_dir():
         raise TraceError(f"pai: found no folder {folder}; expected one with pai_job_table.csv and pai_task_table.csv.")
     jobs, bad_jobs = _jobs(folder)
     tasks, bad_tasks = _tasks(folder)
-    latest = (table[name].max() for table in (jobs, tasks) for name in ("start_time", "end_time"))
+    latest = (log_table[pai_column].max() for log_table in (jobs, tasks) for pai_column in ("start_time", "end_time"))
     last = max((time for time in latest if time is not None), default=0)
-    left = dict.fromkeys(("waiting", "cpu_only", "untimed", "never_ran"), 0)
-    seen = pl.concat([jobs.select("job_name"), bad_jobs.select("job_name")])
+    left_out = dict.fromkeys(("waiting", "cpu_only", "untimed", "never_ran"), 0)
+    seen_jobs = pl.concat([jobs.select("job_name"), bad_jobs.select("job_name")])
     all_tasks = tasks.height
-    tasks = tasks.join(seen, on="job_name", how="semi", maintain_order="left")
+    tasks = tasks.join(seen_jobs, on="job_name", how="semi", maintain_order="left")
     spoilt = bad_tasks.select("job_name").drop_nulls().unique()  # their GPUs are not known
-    left["tasks_without_job"] = all_tasks - tasks.height
+    left_out["tasks_without_job"] = all_tasks - tasks.height
     beside = {"tasks": tasks.height}
-    left["jobs_with_bad_tasks"] = jobs.join(spoilt, on="job_name", how="semi").height
+    left_out["jobs_with_bad_tasks"] = jobs.join(spoilt, on="job_name", how="semi").height
     jobs = jobs.join(spoilt, on="job_name", how="anti", maintain_order="left")
     jobs = jobs.join(_per_job(tasks, last), on="job_name", how="left", maintain_order="left")
     tags, bad_tags = _tags(folder)
@@ -56,7 +56,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     status = pl.col("status")
     start_time = pl.col("start_time")
     gpus_planned = pl.col("gpus_planned")
-    users = [name for name in ("user", "tag_user") if name in jobs.columns]
+    users = [pai_column for pai_column in ("user", "tag_user") if pai_column in jobs.columns]
     reasons = {  # why a job is none of those that held GPUs for a known time
         "waiting": status == "Waiting",
         "cpu_only": gpus_planned.fill_null(0.0) == 0,
@@ -75,20 +75,20 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     }
     where |= {n: n for n in ("censored", "gpus_planned", "gpu_model", "attempts", "machines")} | TAGS
     bad = pl.concat([bad_jobs, bad_tasks, bad_tags], how="diagonal").drop(LINE, strict=False)
-    columns = tuple(name for name in where if name != "left")
-    return Raw(jobs, where, first_line=1, columns=columns, left=left, beside=beside, bad=bad)
+    trace_columns = tuple(pai_column for pai_column in where if pai_column != "left")
+    return Raw(jobs, where, first_line=1, columns=trace_columns, left=left_out, beside=beside, bad=bad)
 
 
 def _table(folder: Path, name: str, header: list[str], rules: list[Rule], counts: Sequence[str]):
     """Read a table; return its good rows, and its bad ones with their table's name, as they stand in the file."""
-    file = find_file(folder, f"{name}.csv", source="pai")
-    texts = read_texts(file, source=f"pai {file.name}", header=header)
+    pai_file = find_file(folder, f"{name}.csv", source="pai")
+    texts = read_texts(pai_file, source=f"pai {pai_file.name}", header=header)
     line = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE)
     read = pl.col(counts)
-    table = texts.with_columns(line, read.name.suffix(RAW), read.str.strip_chars().cast(pl.Float64, strict=False))
+    log_rows = texts.with_columns(line, read.name.suffix(RAW), read.str.strip_chars().cast(pl.Float64, strict=False))
     if SURPLUS in texts.columns:
         rules = [Rule(SURPLUS, "as many fields as the other rows have", pl.col(SURPLUS).is_not_null()), *rules]
-    good, bad = sift(table, rules, source=f"pai {file.name}", on_bad="drop")
+    good, bad = sift(log_rows, rules, source=f"pai {pai_file.name}", on_bad="drop")
     back = bad.with_columns(pl.col(n + RAW).alias(n) for n in counts)
     spare = [SURPLUS, *(n + RAW for n in counts)]
     return good.drop(spare, strict=False), back.drop(spare, strict=False).with_columns(table=pl.lit(name))
@@ -103,11 +103,11 @@ def _number(name: str, expected: str, *, low: float = 0.0, high: float = LONGEST
 
 
 def _times(needed: pl.Expr) -> list[Rule]:
-    """Rules of start_time and end_time: there if needed, in range, in order."""
+    """Return a list of each `Rule` of start_time and end_time: there if needed, in range, in order."""
     rules = []
-    for name in ("start_time", "end_time"):
-        says_something = pl.col(name + RAW).is_not_null()
-        rules.append(_number(name, SECONDS, where=needed | says_something))
+    for time_column in ("start_time", "end_time"):
+        says_something = pl.col(time_column + RAW).is_not_null()
+        rules.append(_number(time_column, SECONDS, where=needed | says_something))
     reversed_order = pl.col("end_time") < pl.col("start_time")
     return [*rules, Rule("end_time", "a time not before start_time", reversed_order)]
 
@@ -139,7 +139,7 @@ def _tasks(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _per_job(tasks: pl.DataFrame, last: float) -> pl.DataFrame:
-    """Return GPUs, duration (s) and censoring of each job, from its GPU tasks."""
+    """Return a frame of the GPUs, duration (s) and censoring of each job, from its GPU tasks."""
     start = pl.col("start_time")
     running = (pl.col("status") == "Running") & start.is_not_null() & pl.col("end_time").is_null()
     tasks = tasks.filter(pl.col("plan_gpu") > 0).with_columns(running=running)
@@ -158,7 +158,7 @@ def _per_job(tasks: pl.DataFrame, last: float) -> pl.DataFrame:
 
 
 def _tags(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the group tags of each inst_id, if the table is there; and its bad rows."""
+    """Return a tuple of frames: the group tags of each inst_id, if the table is there; and its bad rows."""
     if not list(folder.rglob("pai_group_tag_table.csv")):
         return pl.DataFrame(schema={"inst_id": pl.String}), pl.DataFrame()
     good, bad = _table(folder, "pai_group_tag_table", TAG, [_text("inst_id")], [])
@@ -166,19 +166,23 @@ def _tags(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _tries(folder: Path) -> pl.DataFrame:
-    """Return the most launches of an instance, the machines, and the rows of each job; never the whole table in memory."""
-    file = find_file(folder, "pai_instance_table.csv", source="pai")
-    with readable(f"pai {file.name}"):
-        lazy = pl.scan_csv(file, has_header=False, infer_schema=False, null_values=NOTHING, glob=False)
-        names = lazy.collect_schema().names()
-        if len(names) != len(INSTANCE):
+    """Return a frame of the most launches of an instance, the machines, and the rows of each job; never the whole table in memory."""
+    pai_file = find_file(folder, "pai_instance_table.csv", source="pai")
+    with readable(f"pai {pai_file.name}"):
+        lazy = pl.scan_csv(pai_file, has_header=False, infer_schema=False, null_values=NOTHING, glob=False)
+        lazy_columns = lazy.collect_schema().names()
+        if len(lazy_columns) != len(INSTANCE):
             expected = f"{len(INSTANCE)}: {', '.join(INSTANCE)}."
-            raise TraceError(f"pai {file.name}: found {len(names)} columns; expected {expected}")
-        lazy = lazy.rename(dict(zip(names, INSTANCE, strict=True)))
+            raise TraceError(f"pai {pai_file.name}: found {len(lazy_columns)} columns; expected {expected}")
+        lazy = lazy.rename(dict(zip(lazy_columns, INSTANCE, strict=True)))
         instances = lazy.group_by("job_name", "task_name", "inst_name").agg(pl.len(), pl.col("machine").unique())
         launches = pl.col("len")
         machines = pl.col("machine").list.explode()
-        counts = {"attempts": launches.max(), "instances": launches.sum(), "machines": machines.drop_nulls().n_unique()}
-        jobs = instances.group_by("job_name").agg(**counts)
-        jobs = jobs.with_columns(pl.col(*counts).cast(pl.Int64))
+        try_counts = {
+            "attempts": launches.max(),
+            "instances": launches.sum(),
+            "machines": machines.drop_nulls().n_unique(),
+        }
+        jobs = instances.group_by("job_name").agg(**try_counts)
+        jobs = jobs.with_columns(pl.col(*try_counts).cast(pl.Int64))
         return jobs.collect(engine="streaming")

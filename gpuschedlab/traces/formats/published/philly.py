@@ -23,26 +23,29 @@ _ATTEMPTS = {"job": pl.Int64, "start": pl.String, "end": pl.String}
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs with their attempts, as docs/howto/published-logs.md says."""
+    """Return a `Raw` of jobs with their attempts, as docs/howto/published-logs.md says."""
     source = f"philly {files[0].name}"
     zone = options.zone or ZONE
     check_zone(zone, source)
     log = json_of(files[0], "philly", "a list of jobs in JSON")
     if not isinstance(log, list):
         raise TraceError(f"{source}: found a JSON {type(log).__name__}; expected a list of jobs.")
-    table = _jobs(log, zone)
+    log_rows = _jobs(log, zone)
     attempts = pl.col("attempts")
     gpus = pl.col("gpus")
     duration = pl.col("duration")
     ran = (attempts > 0) & (gpus > 0) & (duration > 0)
     clocks = "start_time and end_time such as 2017-10-07 01:12:09, in order, or None"
-    alike = {name: name for name in ("gpus", "duration", "user", "vc", "censored", "attempts", "machines")}
+    alike = {
+        philly_column: philly_column
+        for philly_column in ("gpus", "duration", "user", "vc", "censored", "attempts", "machines")
+    }
     status = pl.col("status").replace_strict(STATES, default=None, return_dtype=pl.String)
-    untimed_attempts = table.filter(ran)["\0untimed"].sum()
+    untimed_attempts = log_rows.filter(ran)["\0untimed"].sum()
     misbuilt = pl.col("entry" + RAW).is_not_null()
     bad_attempt = pl.col("attempt" + RAW).is_not_null()
     return Raw(
-        table,
+        log_rows,
         {"job_id": "jobid", "submit": "submitted_time", "start": "start_time", "status": status, **alike},
         zone=ZONE,
         first_line=1,
@@ -58,7 +61,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _jobs(log: list, zone: str) -> pl.DataFrame:
-    """One row per job; an entry that is not built as documented is kept as text in `entry`."""
+    """Return a frame of one row per job; an entry that is not built as documented is kept as text in `entry`."""
     jobs = []
     attempts = []
     for i, entry in enumerate(log):
@@ -66,12 +69,12 @@ def _jobs(log: list, zone: str) -> pl.DataFrame:
             tries = entry["attempts"] or []
             gpus = [[len(set(d["gpus"])) for d in t["detail"] or []] for t in tries]
             times = [(i, _text(t["start_time"]), _text(t["end_time"])) for t in tries]
-            row = [_text(entry[f]) for f in ("jobid", "status", "vc", "user", "submitted_time")]
+            job_row = [_text(entry[f]) for f in ("jobid", "status", "vc", "user", "submitted_time")]
         except (TypeError, KeyError, AttributeError):
             jobs.append([None] * 5 + [json.dumps(entry)[:80], 0.0, 0, 0])
             continue
         first = next((g for g in gpus if sum(g)), [])
-        jobs.append([*row, None, float(sum(first)), len(first), len(tries)])
+        jobs.append([*job_row, None, float(sum(first)), len(first), len(tries)])
         attempts += times
     return _ran(
         pl.DataFrame(jobs, schema=_JOBS, orient="row"), pl.DataFrame(attempts, schema=_ATTEMPTS, orient="row"), zone
@@ -79,12 +82,15 @@ def _jobs(log: list, zone: str) -> pl.DataFrame:
 
 
 def _text(value: Any) -> str | None:
-    text = str(value).encode(errors="replace").decode()  # JSON can hold halves of characters, which are no text
-    return None if value is None or text.strip() in NOTHING else text
+    json_text = str(value).encode(errors="replace").decode()  # JSON can hold halves of characters, which are no text
+    return None if value is None or json_text.strip() in NOTHING else json_text
 
 
 def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str) -> pl.DataFrame:
-    """Add to jobs: start (s) of the first attempt with times, duration (s), censored, attempt (a bad one), and attempts without times."""
+    """Return a frame of jobs with start (s) of the first attempt with times, duration (s), censored, attempt, and `\0untimed`.
+
+    `attempt` is a bad one, `\0untimed` the number of attempts without times.
+    """
     submit = instants(jobs["submitted_time"], zone=zone)["early"]
     both = attempts.with_columns(submit=submit.gather(attempts["job"]))
     both = both.with_columns(start_s=_not_before(both["start"], both["submit"], zone))
@@ -121,7 +127,10 @@ def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str) -> pl.DataFrame:
 
 
 def _not_before(times: pl.Series, after: pl.Series, zone: str) -> pl.Series:
-    """Elapsed seconds of times that follow others: the later of two that a clock time can mean, if only that fits."""
+    """Return a Series of elapsed seconds of times that follow others.
+
+    It is the later of two that a clock time can mean, if only that fits.
+    """
     meanings = instants(times, zone=zone)
     too_early = pl.col("early") < after
     fitting = pl.when(too_early).then("late").otherwise("early")

@@ -15,9 +15,9 @@ recognises = headed(*NEEDED)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs: gpu_request GPUs for each of worker_num workers; Spot jobs may be preempted. No start is recorded."""
+    """Return a `Raw` of jobs: gpu_request GPUs for each of worker_num workers; Spot jobs may be preempted. No start is recorded."""
     # See README of alibaba/clusterdata, cluster-trace-v2026-spot-gpu.
-    table = tables(files, "spot", NEEDED)
+    log_rows = tables(files, "spot", NEEDED)
     gpus = as_number("gpu_request") * as_number("worker_num")
     job_type = pl.col("job_type").str.strip_chars()
     where: dict[str, str | pl.Expr] = {
@@ -29,4 +29,4 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "preemptible": job_type == "Spot",
         "vc": "organization",
     }
-    return Raw(table, where)
+    return Raw(log_rows, where)

@@ -24,19 +24,22 @@ recognises = headed(*NEEDED)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of the table: Unix seconds (0: not yet), limits in minutes, states and TRES by number, suspended time taken off."""
+    """Return a `Raw` of the jobs of the table, suspended time taken off.
+
+    Instants are Unix seconds (0: not yet), limits minutes, states and TRES numbers.
+    """
     # See Samsi et al., "The MIT Supercloud Dataset", HPEC 2021; slurm.h.
-    table = tables(files, "supercloud", NEEDED)
+    log_rows = tables(files, "supercloud", NEEDED)
     read_tres = partial(of_ids, ids=dict(options.tres or GPUS))
-    fields = [f for f in ("tres_alloc", "tres_req") if f in table.columns]
-    tres = pl.coalesce(fields).fill_null("")
-    tres_of_jobs = table.select(tres).to_series()
+    tres_fields = [f for f in ("tres_alloc", "tres_req") if f in log_rows.columns]
+    tres = pl.coalesce(tres_fields).fill_null("")
+    tres_of_jobs = log_rows.select(tres).to_series()
     gpus = devices(tres_of_jobs, read_tres)
-    table = table.with_columns(gpus["gpus"].alias("\0gpus"), gpus["gpu_types"].alias("\0gpu_types"))
+    log_rows = log_rows.with_columns(gpus["gpus"].alias("\0gpus"), gpus["gpu_types"].alias("\0gpu_types"))
     nodes = numeric("nodes_alloc")
     state = pl.col("state").cast(pl.Int64, strict=False)
-    words = dict(enumerate(STATES))
-    base = (state % 256).replace_strict(words, default=None, return_dtype=pl.String)  # higher bits are flags
+    state_words = dict(enumerate(STATES))
+    base = (state % 256).replace_strict(state_words, default=None, return_dtype=pl.String)  # higher bits are flags
     where: dict[str, str | pl.Expr] = {
         "job_id": "id_job",
         "submit": "time_submit",
@@ -51,13 +54,13 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         "nodelist": "nodelist",
         "nodes": pl.when(nodes > 1).then(nodes),
     }
-    for name in ("eligible", "start", "end"):  # 0 stands for no instant
-        time = pl.col(f"time_{name}")
+    for instant_name in ("eligible", "start", "end"):  # 0 stands for no instant
+        time = pl.col(f"time_{instant_name}")
         is_known = time.str.strip_chars() != "0"
-        where[name] = pl.when(is_known).then(time)
-    if {"id_array_job", "id_array_task"} <= set(table.columns):
+        where[instant_name] = pl.when(is_known).then(time)
+    if {"id_array_job", "id_array_task"} <= set(log_rows.columns):
         array = pl.col("id_array_job").cast(pl.Int64, strict=False)
         task = pl.col("id_array_task").cast(pl.Int64, strict=False)
         task_id = pl.format("{}_{}", array, task)
         where["job_id"] = pl.when(array > 0, task != NO_TASK).then(task_id).otherwise("id_job")
-    return Raw(table, where, units={"requested_time": 60.0}, repeats="requeue")
+    return Raw(log_rows, where, units={"requested_time": 60.0}, repeats="requeue")

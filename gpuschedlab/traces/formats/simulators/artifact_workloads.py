@@ -16,14 +16,14 @@ NAMES = {"name": "job_id", "time": "submit", "num_replicas": "gpus", "applicatio
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a workload, as `read_workload` says."""
-    table = tables(files, "workload", NEEDED, surplus=True)
+    """Return a `Raw` of the jobs of a workload, as `read_workload` says."""
+    workload_rows = tables(files, "workload", NEEDED, surplus=True)
     if options.durations is None:
         raise TraceError(
             f"workload {files[0].name}: found no durations, as the format has none; expected durations=, in seconds on the "
             "requested GPUs. Pass one number, or a mapping by application."
         )
-    where: dict[str, str | pl.Expr] = {NAMES.get(n, n): n for n in table.columns if n != SURPLUS}
+    where: dict[str, str | pl.Expr] = {NAMES.get(n, n): n for n in workload_rows.columns if n != SURPLUS}
     where |= {"batch_size": numeric("batch_size"), "duration": _durations(options.durations)}
     rules = [
         given("time"),
@@ -34,14 +34,14 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         Rule("application", "an application that durations= holds", pl.col("duration").is_null()),
         Rule("duration", "seconds above 0 in durations=", pl.col("duration") < 1e-9),
     ]
-    return Raw(table, where, zero=0.0, columns=tuple(where), rules=rules)
+    return Raw(workload_rows, where, zero=0.0, columns=tuple(where), rules=rules)
 
 
 def _durations(given: float | Mapping[str, float]) -> pl.Expr:
-    """Seconds of each row: the entry of its application, batch size and GPUs before that of its application."""
+    """Return an expression (`pl.Expr`): seconds of each row, by its application, batch size and GPUs before its application alone."""
     if not isinstance(given, Mapping):
         return pl.lit(float(given))
-    sizes = (numeric(name).cast(pl.Int64, strict=False) for name in ("batch_size", "num_replicas"))
+    sizes = (numeric(size_column).cast(pl.Int64, strict=False) for size_column in ("batch_size", "num_replicas"))
     keys = pl.format("{}/{}/{}", "application", *sizes), pl.col("application")
-    known = {str(k): float(v) for k, v in given.items()}
-    return pl.coalesce(k.replace_strict(known, default=None, return_dtype=pl.Float64) for k in keys)
+    known_durations = {str(k): float(v) for k, v in given.items()}
+    return pl.coalesce(k.replace_strict(known_durations, default=None, return_dtype=pl.Float64) for k in keys)

@@ -26,18 +26,20 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs: `res` is GPUs; profiles of delays are durations, others only with `speed` (flop/s of a GPU)."""
+    """Return a `Raw` of jobs: `res` is GPUs; profiles of delays are durations, others only with `speed` (flop/s of a GPU)."""
     # A walltime that is absent or -1 is no limit.
     # See Batsim's documentation, input: workload; versions 4 and 5 spell profiles differently.
     jobs = objects(files, "batsim", "jobs", WHAT)
-    data = [json_of(file, "batsim", WHAT) for file in files]
-    profiles = {name: p for one in data for name, p in mapping(one, "profiles").items()}
-    rows = [_job(i, j, profiles, options.speed) for i, j in enumerate(jobs, 1)]
-    table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    size = number(inside(data[0], "nb_res"))
+    workloads = [json_of(batsim_file, "batsim", WHAT) for batsim_file in files]
+    profiles = {profile_name: p for workload in workloads for profile_name, p in mapping(workload, "profiles").items()}
+    job_rows = [_job(i, j, profiles, options.speed) for i, j in enumerate(jobs, 1)]
+    job_table = pl.DataFrame(job_rows, schema=SCHEMA, orient="row")
+    size = number(inside(workloads[0], "nb_res"))
     cluster = Cluster.homogeneous(1, int(size)) if size and size >= 1 else None
     assumed = ["what profiles communicate takes no time"] if options.speed else []
-    return Raw(table, {n: n for n in SCHEMA if n != LINE}, cluster=cluster, assumed=assumed, accept=("no_duration",))
+    return Raw(
+        job_table, {n: n for n in SCHEMA if n != LINE}, cluster=cluster, assumed=assumed, accept=("no_duration",)
+    )
 
 
 def _job(place: int, job: dict, profiles: Mapping, speed: float | None) -> dict:
@@ -50,7 +52,7 @@ def _job(place: int, job: dict, profiles: Mapping, speed: float | None) -> dict:
     dependencies = inside(extra, "dependencies")
     after = None
     if isinstance(dependencies, list):
-        after = [text(name) for name in dependencies] or None
+        after = [text(dependency) for dependency in dependencies] or None
     if limit is None or limit < 0:
         limit = float("inf")
     return {
@@ -73,12 +75,12 @@ def _lasts(profile, profiles: Mapping, gpus: float, speed: float | None, depth: 
     if kind == "delay":
         return number(inside(profile, "delay"))
     if kind in ("composed", "sequential", "sequence") and depth < DEEPEST:
-        names = inside(profile, "seq") or inside(profile, "sequence") or inside(profile, "profiles")
+        profile_names = inside(profile, "seq") or inside(profile, "sequence") or inside(profile, "profiles")
         repeat = number(inside(profile, "repeat") or inside(profile, "repetition_count") or 1)
-        if repeat is None or not isinstance(names, list):
+        if repeat is None or not isinstance(profile_names, list):
             return None
-        parts = [_lasts(profiles.get(str(n)), profiles, gpus, speed, depth + 1) for n in names]
-        return None if None in parts else repeat * sum(parts)
+        part_seconds = [_lasts(profiles.get(str(n)), profiles, gpus, speed, depth + 1) for n in profile_names]
+        return None if None in part_seconds else repeat * sum(part_seconds)
     flops = inside(profile, "cpu")
     if speed and flops is not None:
         if isinstance(flops, list):

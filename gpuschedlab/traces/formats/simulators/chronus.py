@@ -23,32 +23,32 @@ LISTS = {"deadlines": ("expect_time_list", MINUTE), "rewards": ("expect_value_li
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs of a workload, as `read_chronus` says."""
+    """Return a `Raw` of the jobs of a workload, as `read_chronus` says."""
     source = f"chronus {files[0].name}"
     if files[0].suffix == ".parquet":
         with readable(source, "a parquet file with a column `set`"):
-            table = read_frame(files[0]).cast(pl.String)
+            workload_rows = read_frame(files[0]).cast(pl.String)
     else:
-        table = tables(files, "chronus", (), surplus=True)
-    rows = table.height
-    sets = sorted(table["set"].unique()) if "set" in table.columns else []
-    one = options.workload
-    if one is not None or len(sets) > 1:
-        if one not in sets:
-            raise TraceError(f"{source}: found workload {one!r}; expected one of {', '.join(sets) or 'none'}.")
-        table = table.filter(set=one)
-    others = {}
-    if table.height < rows:
-        others["other_workloads"] = rows - table.height
-    require_columns(table, NEEDED, source=source)
+        workload_rows = tables(files, "chronus", (), surplus=True)
+    all_rows = workload_rows.height
+    sets = sorted(workload_rows["set"].unique()) if "set" in workload_rows.columns else []
+    workload = options.workload
+    if workload is not None or len(sets) > 1:
+        if workload not in sets:
+            raise TraceError(f"{source}: found workload {workload!r}; expected one of {', '.join(sets) or 'none'}.")
+        workload_rows = workload_rows.filter(set=workload)
+    other_workloads = {}
+    if workload_rows.height < all_rows:
+        other_workloads["other_workloads"] = all_rows - workload_rows.height
+    require_columns(workload_rows, NEEDED, source=source)
     # Numbers that are joined by dashes; what is no number becomes null, for the rules to find.
     entry = pl.element().str.strip_chars()
-    number = entry.cast(pl.Float64, strict=False)
+    list_number = entry.cast(pl.Float64, strict=False)
     has_deadlines = pl.col("job_type") != "best"
     lists = {}
-    for ours, (name, unit) in LISTS.items():
-        entries = pl.col(name).str.split("-")
-        numbers = entries.list.eval(number * unit)
+    for ours, (workload_column, unit) in LISTS.items():
+        entries = pl.col(workload_column).str.split("-")
+        numbers = entries.list.eval(list_number * unit)
         lists[ours] = pl.when(has_deadlines).then(numbers)
     where: dict[str, str | pl.Expr] = {
         "job_id": "job_id",
@@ -62,16 +62,16 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     }
     broken = [Rule(LISTS[ours][0], expected, bad) for ours, expected, bad in broken_tables() if ours in LISTS]
     return Raw(
-        table,
+        workload_rows,
         where,
         units={"submit": MINUTE, "duration": MINUTE},
         zero=0.0,
-        left=others,
+        left=other_workloads,
         columns=tuple(where),
         rules=[
             whole_gpus("num_gpu"),
             one_of("job_type", KINDS),
-            *(given(name, "minutes from 0 up") for name in ("submit_time", "duration")),
+            *(given(workload_column, "minutes from 0 up") for workload_column in ("submit_time", "duration")),
             *broken,
         ],
     )

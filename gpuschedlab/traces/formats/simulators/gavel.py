@@ -25,63 +25,74 @@ def recognises(head: str) -> bool:
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
-    """Jobs: the type as model, the steps as target; a duration is steps over the speed of the model on its GPUs."""
+    """Return a `Raw` of jobs: the type as model, the steps as target; a duration is steps over the speed of the model on its GPUs."""
     # See Narayanan et al., Gavel, OSDI 2020; scheduler/utils.py of stanford-futuredata/gavel, parse_trace.
     source = f"gavel {files[0].name}"
     line = pl.col("line")
-    table = lines_of(files, "gavel", "lines of fields separated by tabs")
-    table = table.filter(line.str.strip_chars() != "")
-    table = table.with_columns(fields=line.str.split("\t"))
+    log_rows = lines_of(files, "gavel", "lines of fields separated by tabs")
+    log_rows = log_rows.filter(line.str.strip_chars() != "")
+    log_rows = log_rows.with_columns(fields=line.str.split("\t"))
     size = pl.col("fields").list.len()
-    odd = table.filter(size.is_in(list(FORMS)).not_() | (size != size.first()))
-    if odd.height or table.is_empty():
-        row = 1
-        found = "nothing"
+    odd = log_rows.filter(size.is_in(list(FORMS)).not_() | (size != size.first()))
+    if odd.height or log_rows.is_empty():
+        odd_row = 1
+        fields_found = "nothing"
         if odd.height:
-            row = odd[LINE][0]
-            found = f"{len(odd['fields'][0])} fields"
+            odd_row = odd[LINE][0]
+            fields_found = f"{len(odd['fields'][0])} fields"
         raise TraceError(
-            f"{source}, row {row}: found {found}; expected 10 or 7 fields, separated by tabs, as in all lines."
+            f"{source}, row {odd_row}: found {fields_found}; expected 10 or 7 fields, separated by tabs, as in all lines."
         )
-    form = FORMS[table.select(size.first()).item()]
-    fields = {name: pl.col("fields").list.get(i) for name, i in form.items()}
-    table = table.select(LINE, **fields)
-    number = pl.int_range(pl.len())
-    table = table.with_columns(job_id=number.cast(pl.String))
+    form = FORMS[log_rows.select(size.first()).item()]
+    gavel_fields = {gavel_field: pl.col("fields").list.get(i) for gavel_field, i in form.items()}
+    log_rows = log_rows.select(LINE, **gavel_fields)
+    job_number = pl.int_range(pl.len())
+    log_rows = log_rows.with_columns(job_id=job_number.cast(pl.String))
     if "duration" not in options.columns:
-        table = table.with_columns(duration=_durations(table, options, source))
+        log_rows = log_rows.with_columns(duration=_durations(log_rows, options, source))
     slo = pl.col("slo").cast(pl.Float64, strict=False)
-    where = {n: n for n in table.columns if n != LINE} | {"slo": pl.when(slo >= 0).then(slo)}
+    where = {n: n for n in log_rows.columns if n != LINE} | {"slo": pl.when(slo >= 0).then(slo)}
     assumed = [] if isinstance(options.speeds, Mapping) else [f"speeds are those of {options.gpu_type}"]
-    return Raw(table, where, assumed=assumed)
+    return Raw(log_rows, where, assumed=assumed)
 
 
-def _durations(table: pl.DataFrame, options: Options, source: str) -> pl.Series:
-    """Seconds of each job: steps over steps a second."""
-    models = table["model"].unique(maintain_order=True).to_list()
-    steps = table["target"].cast(pl.Float64, strict=False)
+def _durations(log_rows: pl.DataFrame, options: Options, source: str) -> pl.Series:
+    """Return a Series of the seconds of each job: steps over steps a second."""
+    models = log_rows["model"].unique(maintain_order=True).to_list()
+    steps = log_rows["target"].cast(pl.Float64, strict=False)
     if options.speeds is None:
         raise TraceError(
             f"{source}: found no durations, and no speeds for {models[0]!r} and {len(models) - 1} more; expected "
             "speeds=, steps a second by model, or a table with model, gpu_type, gpus, steps."
         )
     if isinstance(options.speeds, Mapping):
-        rate = table["model"].replace_strict(dict(options.speeds), default=None, return_dtype=pl.Float64)
+        rate = log_rows["model"].replace_strict(dict(options.speeds), default=None, return_dtype=pl.Float64)
     else:
         path = find_file(options.speeds, "a speed table", source=source)
         with readable(f"{source}, speeds {path.name}", "a table with model, gpu_type, gpus, steps"):
-            known = pl.read_parquet(path, glob=False) if path.suffix == ".parquet" else pl.read_csv(path, glob=False)
-            known = known.rename({"n_gpus": "gpus", "iters_per_s": "steps"}, strict=False)
-            require_columns(known, ["model", "gpus", "steps"], source=f"{source}, speeds {path.name}")
-            known = known.filter(pl.col("gpu_type") == options.gpu_type) if "gpu_type" in known.columns else known
-            known = known.filter(pl.col("partner").is_null()) if "partner" in known.columns else known
-            known = known.select("model", gpus=pl.col("gpus").cast(pl.Float64), rate=pl.col("steps").cast(pl.Float64))
-            known = known.filter(pl.col("rate") > 0).unique(["model", "gpus"], keep="first")
-            asked = table.select("model", gpus=pl.col("gpus").cast(pl.Float64, strict=False))
-            rate = asked.join(known, on=["model", "gpus"], how="left", maintain_order="left")["rate"]
+            speed_rows = (
+                pl.read_parquet(path, glob=False) if path.suffix == ".parquet" else pl.read_csv(path, glob=False)
+            )
+            speed_rows = speed_rows.rename({"n_gpus": "gpus", "iters_per_s": "steps"}, strict=False)
+            require_columns(speed_rows, ["model", "gpus", "steps"], source=f"{source}, speeds {path.name}")
+            speed_rows = (
+                speed_rows.filter(pl.col("gpu_type") == options.gpu_type)
+                if "gpu_type" in speed_rows.columns
+                else speed_rows
+            )
+            speed_rows = (
+                speed_rows.filter(pl.col("partner").is_null()) if "partner" in speed_rows.columns else speed_rows
+            )
+            speed_rows = speed_rows.select(
+                "model", gpus=pl.col("gpus").cast(pl.Float64), rate=pl.col("steps").cast(pl.Float64)
+            )
+            speed_rows = speed_rows.filter(pl.col("rate") > 0).unique(["model", "gpus"], keep="first")
+            job_speeds = log_rows.select("model", gpus=pl.col("gpus").cast(pl.Float64, strict=False))
+            rate = job_speeds.join(speed_rows, on=["model", "gpus"], how="left", maintain_order="left")["rate"]
     if rate.null_count():
-        row = table.row(rate.is_null().arg_max(), named=True)
+        unknown_job = log_rows.row(rate.is_null().arg_max(), named=True)
         raise TraceError(
-            f"{source}, row {row[LINE]}: found no speed of {row['model']!r} on {row['gpus']} GPUs; expected one in speeds=."
+            f"{source}, row {unknown_job[LINE]}: found no speed of {unknown_job['model']!r} on {unknown_job['gpus']} GPUs; "
+            "expected one in speeds=."
         )
     return steps / rate
