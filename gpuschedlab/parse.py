@@ -36,7 +36,10 @@ def split_word(text: str) -> tuple[str, dict[str, str], str]:
 
 
 def split_body(body: str) -> tuple[str, dict[str, str]]:
-    """Split NAME[:KNOB=VALUE,...], in which `@` is no sign: the word of a recipe, whose cluster may name partitions."""
+    """Split NAME[:KNOB=VALUE,...] and return the name and a dict of the values, a tuple.
+
+    In it `@` is no sign: it is the word of a recipe, whose cluster may name partitions.
+    """
     # A part without `=` goes on with the value before it, so that lists need no other sign.
     called, *options = re.split(r":(?=\w+\s*=)", body, maxsplit=1)
     values: dict[str, str] = {}

@@ -64,7 +64,7 @@ class Guess(Estimator):
 
 
 def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
-    """Make a short trace (frame) and its `Speeds`: two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast"."""
+    """Make a tuple of a short trace (frame) and its `Speeds`: two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast"."""
     # Of 40 jobs as of `small_trace` those of model "cnn" have a target in progress units, and rates in two phases; two of them
     # that share GPUs go at 0.8 of their speed.
     speed_rows = [

@@ -10,7 +10,7 @@ from package_files import PACKAGE, sources
 WORDS = {
     "Any": r"\w+",
     "Callable": "function|callable",
-    "DataFrame": "frames?|table",
+    "DataFrame": "dataframe|frames?|table",
     "Expr": "expressions?",
     "Iterator": r"iterat\w+|yields?|generator|one after another",
     "Mapping": "dict|mapping",
@@ -18,7 +18,7 @@ WORDS = {
     "NoReturn": "raises?",
     "None": "none|nothing",
     "Path": "paths?|files?|folder",
-    "Read": "frames?",
+    "Read": "dataframe|frames?",
     "Self": r"\w+",
     "Series": "series|columns?",
     "bool": "whether|true|false|bool",
@@ -34,7 +34,7 @@ WORDS = {
     "str": r"str|strings?|texts?|words?|names?|sentences?|html|markdown|lines?|titles?|labels?|keys?|id|digest|checksum|messages?|json|"
     r"format|colour|characters?",
     "tuple": r"tuples?|pairs?|triples?|both|\w+ and \w+",
-    "type": "class",
+    "type": "class|type",
 }
 """Words of a docstring that say a type, as regular expressions. Any other class is said by its own name."""
 

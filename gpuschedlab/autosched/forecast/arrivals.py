@@ -69,7 +69,7 @@ def _has_whole_buckets(knobs: dict) -> bool:
 
 
 def _with_whole_buckets(knobs: dict) -> dict:
-    """The segment that is the nearest number of whole buckets, at least one, and no longer than a segment may be."""
+    """Return a dict with the segment that is the nearest number of whole buckets, at least one, and no longer than a segment may be."""
     most = math.floor(LONGEST_SEGMENT / knobs["bucket"])
     buckets = min(max(1, round(knobs["segment"] / knobs["bucket"])), most)
     return {"segment": buckets * knobs["bucket"]}

@@ -153,7 +153,7 @@ class MultipleChoice(Program):
 
 
 def _whole_keys(name: str, keys) -> np.ndarray:
-    """Keys of the jobs, as whole numbers."""
+    """Return the keys of the jobs, an array (jobs,) of whole numbers."""
     expected = "a whole number for each job"
     numbers = numbers_of(keys, SolverError, f"{name}: keys", expected)
     if not (np.abs(numbers) < 2.0**63).all() or not (numbers == np.floor(numbers)).all():

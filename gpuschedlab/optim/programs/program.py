@@ -138,7 +138,7 @@ class Program:
 
 
 def _matrix(program: Program) -> sp.csc_array:
-    """Coefficients by columns, as floats."""
+    """Return the coefficients by columns, a `csc_array` of floats."""
     try:
         matrix = sp.csc_array(program.A).astype(float, copy=False)
     except (TypeError, ValueError):

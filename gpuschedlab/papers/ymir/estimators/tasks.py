@@ -68,7 +68,7 @@ class YmirEstimator(Parameters):
         return hash((self.seen, self.rule, self.unit))
 
     def _learnt(self) -> dict[str, object]:
-        """Parameters and all that follows from the losses, these as rows."""
+        """Return a dict of parameters and all that follows from the losses, these as rows."""
         parts = dict(vars(self))
         if "losses_" in parts:
             parts["losses_"] = parts["losses_"].rows()
