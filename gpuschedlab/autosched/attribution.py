@@ -359,7 +359,7 @@ def words_of(policy) -> dict[str, str]:
 
 
 def mixed(policy, given: dict):
-    """Policy of the same class with other values of causes, as near as its constraints allow."""
+    """Return a `Policy` of the same class with other values of causes, as near as its constraints allow."""
     knobs = {}
     for knob_name, info in knobs_of(policy).items():
         if info.kind == "floats":

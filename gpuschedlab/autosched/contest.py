@@ -95,12 +95,12 @@ class Contest:
 
     @property
     def forecast(self):
-        """AutoSched's latest forecast, before aggregation; None before its first decision."""
+        """AutoSched's latest `Forecast`, before aggregation; None before its first decision."""
         return self.loop.latest
 
     @property
     def policy(self):
-        """AutoSched's policy in force."""
+        """AutoSched's `Policy` in force."""
         return self.loop.simulation.policy
 
     def __repr__(self):

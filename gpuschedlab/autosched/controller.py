@@ -374,7 +374,7 @@ class Controller:
         return len(self.decisions) % (1 + self.futures)
 
     def forecast(self, rng):
-        """A forecast, aggregated if there is an aggregator, and its number of jobs before aggregation."""
+        """Return a tuple: a `Forecast`, aggregated if there is an aggregator, and its number of jobs before aggregation."""
         forecast = self.forecaster(self.simulation, rng, self.turn)
         self.latest = forecast
         jobs = forecast.trace.height

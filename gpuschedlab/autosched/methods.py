@@ -68,7 +68,7 @@ def _known(simulation, rng, rank=0, *, future: str, horizon: float, history) -> 
 
 
 def foreseer(future: str, *, history=None, horizon=HORIZON, similarity="manhattan", predictor="xgboost", seed=0):
-    """Function `(simulation, rng, rank) -> Forecast` of one kind of future (see `Method.future` and `attach`)."""
+    """Return a function `(simulation, rng, rank) -> Forecast` of one kind of future (see `Method.future` and `attach`)."""
     if future in ("true", "past"):
         return partial(_known, future=future, horizon=horizon, history=history)
     if not isinstance(similarity, GlobalGenerator):

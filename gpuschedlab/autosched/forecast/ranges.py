@@ -65,7 +65,7 @@ def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> t
 
 
 def _boosted(rng: int, depth: int, rate: float, trees: int):
-    """XGBoost's classifier."""
+    """Return XGBoost's `XGBClassifier`."""
     return need("xgboost", "the local predictor").XGBClassifier(
         tree_method="hist",
         max_bin=64,
@@ -81,7 +81,7 @@ def _boosted(rng: int, depth: int, rate: float, trees: int):
 
 
 def _leaves(rng: int, *_):
-    """LightGBM's classifier."""
+    """Return LightGBM's `LGBMClassifier`."""
     return need("lightgbm", "the local predictor").LGBMClassifier(
         n_estimators=50,
         learning_rate=0.1,

@@ -221,7 +221,7 @@ class Race:
     # Lines and the tuner -----------------------------------------------------------------------------------
 
     def _goal_policy(self):
-        """The policy, tuned for the goal."""
+        """Return the `Policy`, tuned for the goal."""
         return tuned_for(self.policy, GOALS[self.tuning.goal].name)
 
     def _beginnings(self) -> dict:
@@ -263,7 +263,7 @@ class Race:
         return self._constants[twin_key]
 
     def _best_constant(self):
-        """Search for the best constant on the history, as the tuner believes it to be."""
+        """Return the search for the best constant on the history, a `Tuning`, as the tuner believes it to be."""
         policy = self._goal_policy()
         constant_key = (policy, self.tuning.belief, self.tuning.believed)
         if constant_key not in self._constants:
@@ -290,7 +290,7 @@ class Race:
             self.lines[CLOCK] = line
 
     def _model(self, space: Space):
-        """Causal model of the effects of configurations on the history; measured once for a policy, goal and belief."""
+        """Return the `CausalModel` of configurations' effects, measured once for a policy, goal and belief; None without one."""
         if not self.tuning.causal:
             return None
         key = (space.policy, self.tuning.belief, self.tuning.believed)
