@@ -79,7 +79,7 @@ class Themis(Ordered):
 
     @staticmethod
     def gate(now: float, job: np.void, knobs: np.void) -> float:
-        """Minus rho."""
+        """Return minus rho, a float."""
         seconds_left = max(0.0, job.estimate - job.progress)
         return -(now - job.submit + seconds_left) / (job.estimate * max(1.0, job.contention))
 

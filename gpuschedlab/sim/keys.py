@@ -150,7 +150,7 @@ class Compiled(types.WrapperAddressProtocol):
         return self.address
 
     def signature(self):
-        """Its signature (numba), as the engine knows it."""
+        """Return its `Signature` (numba), as the engine knows it."""
         return self._numba_type_.signature
 
 

@@ -125,7 +125,7 @@ def _flat(contender):
 
 @contextlib.contextmanager
 def portable(plan: Plan):
-    """While it lasts, `pack` sends the user's own classes whole, as workers may lack the files that define them."""
+    """Context manager: yield `pack`, a function that sends the user's classes whole: workers may lack the files of these."""
     from gpuschedlab._extras import need
 
     pickler = need("cloudpickle", "sweeps")

@@ -92,7 +92,7 @@ class _Scale(NamedTuple):
 
 @njit
 def _utilities(goodput, gpus, penalty, moves, scale):
-    """Utilities (n, C) of `sia_utility`, row by row."""
+    """Return an array (n, C), the utilities of `sia_utility`, row by row."""
     current = moves.current
     power = scale.power
     decimals = scale.decimals

@@ -203,7 +203,7 @@ def _rows(
 
 
 def _pieces(row: np.ndarray, held_stretches: pl.DataFrame, node_sizes: np.ndarray):
-    """Rectangles of the stretches: which stretch (p,), low and high (p,) as shares of the row, over (p,)."""
+    """Return the rectangles of stretches as four arrays (p,): which stretch, low and high as shares of the row, and over."""
     from gpuschedlab.plots.nodes.packed import pack_lanes  # compiled module: loaded only when a Gantt is drawn
 
     gpus = held_stretches["gpus"].to_numpy()

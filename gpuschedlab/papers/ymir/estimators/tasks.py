@@ -59,7 +59,7 @@ class YmirEstimator(Parameters):
     unit: Annotated[str, Knob(choices=("epochs", "steps"), help="what k is in equation 3.5")] = "epochs"
 
     def fit(self, losses: pl.DataFrame, embeddings: Mapping[str, np.ndarray] | None = None, pairs: pl.DataFrame = None):
-        """Fit curves and lines; itself, fitted."""
+        """Fit curves and lines; return itself, fitted."""
         self._check(losses, "losses", ("task", "k", "loss"))
         self.losses_ = losses
         self.tasks_ = {}
