@@ -51,5 +51,5 @@ class Lucid(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Order of submission in the profiler; estimated GPU-seconds after it."""
+        """Return a float: the order of submission in the profiler; estimated GPU-seconds after it."""
         return job.submit if job.stage == 1 else job.estimate * job.gpus

@@ -53,7 +53,7 @@ class Fifo(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Instant of submission (s)."""
+        """Return the instant of submission (s), a float."""
         return job.submit
 
 
@@ -76,7 +76,7 @@ class Sjf(Fifo):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Estimated duration (s)."""
+        """Return the estimated duration (s), a float."""
         return job.estimate
 
 
@@ -103,7 +103,7 @@ class Srtf(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Estimated remaining time (s)."""
+        """Return the estimated remaining time (s), a float."""
         return max(0.0, job.estimate - job.progress)
 
 
@@ -134,5 +134,5 @@ class Edf(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Deadline (s from the trace's zero)."""
+        """Return the deadline (s from the trace's zero), a float."""
         return min(job.deadline, NEVER)

@@ -131,7 +131,7 @@ def _shown(hover: str | None) -> dict:
 
 
 def looks(names) -> list[int]:
-    """Return a list of the look of each line by its name, a number for `line`.
+    """Return a list of int: the number, for `line`, of the look of each line, by its name.
 
     A policy has the same in all figures, unless two of one figure would share a colour.
     """
