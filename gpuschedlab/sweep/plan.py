@@ -90,7 +90,7 @@ def _seeds(seeds) -> list[int]:
 
 
 def _policies(contenders) -> list[tuple]:
-    """Return a list of (label, policy, its own estimator or None, key of the policy), lists flattened."""
+    """Return a list of tuples (label, policy, its own estimator or None, key of the policy), lists flattened."""
     named = contenders.items() if isinstance(contenders, Mapping) else [(None, contenders)]
     pairs = [(policy_label, *pair) for policy_label, contender in named for pair in _flat(contender)]
     if not pairs:

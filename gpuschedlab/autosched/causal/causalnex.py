@@ -251,7 +251,7 @@ def pieces(edges) -> list[list[tuple[str, str]]]:
 
 
 def _shares(cpds: dict, variable: str, state) -> dict:
-    """Probability of each state of a variable that is given, as one state or as a dict; EstimatorError where that cannot be."""
+    """Return a dict of the probability of each state of a variable, given as a state or dict; EstimatorError if that is wrong."""
     state_shares = state
     if not isinstance(state, dict):
         state_shares = {state: 1.0}

@@ -41,7 +41,7 @@ def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> tuple:
-    """Make training queries: every job as it arrived, and at each whole hour while its range was still open.
+    """Return a tuple of training queries: every job as it arrived, and at each whole hour while its range was still open.
 
     Return a tuple of arrays (q,): the job's row, seconds executed, instant (s).
     """
@@ -176,7 +176,7 @@ class RangePredictor(Parameters, Knobbed):
     trees: Annotated[int, Knob(1, 10_000, log=True, help="XGBoost's trees")] = 30
 
     def fit(self, repository: pl.DataFrame, now: float) -> Self:
-        """Learn from the jobs known by `now`; a fitted copy. EstimatorError if no job has ended by then."""
+        """Learn from the jobs known by `now`; return a fitted copy. EstimatorError if no job has ended by then."""
         past, queries = self._queries(repository, now)
         ran = past["duration"].fill_null(past["executed"]).to_numpy()
         over = past["duration"].is_not_null().to_numpy()
@@ -262,7 +262,7 @@ class RangePredictor(Parameters, Knobbed):
         return np.argmax(value, axis=1)
 
     def _train(self, x, y) -> Self:
-        """Learn which range (q,) features (q, f) mean; of a frozen dataclass, hence `vars`."""
+        """Learn which range (q,) features (q, f) mean, and return itself; of a frozen dataclass, hence `vars`."""
         kinds, range_codes = np.unique(y, return_inverse=True)
         with warnings.catch_warnings():
             # Iterations are limited on purpose: a day's retraining must stay short.

@@ -225,7 +225,7 @@ class Race:
         return tuned_for(self.policy, GOALS[self.tuning.goal].name)
 
     def _beginnings(self) -> dict:
-        """Dict of the first policy of each line, by name."""
+        """Dict of the first `Policy` of each line, by name."""
         family = self.policy if isinstance(self.policy, Tiresias) else Tiresias()
         policy = self._goal_policy()
         return {
@@ -275,7 +275,7 @@ class Race:
 
     @property
     def pair(self) -> tuple:
-        """Best pair of policies of the history, as the tuner believes it to be: by day, and by night."""
+        """Tuple of the history's best pair of policies, as the tuner believes it to be: by day, and by night."""
         pair_key = ("pair", self._goal_policy(), self.tuning.belief, self.tuning.believed)
         if pair_key not in self._constants:
             past = Past(self.believed(self._scenario.past), GOALS[self.tuning.goal])

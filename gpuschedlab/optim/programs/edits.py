@@ -154,7 +154,7 @@ class EditedProgram:
         self._put(keys, must, first, np.array(worth, float), point, one_each)
 
     def _found(self, who: str, request_key) -> tuple[int, slice]:
-        """Return the row (int) and the columns (a slice) of a request."""
+        """Return a tuple: the row (int) and the columns (a slice) of a request."""
         if request_key not in self:
             raise SolverError(f"{who}: found {request_key!r}; expected one of {len(self)} requests present.")
         request_row = self._row[request_key]

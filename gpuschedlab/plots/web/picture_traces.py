@@ -300,7 +300,7 @@ def _extents(panel: Panel, trace: dict, horizontal: bool) -> Extents:
 
 
 def _usual_width(panel: Panel, traces: list[dict], horizontal: bool) -> float:
-    """Three quarters of the least distance of bars; 0.75 if they stand on categories, or all at one place."""
+    """Return a float: three quarters of the least distance of bars; 0.75 if they stand on categories, or all at one place."""
     side = panel.x
     axis = 0
     if horizontal:
