@@ -74,7 +74,10 @@ class Themis(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Return the executed time (s) or attained service (GPU-s), a float."""
+        """Executed time (s) or attained service (GPU-s).
+
+        Return it, a float.
+        """
         return job.executed if knobs.priority == TIME else job.attained
 
     @staticmethod

@@ -116,7 +116,10 @@ class Tiresias(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Return a float: number of the queue, and rank within it."""
+        """Queue, and rank within it.
+
+        Return both as one float.
+        """
         waited = (job.started if job.held > 0 else now) - job.waiting_since
         stretch = now - job.started if job.held > 0 else 0.0
         executed_before = job.executed - stretch

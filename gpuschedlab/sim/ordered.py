@@ -169,7 +169,10 @@ class Ordered(Policy):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Return the place in the order, a float, lowest first; abstract."""
+        """Place in the order, lowest first; abstract.
+
+        Return it, a float.
+        """
         raise NotImplementedError
 
     @staticmethod

@@ -222,7 +222,10 @@ class Slurm(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Return minus the priority, a float: jobs of a higher tier of partitions go first."""
+        """Minus the priority, jobs of a higher tier of partitions first.
+
+        Return it, a float.
+        """
         aged = min((now - job.submit) / knobs.max_age, 1.0)
         tier = math.floor(job.points / TIER + 0.5) * TIER
         points = job.points - tier
