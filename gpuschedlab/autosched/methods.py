@@ -163,7 +163,7 @@ def _room(simulation) -> float:
 
 
 def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int = 3, rng=None, **parts) -> Tuning:
-    """Search the best configuration on a trace itself, never changed then; return the search, a `Tuning`.
+    """Return the search, a `Tuning`, for the best configuration on a trace itself, which is then never changed.
 
     On the evaluated trace it is the baseline "Fixed", stronger than anything that is known in time (6.6.1); on the one before
     (`scenario.past`) an operator can do as much without a tuner, "History's best".

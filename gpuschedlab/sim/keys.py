@@ -208,7 +208,7 @@ def _compiled_decision(decision):
 
 
 def calls_of(policy) -> tuple[tuple, np.ndarray, object]:
-    """Return a tuple: the compiled functions of an ordered policy, a tuple; the record of its knobs; its kind of decision.
+    """Return a tuple of three: the compiled functions of an ordered policy, the record of its knobs, and its kind of decision.
 
     The functions are a tuple (key, change, gate, standing, planner), compiled once per class.
     """

@@ -41,7 +41,7 @@ def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> tuple:
-    """Return a tuple of training queries: every job as it arrived, and at each whole hour while its range was still open.
+    """Make training queries: every job as it arrived, and at each whole hour while its range was still open.
 
     Return a tuple of arrays (q,): the job's row, seconds executed, instant (s).
     """

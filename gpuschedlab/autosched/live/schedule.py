@@ -97,7 +97,7 @@ class Past:
         return sorted(policies, key=lambda policy: -gained(self.goal, worst, self.figure(policy, policy)))
 
     def best_pair(self, policies) -> tuple:
-        """Return the best pair of policies, a tuple: of each of the best constants, night, then day, change while it gains."""
+        """Return a tuple, the best pair: from each of the best constants, night and then day is changed while that gains."""
         ranked = self.ranked(policies)
         best_pairs = []
         for policy in ranked[:BEGINNINGS]:

@@ -218,7 +218,7 @@ def _sound(frame: pl.DataFrame, knob: str, adjust, outcome: str) -> tuple[pl.Dat
 
 
 def _overlap(frame: pl.DataFrame, knob: str, values, predicted: np.ndarray) -> tuple[pl.DataFrame, str]:
-    """Return a tuple: frame of how much of each value is in the quarter in which it is rarest, and a text why no more is known.
+    """Return a frame of how much of each value there is in the quarter in which it is rarest, and why the log cannot say more.
 
     They are a tuple; the frame is `Estimate.overlap`, the reason a string.
 

@@ -183,7 +183,7 @@ class Twin:
         return ask(self.base, **options)
 
     def flips(self, policies: dict, metric: str = "jct_mean") -> tuple[pl.DataFrame, str]:
-        """Return a tuple: frame and sentence on whether the choice of policies stays in the range that the log leaves open.
+        """Say whether the choice among policies stays the same in the range that the log leaves open of restarts and placement.
 
         The answer is a tuple of a frame and a sentence.
 

@@ -59,7 +59,7 @@ def _of_type(sizes: np.ndarray) -> list[tuple[int, int]]:
 def sia_rigid(
     asked: np.ndarray, node_type: np.ndarray, node_gpus: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays, configurations of jobs that run only on the GPUs that they ask for, on the fewest nodes of each type.
+    """Return the configurations of jobs that run on the GPUs that they ask for only: any number, on the fewest nodes of a type.
 
     They are a tuple of arrays.
 
