@@ -222,7 +222,10 @@ class BaseExplorer:
         self._pace()
 
     def guarded(self, do, keep: bool = False):
-        """Do something, and show its error in the box; functions that it calls may do so, too, and return their result."""
+        """Do something, and show its error in the box; functions that it calls may, too: of these it returns the result.
+
+        Other threads wait.
+        """
         with self._one:
             if self._guarding:
                 return do()
