@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from gpuschedlab.errors import LabError, PolicyError
@@ -13,6 +13,47 @@ def check_number(value: object, raises: type[LabError], who: str, expected: str,
     fits = _is_number(value) and value >= low and (value % 1 == 0 or not whole) and (value < math.inf or not finite)
     if not fits:
         raise raises(f"{who}: found {value!r}; expected {expected}.")
+
+
+def check_kind(value: object, kinds, raises: type[LabError], who: str, expected: str):
+    """Raise an error unless a value is of a class, or of one of several."""
+    if not isinstance(value, kinds):
+        raise raises(f"{who}: found {value!r}; expected {expected}.")
+
+
+def tuple_of(values: object, kinds, raises: type[LabError], who: str, expected: str) -> tuple:
+    """Return values as a tuple. Raise an error for text, for a value without parts, and for a part that is not of the classes."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise raises(f"{who}: found {values!r}; expected {expected}.")
+    parts = tuple(values)
+    for part in parts:
+        check_kind(part, kinds, raises, who, expected)
+    return parts
+
+
+def numbers_of(values: object, raises: type[LabError], who: str, expected: str):
+    """Return values as an array of floats. Raise an error if they are none."""
+    import numpy as np
+
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError, OverflowError):
+        raise raises(f"{who}: found {values!r}; expected {expected}.") from None
+
+
+def random_generator(rng: object, raises: type[LabError], who: str):
+    """Return the generator of a seed, or the generator that is given. Raise an error for a seed that is no whole number, or negative."""
+    import numpy as np
+
+    if isinstance(rng, np.random.Generator):
+        return rng
+    check_seed(rng, raises, who, ", or a numpy.random.Generator")
+    return np.random.default_rng(int(rng))
+
+
+def check_seed(seed: object, raises: type[LabError], who: str, more: str = ""):
+    """Raise an error unless a seed is a whole number, 0 or more."""
+    check_number(seed, raises, who, f"a whole number, 0 or more{more}", whole=True)
 
 
 @dataclass(frozen=True)
@@ -164,19 +205,20 @@ class KnobInfo:
 
     def clip(self, value):
         """Return the nearest allowed value, of the knob's kind (range, step, whole numbers; unknown choice: the default)."""
-        knob = self.knob
+        k = self.knob
         if value is None and self.optional:
             return None
         if self.kind in ("choice", "bool"):
-            return value if value in knob.choices else self.default
-        if knob.unlimited and value == math.inf:
+            return value if value in k.choices else self.default
+        if k.unlimited and value == math.inf:
             return value
         if self.kind == "floats":
-            return tuple(min(max(float(number), knob.low), knob.high) for number in value)[: knob.many]
-        if knob.step and not knob.log:
+            return tuple(min(max(float(v), k.low), k.high) for v in value)[: k.many]
+        value = min(max(value, k.low), k.high)
+        if k.step and not k.log:
             # To twelve digits: 3 steps of 0.1 are 0.3, as people write it.
-            value = float(f"{knob.low + round((value - knob.low) / knob.step) * knob.step:.12g}")
-        value = min(max(value, knob.low), knob.high)
+            value = float(f"{k.low + round((value - k.low) / k.step) * k.step:.12g}")
+        value = min(max(value, k.low), k.high)
         return round(value) if self.kind == "int" else float(value)
 
 

@@ -30,18 +30,27 @@ def split_word(text: str) -> tuple[str, dict[str, str], str]:
 
     NAME may be FILE.py or FILE.py:CLASS.
     """
+    body, _, estimator = text.partition("@")
+    called, values = split_body(body)
+    return called, values, estimator
+
+
+def split_body(body: str) -> tuple[str, dict[str, str]]:
+    """Split NAME[:KNOB=VALUE,...] and return the name and a dict of the values, a tuple.
+
+    In it `@` is no sign: it is the word of a recipe, whose cluster may name partitions.
+    """
     # A part without `=` goes on with the value before it, so that lists need no other sign.
-    word_body, _, estimator = text.partition("@")
-    called, *options = re.split(r":(?=\w+\s*=)", word_body, maxsplit=1)
-    knob_words: dict[str, str] = {}
-    for option_part in options[0].split(",") if options else ():
-        knob_name, equals, knob_word = option_part.partition("=")
+    called, *options = re.split(r":(?=\w+\s*=)", body, maxsplit=1)
+    values: dict[str, str] = {}
+    for part in options[0].split(",") if options else ():
+        name, equals, value = part.partition("=")
         if equals:
-            last_knob = knob_name.strip()
-            knob_words[last_knob] = knob_word.strip()
+            last = name.strip()
+            values[last] = value.strip()
         else:
-            knob_words[last_knob] += f",{option_part.rstrip()}"
-    return called, knob_words, estimator
+            values[last] += f",{part.rstrip()}"
+    return called, values
 
 
 def policy_of(text: str):
@@ -131,9 +140,12 @@ def knob_in_words(info: KnobInfo, value) -> str:
 
 def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
     """Return an instance of a class by its word (NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py), with its knobs read."""
-    class_word, knob_words, _ = split_word(text)
-    cls = class_of(class_word, known, base, what, base.raises)
-    return with_words(cls(), knob_words, class_word)
+    if what == "policy":
+        name, values, _ = split_word(text)
+    else:
+        name, values = split_body(text)
+    cls = class_of(name, known, base, what, base.raises)
+    return with_words(cls(), values, name)
 
 
 def with_words(thing: Knobbed, words: dict[str, str], name: str = "") -> Knobbed:

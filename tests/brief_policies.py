@@ -4,7 +4,7 @@ from gpuschedlab.policies import ALL
 
 BRIEF = {
     "optimus": {"interval": 300.0},
-    "pollux": {"population": 10, "generations": 10},
+    "pollux": {"interval": 300.0, "population": 10, "generations": 10},
     "threesigma": {"interval": 300.0, "horizon": 8, "window": 16},
     "ymir": {"interval": 600.0},
 }

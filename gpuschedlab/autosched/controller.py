@@ -140,7 +140,7 @@ class Controller:
         return f"Controller({self.simulation.policy.name} at {self.simulation.now / HOUR:g} h; {decision_counts})"
 
     def steps(self, until: float) -> Iterator[Decision]:
-        """Play on to an instant (s; inf: until nothing is left), yielding each `Decision` as it is taken."""
+        """Play on to an instant (s; inf: until nothing is left), and yield each `Decision` as it is taken."""
         simulation = self.simulation
         beat = self.check or self.interval
         while simulation.now < until and (until < np.inf or not (simulation.finished or simulation.still)):

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import random_generator
+from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.speeds import Speeds
 
@@ -30,7 +32,7 @@ def small_trace(jobs: int = 60, rng: int | np.random.Generator = 0) -> pl.DataFr
     >>> small_trace(3)["job_id"].to_list()
     ['job-000', 'job-001', 'job-002']
     """
-    rng = np.random.default_rng(rng)
+    rng = random_generator(rng, TraceError, "small_trace: rng")
     duration = np.ceil(rng.lognormal(6, 1.2, jobs)).clip(20, 20_000)
     submit = np.cumsum(1 + rng.integers(0, 90, jobs))
     return pl.DataFrame(
@@ -62,7 +64,7 @@ class Guess(Estimator):
 
 
 def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
-    """Make a short trace (frame) and its `Speeds`: two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast"."""
+    """Make a tuple of a short trace (frame) and its `Speeds`: two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast"."""
     # Of 40 jobs as of `small_trace` those of model "cnn" have a target in progress units, and rates in two phases; two of them
     # that share GPUs go at 0.8 of their speed.
     speed_rows = [

@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from gpuschedlab._knob import check_number
+from gpuschedlab._knob import check_kind, check_number, random_generator, tuple_of
 from gpuschedlab.errors import MOST_GPUS, ClusterError
 
 PER_NODE = "a whole number, 1 to 64"
@@ -46,13 +46,15 @@ class Nodes:
         return self.gpu_type + "@" * bool(self.partitions) + "+".join(self.partitions)
 
     def __post_init__(self):
-        partition_names = {self.partitions} if isinstance(self.partitions, str) else set(self.partitions)
-        object.__setattr__(self, "partitions", tuple(sorted(partition_names)))
-        if wrong_partitions := [
-            partition for partition in self.partitions if not partition or set(partition) & set("@+,:")
-        ]:
+        check_kind(self.gpu_type, str, ClusterError, "Nodes.gpu_type", "a name, such as 'v100'")
+        names = self.partitions
+        if isinstance(names, str):
+            names = (names,)
+        names = tuple_of(names, str, ClusterError, f"Nodes {self.gpu_type!r}.partitions", "names of partitions")
+        object.__setattr__(self, "partitions", tuple(sorted(set(names))))
+        if wrong := [name for name in self.partitions if not name or set(name) & set("@+,:")]:
             raise ClusterError(
-                f"Nodes {self.gpu_type!r}: found partition {wrong_partitions[0]!r}; expected a name without any of @ + , :"
+                f"Nodes {self.gpu_type!r}.partitions: found partition {wrong[0]!r}; expected a name without any of @ + , :"
             )
         who = f"Nodes {self.gpu_type!r}"
         check_number(self.nodes, ClusterError, f"{who}.nodes", "a whole number, at least 1", low=1, whole=True)
@@ -118,28 +120,28 @@ class Cluster:
     events: tuple[Outage, ...] = ()
 
     def __post_init__(self):
-        object.__setattr__(self, "groups", tuple(self.groups))
-        object.__setattr__(self, "events", tuple(self.events))
+        parts = {"groups": (Nodes, "groups of nodes"), "events": (Outage, "outages of nodes")}
+        for name, (kind, noun) in parts.items():
+            expected = f"a tuple of {noun} ({kind.__name__})"
+            own = tuple_of(getattr(self, name), kind, ClusterError, f"Cluster.{name}", expected)
+            object.__setattr__(self, name, own)
         if not self.groups:
-            raise ClusterError("Cluster: found no nodes; expected at least one group, such as Nodes('v100', 70, 8).")
+            raise ClusterError(
+                "Cluster.groups: found no nodes; expected at least one group, such as Nodes('v100', 70, 8)."
+            )
         if self.total_gpus > MOST_GPUS:
             raise ClusterError(f"Cluster: found {self.total_gpus:,} GPUs; expected at most {MOST_GPUS:,}.")
-        for event in self.events:
-            for event_field in ("node", "start", "end"):
+        for e in self.events:
+            for name in ("node", "start", "end"):
                 check_number(
-                    getattr(event, event_field),
-                    ClusterError,
-                    f"{event}.{event_field}",
-                    "a number",
-                    whole=event_field == "node",
-                    finite=False,
+                    getattr(e, name), ClusterError, f"{e}.{name}", "a number", whole=name == "node", finite=False
                 )
-            if not 0 <= event.node < self.total_nodes:
-                raise ClusterError(f"{event}: expected a node from 0 to {self.total_nodes - 1}.")
-            if not 0 <= event.start < event.end:
-                raise ClusterError(f"{event}: expected 0 <= start < end, in seconds.")
-            if isinstance(event, Window) and not event.announced >= 0:
-                raise ClusterError(f"{event}: expected 0 <= announced, in seconds.")
+            if not 0 <= e.node < self.total_nodes:
+                raise ClusterError(f"{e}: expected a node from 0 to {self.total_nodes - 1}.")
+            if not 0 <= e.start < e.end:
+                raise ClusterError(f"{e}: expected 0 <= start < end, in seconds.")
+            if isinstance(e, Window) and not e.announced >= 0:
+                raise ClusterError(f"{e}: expected 0 <= announced, in seconds.")
 
     @classmethod
     def homogeneous(cls, nodes: int = 70, gpus_per_node: int = 8, gpu_type: str = "v100") -> "Cluster":
@@ -240,14 +242,14 @@ class Cluster:
         """
         if not (mtbf > 0 and mttr > 0):
             raise ClusterError(f"with_failures: found mtbf={mtbf}, mttr={mttr}; expected both > 0 s.")
-        rng = np.random.default_rng(rng)
+        rng = random_generator(rng, ClusterError, "with_failures: rng")
         outages = []
         for node in range(self.total_nodes):
-            outage_start = rng.exponential(mtbf)
-            while outage_start < until:
-                outage_end = outage_start + rng.exponential(mttr)
-                outages.append(Outage(node, outage_start, outage_end))
-                outage_start = outage_end + rng.exponential(mtbf)
+            start = rng.exponential(mtbf)
+            while start < until:
+                end = start + rng.exponential(mttr)
+                outages.append(Outage(node, start, end))
+                start = end + rng.exponential(mtbf)
         return replace(self, events=self.events + tuple(sorted(outages, key=lambda o: (o.start, o.node))))
 
     def __str__(self):

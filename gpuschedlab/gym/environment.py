@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpuschedlab._extras import has, need
+from gpuschedlab._knob import check_kind
 from gpuschedlab.errors import RunError
 from gpuschedlab.gym.agent import Agent, first_come
 from gpuschedlab.gym.dispatch import FEATURES, Dispatch
@@ -80,11 +81,16 @@ class SchedulingEnv(Environment):
         if reward not in REWARDS:
             raise RunError(f"SchedulingEnv: found reward {reward!r}; expected one of {', '.join(REWARDS)}.")
         spaces = need("gymnasium.spaces")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise RunError(f"SchedulingEnv: found render_mode {render_mode!r}; expected None or 'ansi'.")
+        first = scenario(0) if callable(scenario) else scenario
+        expected = "a Scenario, or a function of a seed that makes one"
+        check_kind(first, Scenario, RunError, "SchedulingEnv.scenario", expected)
         self.scenario = scenario
         self.reward = reward
         self.render_mode = render_mode
         self.policy = Agent(first_come, rows=rows, placement=placement, actions=actions)
-        cluster = (scenario(0) if callable(scenario) else scenario).cluster
+        cluster = first.cluster
         self._shape = (cluster.total_nodes, len(cluster.gpu_types))
         boxes = {"jobs": (rows, len(FEATURES)), "cluster": (2 * self._shape[1] + 2,), "nodes": (self._shape[0],)}
         self.observation_space = spaces.Dict(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuschedlab._faces import names_of_papers
+from gpuschedlab._knob import check_kind, check_number
 from gpuschedlab.errors import SolverError, interrupts
 from gpuschedlab.optim.programs.program import Change, Program, Solution
 
@@ -158,19 +159,23 @@ def solvers() -> dict[str, tuple[str, str]]:
 
 def _make(solver: str, options: dict):
     """Return the solver of that name, with these options: an object with `solve(program)`."""
-    solver_word = solver.partition("-")[0] if solver.startswith("pop-") else solver
-    if solver_word not in solvers():
+    check_kind(solver, str, SolverError, "solve: solver", f"one of {', '.join(solvers())}")
+    for limit in ("gap", "work", "time_limit"):
+        if options.get(limit) is not None:
+            check_number(options[limit], SolverError, f"{solver}: {limit}", "a number, 0 or more", finite=False)
+    word = solver.partition("-")[0] if solver.startswith("pop-") else solver
+    if word not in solvers():
         raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(solvers())}.")
-    if solver_word == "pop":
-        pop_parts = solver[4:]
-        if solver != "pop" and not (pop_parts.isdecimal() and int(pop_parts) >= 1):
+    if word == "pop":
+        parts = solver[4:]
+        if solver != "pop" and not (parts.isdecimal() and int(parts) >= 1):
             raise SolverError(f"solve: found solver {solver!r}; expected pop-K with K parts, such as pop-16.")
-        options = {"sessions": Session} | ({"parts": int(pop_parts)} if pop_parts else {}) | options
-    module, class_name = solvers()[solver_word]
-    solver_class = getattr(importlib.import_module(module), class_name)
+        options = {"sessions": Session} | ({"parts": int(parts)} if parts else {}) | options
+    module, name = solvers()[word]
+    kind = getattr(importlib.import_module(module), name)
     try:
-        inspect.signature(solver_class).bind(**options)
+        inspect.signature(kind).bind(**options)
     except TypeError as error:
-        known_options = ", ".join(inspect.signature(solver_class).parameters)
-        raise SolverError(f"{solver}: {error}; expected options among {known_options}.") from error
-    return solver_class(**options)
+        known = ", ".join(inspect.signature(kind).parameters)
+        raise SolverError(f"{solver}: {error}; expected options among {known}.") from error
+    return kind(**options)

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_seed
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Noisy, Oracle
 from gpuschedlab.knobs import Knob, Knobbed, texts_of, word_of
@@ -88,7 +89,8 @@ class Recipe(Knobbed):
         raise NotImplementedError
 
     def __call__(self, seed: int = 0) -> Scenario:
-        """Make the `Scenario` of a seed."""
+        """Make the scenario of a seed. Raise TraceError for a seed that is no whole number, or negative."""
+        check_seed(seed, TraceError, f"{type(self).__name__}: seed")
         return self.scenario(seed)
 
     def to_dict(self) -> dict:

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind, tuple_of
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.checks import check_rows, index_of, need_columns, typed
 from gpuschedlab.speeds.codes import ANY, code_shapes, config_codes
@@ -23,41 +24,42 @@ def arrays_from_frame(
 ) -> dict:
     """Turn a long frame into a dict of the fields of `Speeds`; see `Speeds.from_frame`."""
     frame = _checked(frame)
-    measured_types = frame["gpu_type"].unique(maintain_order=True).to_list()
-    types = tuple(gpu_types) if gpu_types is not None else tuple(measured_types)
-    if missing := [gpu_type for gpu_type in measured_types if gpu_type not in types]:
+    found = frame["gpu_type"].unique(maintain_order=True).to_list()
+    types = tuple(found)
+    if gpu_types is not None:
+        types = tuple_of(gpu_types, str, SpeedError, "Speeds.gpu_types", "names of GPU types")
+    check_kind(relative, bool | np.bool_, SpeedError, "Speeds.relative", "True or False")
+    if missing := [t for t in found if t not in types]:
         raise SpeedError(f"Speeds: found GPU type {missing[0]!r}; expected one of gpu_types={types}. Add it there.")
     models = tuple(frame["model"].unique().sort())
-    type_of_row = index_of(frame["gpu_type"], types).to_numpy()
+    kind = index_of(frame["gpu_type"], types).to_numpy()
     model = index_of(frame["model"], models).to_numpy()
-    code, shapes = _codes(frame, type_of_row)
+    code, shapes = _codes(frame, kind)
     progress = frame["progress"].to_numpy()
-    entry_order = np.lexsort((progress, code, model))
-    model = model[entry_order]
-    code = code[entry_order]
-    progress = progress[entry_order]
-    is_new_entry = np.ones(len(entry_order), bool)
-    is_new_entry[1:] = (model[1:] != model[:-1]) | (code[1:] != code[:-1])
-    rate_row = np.flatnonzero(is_new_entry)
-    first_entry = np.searchsorted(model[rate_row], np.arange(len(models) + 1))
-    lengths = np.diff(np.append(rate_row, len(entry_order)))
-    seg_first = np.concatenate([[0], np.cumsum(lengths[first_entry[:-1]])])
-    seg_end = np.concatenate(
-        [progress[rate_row[entry] : rate_row[entry] + lengths[entry]] for entry in first_entry[:-1]]
-    )
-    _check_segments(models, model[rate_row], rate_row, lengths, progress, seg_first, seg_end)
+    order = np.lexsort((progress, code, model))
+    model = model[order]
+    code = code[order]
+    progress = progress[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (model[1:] != model[:-1]) | (code[1:] != code[:-1])
+    row = np.flatnonzero(new)
+    first = np.searchsorted(model[row], np.arange(len(models) + 1))
+    lengths = np.diff(np.append(row, len(order)))
+    seg_first = np.concatenate([[0], np.cumsum(lengths[first[:-1]])])
+    seg_end = np.concatenate([progress[row[e] : row[e] + lengths[e]] for e in first[:-1]])
+    _check_segments(models, model[row], row, lengths, progress, seg_first, seg_end)
     return {
         "models": models,
         "gpu_types": types,
-        "first": first_entry,
-        "code": code[rate_row],
-        "row": rate_row,
-        "rate": frame["rate"].to_numpy()[entry_order],
+        "first": first,
+        "code": code[row],
+        "row": row,
+        "rate": frame["rate"].to_numpy()[order],
         "seg_first": seg_first,
         "seg_end": seg_end,
         "relative": np.full(len(models), relative),
         "shapes": shapes,
-        **{pair_table: pair_matrix(models, factors) for pair_table, factors in pairs.items()},
+        **{name: pair_matrix(models, name, factors) for name, factors in pairs.items()},
     }
 
 

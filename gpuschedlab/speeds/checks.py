@@ -5,17 +5,18 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind, check_number
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.pairs import check_pairs
 
 
 def need_columns(frame, who, columns, *optional):
     """Raise SpeedError unless the frame has the columns; others are optional."""
-    if missing := [column_name for column_name in columns if column_name not in frame.columns]:
-        optional_columns = f" [, {', '.join(optional)}]" if optional else ""
+    check_kind(frame, pl.DataFrame, SpeedError, f"{who}: frame", f"a polars.DataFrame of {', '.join(columns)}")
+    if missing := [c for c in columns if c not in frame.columns]:
+        more = f" [, {', '.join(optional)}]" if optional else ""
         raise SpeedError(
-            f"{who}: found no column {missing[0]!r} among {', '.join(frame.columns)}; expected "
-            f"{', '.join(columns)}{optional_columns}."
+            f"{who}: found no column {missing[0]!r} among {', '.join(frame.columns)}; expected {', '.join(columns)}{more}."
         )
 
 
@@ -51,26 +52,25 @@ def index_of(names, known):
 
 def check_arrays(speeds) -> None:
     """Raise SpeedError unless the arrays of a `Speeds` fit together."""
-    if not 0 <= speeds.rounding < np.inf:
-        raise SpeedError(f"Speeds: found rounding={speeds.rounding!r}; expected seconds, 0 or more (0: none).")
+    check_number(speeds.rounding, SpeedError, "Speeds.rounding", "seconds, 0 or more (0: none)")
     _check_shapes(speeds)
-    model_count = len(speeds.models)
-    owner = np.repeat(np.arange(model_count), np.diff(speeds.first))
+    n = len(speeds.models)
+    owner = np.repeat(np.arange(n), np.diff(speeds.first))
     starts = np.concatenate([[0.0], speeds.seg_end[:-1]])
     starts[speeds.seg_first[:-1]] = 0.0
     ends = speeds.row + np.diff(speeds.seg_first)[owner]
     disorder = (np.diff(speeds.code) <= 0) & (owner[1:] == owner[:-1])
     beyond = (speeds.row < 0) | (ends > len(speeds.rate))
-    wrong_arrays = {
+    wrong = {
         "codes out of order; expected them to ascend within each model": disorder,
         "segments out of order; expected 0 < seg_end, ascending within a model": ~(speeds.seg_end > starts),
         "rows beyond the rates; expected row + segments <= len(rate)": beyond,
         "a rate <= 0 or no number; expected progress per second > 0": ~(speeds.rate > 0),
         "an infinite rate; expected progress per second": np.isinf(speeds.rate),
     }
-    for wrong_array, bad in wrong_arrays.items():
+    for what, bad in wrong.items():
         if np.any(bad):
-            raise SpeedError(f"Speeds: found {wrong_array}.")
+            raise SpeedError(f"Speeds: found {what}.")
     check_pairs(speeds)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import tuple_of
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.checks import check_rows, index_of, need_columns, typed
 
@@ -74,22 +75,25 @@ class Curves:
         frame = _checked(frame)
         every_name = pl.concat([frame["model"], frame["other"].drop_nulls()])
         in_curves = every_name.unique().sort().to_list()
-        model_names = tuple(in_curves if models is None else models)
-        if strange := [curve_name for curve_name in in_curves if curve_name not in model_names]:
-            raise SpeedError(
-                f"Curves: found model {strange[0]!r}; expected one of {', '.join(model_names)}. Add it there."
+        names = tuple(in_curves)
+        if models is not None:
+            # Of a text each letter is a name.
+            names = tuple_of(
+                [*models] if isinstance(models, str) else models, str, SpeedError, "Curves: models", "names of models"
             )
-        code_words = {"mode": MODES, "model": model_names, "other": model_names}
-        codes = [index_of(pl.col(code_column), known_words) for code_column, known_words in code_words.items()]
+        if strange := [name for name in in_curves if name not in names]:
+            raise SpeedError(
+                f"Curves: found model {strange[0]!r}; expected one of {', '.join(names)}. Add it to models."
+            )
+        words = {"mode": MODES, "model": names, "other": names}
+        codes = [index_of(pl.col(column), known) for column, known in words.items()]
         frame = frame.with_columns(codes).sort(COLUMNS[:4])
         curve = frame.select(COLUMNS[:3]).to_numpy()
-        is_new_curve = np.ones(len(curve), bool)
-        is_new_curve[1:] = (curve[1:] != curve[:-1]).any(axis=1)
-        first_point = np.append(np.flatnonzero(is_new_curve), len(curve))
-        mode, model, partner = np.ascontiguousarray(curve[first_point[:-1]].T)
-        return cls(
-            model_names, mode, model, partner, first_point, frame["progress"].to_numpy(), frame["metric"].to_numpy()
-        )
+        new = np.ones(len(curve), bool)
+        new[1:] = (curve[1:] != curve[:-1]).any(axis=1)
+        first = np.append(np.flatnonzero(new), len(curve))
+        mode, model, other = np.ascontiguousarray(curve[first[:-1]].T)
+        return cls(names, mode, model, other, first, frame["progress"].to_numpy(), frame["metric"].to_numpy())
 
     @classmethod
     def join(cls, a: "Curves", b: "Curves") -> "Curves":

@@ -13,6 +13,8 @@ from gpuschedlab.errors import SpeedError
 
 OTHERS = "*"
 """Stands for all models that a kind of start does not name."""
+LEAST_PERIOD = 1e-6
+"""Seconds between checkpoints, at least, if they are not taken all the time (0): so many of 1e-308 s that none is the last."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Delays:
     switch : float
         Seconds at each start. Columns `restart` and `switch` of a trace override these job by job.
     checkpoint : float, optional
-        Seconds between checkpoints, to which a node failure throws a job back; 0: nothing is lost; None: a
+        Seconds between checkpoints, to which a node failure throws a job back: at least 1e-6. 0: nothing is lost; None: a
         checkpoint is taken only when the job is suspended.
     kinds : mapping of str to float or mapping, optional
         Seconds before progress at a start of each kind that a policy may name (such as ``warm``, ``cold``,
@@ -54,7 +56,10 @@ class Delays:
         for delay_name in ("restart", "switch"):
             check_number(getattr(self, delay_name), SpeedError, f"Delays.{delay_name}", "seconds, 0 or more")
         if self.checkpoint is not None:
-            check_number(self.checkpoint, SpeedError, "Delays.checkpoint", "seconds >= 0, or None", finite=False)
+            expected = f"seconds, 0 or {LEAST_PERIOD:g} or more, or None"
+            check_number(self.checkpoint, SpeedError, "Delays.checkpoint", expected, finite=False)
+            if 0 < self.checkpoint < LEAST_PERIOD:
+                raise SpeedError(f"Delays.checkpoint: found {self.checkpoint!r}; expected {expected}.")
         # A tuple can be hashed, pickled and written as JSON; a copy by `dataclasses.replace` passes it in again.
         seconds_by_kind = {
             start_kind: {OTHERS: kind_seconds}

@@ -1,25 +1,37 @@
 """Effect of two jobs on each other: (M, M) factors on the speed of a model because of another."""
 
 from collections.abc import Mapping
+from numbers import Real
 
 import numpy as np
 
+from gpuschedlab._knob import check_kind
 from gpuschedlab.errors import SpeedError
 
 PAIRS = ("sharing", "merged", "transfer")
 """Fields of `Speeds` that hold a factor per pair of models; nan if a pair is unknown."""
 
 
-def pair_matrix(models: tuple[str, ...], pairs: Mapping[tuple[str, str], float] | None) -> np.ndarray | None:
-    """Return factors by pair of names as an array (M, M), nan if there is none; None without pairs."""
+def pair_matrix(
+    models: tuple[str, ...], field: str, pairs: Mapping[tuple[str, str], float] | None
+) -> np.ndarray | None:
+    """Factors of a field of `Speeds` by pair of names as a matrix, nan if there is none; None without pairs."""
+    if pairs is None:
+        return None
+    who = f"Speeds.{field}"
+    expected = "factors by the names of two models, such as {('bert', 'cnn'): 0.9}"
+    check_kind(pairs, Mapping, SpeedError, who, expected)
     if not pairs:
         return None
-    index_of_model = {model_name: model_number for model_number, model_name in enumerate(models)}
-    pair_factors = np.full((len(models), len(models)), np.nan)
-    for (first_model, second_model), factor in pairs.items():
-        if first_model in index_of_model and second_model in index_of_model:
-            pair_factors[index_of_model[first_model], index_of_model[second_model]] = factor
-    return pair_factors
+    for pair, factor in pairs.items():
+        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(factor, Real):
+            raise SpeedError(f"{who}: found {pair!r}: {factor!r}; expected {expected}.")
+    index = {name: i for i, name in enumerate(models)}
+    out = np.full((len(models), len(models)), np.nan)
+    for (a, b), factor in pairs.items():
+        if a in index and b in index:
+            out[index[a], index[b]] = factor
+    return out
 
 
 def join_pairs(a, b) -> dict[str, np.ndarray | None]:

@@ -170,7 +170,7 @@ def _relative(spread, by_type, shapes, gpus, sharing):
         seg_first=np.arange(len(models) + 1),
         seg_end=np.full(len(models), np.inf),
         relative=np.full(len(models), True),
-        sharing=pair_matrix(models, sharing),
+        sharing=pair_matrix(models, "sharing", sharing),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind
 from gpuschedlab.cluster.cluster import bare
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.build import ARRAYS, arrays_from_frame, decode, join_speeds, listed, summarise
@@ -108,6 +109,9 @@ class Speeds:
                 if getattr(self, array_name) is not None:
                     put(array_name, np.ascontiguousarray(getattr(self, array_name), dtype))
         if self.curves is not None:
+            from gpuschedlab.speeds.curves import Curves
+
+            check_kind(self.curves, Curves, SpeedError, "Speeds.curves", "Curves, or None")
             put("curves", self.curves.under(self.models))
         put("_places", Places())
         check_arrays(self)

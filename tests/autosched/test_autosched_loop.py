@@ -117,7 +117,7 @@ def test_measuring_goes_on_from_the_running_state(trace):
 @pytest.mark.parametrize("cls", ALL.values(), ids=lambda c: c.__name__)
 def test_every_policy_can_be_tuned(cls):
     """Whatever its knobs are called: one may be an objective of its own."""
-    brief = {"Pollux": {"population": 10, "generations": 10}, "Ymir": {"interval": 3600.0}}
+    brief = {"Pollux": {"interval": 600.0, "population": 10, "generations": 10}, "Ymir": {"interval": 3600.0}}
     policy = cls(**brief.get(cls.__name__, {}))
     simulation = lab.Simulation(lab.Scenario(small_trace(12, rng=0), CLUSTER, speeds=default_speeds(CLUSTER)), policy)
     simulation.advance(HOUR)

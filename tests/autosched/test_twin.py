@@ -158,7 +158,7 @@ ATTEMPT = ("job", "start", "end", "gpus", "why")
 
 def test_intervals_hold_as_asked_on_seeds_that_nothing_was_chosen_on(monkeypatch):
     monkeypatch.setattr(worlds, "trace_of", lru_cache(maxsize=1)(worlds.trace_of))  # the jobs of a seed, in each kind
-    seen = [worlds.watch(kind, 715 + i) for i in range(few(1, 10)) for kind in ("slow", "size", "place", "fail")]
+    seen = [worlds.watch(kind, 715 + i) for i in range(few(1, 4)) for kind in ("slow", "size", "place", "fail")]
     least = {"restart": 0.88, "prediction": 0.88, "placement": 0.9, "failure": 0.88, "repair": 0.88}
     for row in worlds.coverage(seen):
         asked = row["worlds"] * least[row["mechanism"].split()[0]]
@@ -255,7 +255,7 @@ def test_a_delay_of_few_restarts_is_said_to_be_rough():
     assert large.words == "restart 3,310 s (1,040 to 12,400)"
 
 
-@pytest.mark.parametrize("seed", range(21, 21 + few(1, 10)))
+@pytest.mark.parametrize("seed", range(21, 21 + few(1, 3)))
 def test_canaries_show_the_placement_and_cost_others_little(seed):
     world = worlds.secret("place", seed)
     trace = worlds.trace_of(seed)

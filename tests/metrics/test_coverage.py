@@ -135,7 +135,7 @@ def test_intervals_along_a_log(kind, world, n):
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_along_a_log_of_every_length(kind, world, n):
-    judged(kind, world, n, 600)
+    judged(kind, world, n, 200)
 
 
 def test_ten_blocks_and_no_silence_would_not_pass(monkeypatch):
@@ -163,7 +163,7 @@ def seeds_coverage(world: str, seeds: int, times: int) -> float:
 @pytest.mark.parametrize("world", WORLDS)
 def test_intervals_over_seeds(world):
     for seeds in (2, 3, 5, 10, 30):
-        assert 0.92 - far(0.92, 2_000) <= seeds_coverage(world, seeds, 2_000) <= 0.98
+        assert 0.92 - far(0.92, 600) <= seeds_coverage(world, seeds, 600) <= 0.98 + far(0.98, 600)
 
 
 # --- the best of many
@@ -211,7 +211,7 @@ def test_of_26_equal_policies_none_is_behind_the_best_in_95_of_100_tasks(world):
 @pytest.mark.parametrize(("policies", "seeds"), [(26, 10), (26, 5), (4, 10), (4, 2)])
 def test_the_best_of_equal_policies(world, policies, seeds):
     rng = np.random.default_rng(4)
-    times = 400
+    times = 120
     wrong = np.mean([bool(named(equal(world, policies, seeds, rng))) for _ in range(times)])
     assert wrong <= 0.05 + far(0.05, times)
 

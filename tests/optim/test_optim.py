@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,8 +13,8 @@ import numpy as np
 import pytest
 import scipy.optimize
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from present import needs
+from strategies import strategy_of
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Program, relative_gap, solve
@@ -59,14 +60,16 @@ def test_integer_programs_equal_enumeration(solver, options, seed):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10_000))
-def test_linear_programs_equal_scipy(seed):
-    p = random_program(seed, whole=False)
+@given(strategy_of(Program))
+def test_linear_programs_equal_scipy(drawn):
+    p = replace(drawn, integrality=False)
     sign = -1 if p.maximize else 1
     A = p.A.toarray()
-    reference = scipy.optimize.linprog(
-        sign * p.c, np.vstack([A, -A]), np.concatenate([p.row_upper, -p.row_lower]), bounds=(0, 2)
-    )
+    rows = np.vstack([A, -A])
+    sides = np.concatenate([p.row_upper, -p.row_lower])
+    bounded = np.isfinite(sides)
+    box = np.column_stack([p.lower, p.upper])
+    reference = scipy.optimize.linprog(sign * p.c, rows[bounded], sides[bounded], bounds=box)
     for method in ("ipm", "simplex"):
         answer = solve(p, "highs", method=method)
         assert answer.objective == pytest.approx(sign * reference.fun, abs=1e-6)

@@ -12,7 +12,7 @@ from present import here, needs
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Change, MultipleChoice, Program, Session, solve, solve_mckp
 
-SEEDS = few(60, 200)
+SEEDS = few(60, 90)
 WHOLE = [("highs", {}), ("mip", {"engine": "cbc"}), ("mip", {"engine": "highs"})]
 LINEAR = [*WHOLE, ("highs", {"method": "simplex"}), ("highs", {"method": "pdlp"})]
 GAP = 1e-4
@@ -115,7 +115,7 @@ def test_programs_of_any_status(whole):
             status = check_same(p, solver, options, exact, seed=seed)
             if options.get("method") != "pdlp":
                 assert status == exact[0], (seed, solver, options)
-    assert min(stati.count(s) for s in ("optimal", "infeasible", "unbounded")) > few(6, 30)
+    assert min(stati.count(s) for s in ("optimal", "infeasible", "unbounded")) > few(6, 9)
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -240,7 +240,7 @@ def test_no_unit_of_worth_makes_a_round_worse(must, worth):
     """A round is as good in any unit of worth: no tolerance is absolute."""
     solvers = (*EXACT, ("prices", {"labels": 0}), *PARTS[1::2])
     solved = 0
-    seeds = few(20, 60)
+    seeds = few(20, 30)
     for seed in range(seeds):
         p = round_of(4 * seed + 2, must)
         parts = (p.kinds, p.gpus, p.capacity)

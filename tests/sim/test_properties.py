@@ -21,7 +21,7 @@ from gpuschedlab.policies import ALL
 from gpuschedlab.sim import Delays, Round, Scenario, Simulation, simulate
 
 many = settings(
-    max_examples=few(12, 25),
+    max_examples=few(12, 15),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -136,7 +136,7 @@ def test_laws_hold_on_any_trace_and_cluster_with_any_knobs(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_stopping_copying_and_continuing_change_nothing(name):
-    @settings(many, max_examples=10)
+    @settings(many, max_examples=5)
     @given(settings_of(ALL[name]), st.lists(st.floats(0, 3000), min_size=1, max_size=3))
     def check(arguments, stops):
         whole = simulate(**arguments)

@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import json
 import sys
+import weakref
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -333,35 +334,36 @@ def test_a_broken_cell_is_computed_again(tmp_path, harm):
 # What cells have in common ------------------------------------------------------------------------------------
 
 
-def count_prepared() -> int:
-    """Number of prepared scenarios in memory; `isinstance` would ask dead weak references of other tests for their class."""
-    return sum(type(thing) is Prepared for thing in gc.get_objects())
-
-
 @pytest.fixture
 def alive(monkeypatch) -> list[int]:
-    """Number of prepared scenarios in memory as each cell is kept."""
+    """Number of scenarios that were prepared in this test and are still in memory as each cell is kept."""
     counts = []
+    prepared = []
+    make = Prepared.__init__
     keep = Store.keep
 
+    def making(self, *arguments, **options):
+        make(self, *arguments, **options)
+        prepared.append(weakref.ref(self))
+
     def counted(store, outcome, about):
-        gc.collect()
-        counts.append(count_prepared())
+        gc.collect(1)
+        counts.append(sum(reference() is not None for reference in prepared))
         keep(store, outcome, about)
+
+    monkeypatch.setattr(Prepared, "__init__", making)
 
     monkeypatch.setattr(Store, "keep", counted)
     return counts
 
 
 def test_memory_does_not_grow_with_cells(tmp_path, alive):
-    gc.collect()
-    before = count_prepared()
     sweep(scenario, Fifo(), tmp_path / "own traces", seeds=6 * HELD, progress=False)
-    assert max(alive) - before <= 2 * HELD
+    assert 0 < max(alive) <= 2 * HELD
     alive.clear()
     base = scenario(0)
     sweep(base, [Fifo(), Srtf()], tmp_path / "one trace", seeds=20, progress=False)
-    assert {count - before for count in alive} == {1}
+    assert set(alive) == {1}
     assert "prepared" not in base._common
 
 

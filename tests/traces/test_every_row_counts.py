@@ -170,7 +170,7 @@ def test_each_row_of_each_format_is_a_job_or_counted(tmp_path, name):
         assert judged((format, path), rows_of(path, format), **options)
     rng = random.Random(name)
     read = 0
-    for _ in range(40):
+    for _ in range(16):
         path.write_bytes(damaged(raw, rng))
         read += judged((format, path), **options)
     assert read, "some damaged files are read"

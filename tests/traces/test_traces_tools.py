@@ -109,7 +109,7 @@ def test_no_such_real_trace(tmp_path):
 @pytest.mark.data
 @pytest.mark.compiled("needs long traces")
 def test_generated_against_real(data_dir):
-    rows = compare("pai", load_real(data_dir, "pai"), seeds=range(100, 100 + few(5, 15)))
+    rows = compare("pai", load_real(data_dir, "pai"), seeds=range(100, 100 + few(5, 8)))
     assert {row["measure"] for row in rows} == set(BOUNDS)
     assert [row for row in rows if not row["ok"]] == []
 

@@ -165,7 +165,7 @@ def test_results_are_kept_and_the_oldest_goes_first():
         get(key)
     assert made == ["a", "b", "c", "a", "b"]
     assert len(cache) == 2
-    with pytest.raises(RunError, match="limit 0"):
+    with pytest.raises(RunError, match="limit: found 0"):
         Cache(limit=0)
 
 

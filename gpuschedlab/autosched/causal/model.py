@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind, check_seed
 from gpuschedlab.autosched.causal.adjustment import FEW, Adjusted, adjusted, identify
 from gpuschedlab.autosched.causal.graph import CausalGraph, check_samples, learn_graph
 from gpuschedlab.autosched.causal.regression import Boosted
@@ -120,7 +121,9 @@ class CausalModel(Regressor, Parameters):
     """
 
     def __init__(self, graph: CausalGraph, *, backend: str = "boosted", rng: int = 0, relearn: bool = False, **options):
-        if backend not in BACKENDS:
+        check_kind(graph, CausalGraph, EstimatorError, "CausalModel.graph", "a CausalGraph")
+        check_seed(rng, EstimatorError, "CausalModel.rng")
+        if backend not in tuple(BACKENDS):
             raise EstimatorError(f"CausalModel: found backend {backend!r}; expected one of {', '.join(BACKENDS)}.")
         self.graph = graph
         self.backend = backend

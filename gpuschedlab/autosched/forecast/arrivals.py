@@ -1,5 +1,6 @@
 """The global generator (6.4.2.1): the near future of arrivals is the sequel of the most similar past hour."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -14,6 +15,10 @@ RECENT = {"any": (DAY / 4, DAY / 2, DAY, 2 * DAY), "same": (DAY, 2 * DAY, 3 * DA
 """Seconds back from now of arrivals taken as they came, by `hour`: futures of ranks 1 to 4, which need resemble nothing but the hour."""
 APART = DAY / 2
 """Seconds between segments of different rank: mostly other jobs follow them then."""
+
+LONGEST_SEGMENT = 7 * DAY
+ROUNDING = 1e-9
+"""Share of a number of buckets that is rounding."""
 
 
 def _manhattan(a, b):
@@ -58,12 +63,15 @@ def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
 
 
 def _has_whole_buckets(knobs: dict) -> bool:
-    return knobs["segment"] % knobs["bucket"] == 0
+    """Whether a segment is some whole buckets, but for rounding: 3,606 buckets of 8.9 s are not their product to the last digit."""
+    buckets = knobs["segment"] / knobs["bucket"]
+    return round(buckets) >= 1 and abs(buckets - round(buckets)) <= ROUNDING * buckets
 
 
 def _with_whole_buckets(knobs: dict) -> dict:
-    """Return a dict with the segment that is the nearest number of whole buckets, at least one."""
-    buckets = max(1, round(knobs["segment"] / knobs["bucket"]))
+    """Return a dict with the segment that is the nearest number of whole buckets, at least one, and no longer than a segment may be."""
+    most = math.floor(LONGEST_SEGMENT / knobs["bucket"])
+    buckets = min(max(1, round(knobs["segment"] / knobs["bucket"])), most)
     return {"segment": buckets * knobs["bucket"]}
 
 
@@ -85,7 +93,9 @@ class GlobalGenerator(Knobbed):
     metric: Annotated[str, Knob(choices=DISTANCES.keys(), help="distance between segments")] = "manhattan"
     periodic: Annotated[bool, Knob(help="whether segments are compared in the periodic part, or in the counts")] = True
     bucket: Annotated[float, Knob(1, DAY, log=True, unit="s", help="in which submissions are counted")] = 300.0
-    segment: Annotated[float, Knob(1, 7 * DAY, log=True, unit="s", help="that is compared with the past")] = 3600.0
+    segment: Annotated[float, Knob(1, LONGEST_SEGMENT, log=True, unit="s", help="that is compared with the past")] = (
+        3600.0
+    )
     horizon: Annotated[float, Knob(1e-3, 1e9, log=True, unit="s", help="of the future")] = 3600.0
     terms: Annotated[int, Knob(1, 1000, log=True, help="periods that make the periodic part")] = 24
     days: Annotated[float, Knob(1, 3650, log=True, unit="days", help="back from now that are searched")] = 28.0

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab._extras import need
+from gpuschedlab._knob import check_seed
 from gpuschedlab.autosched.forecast.durations import Durations
 from gpuschedlab.autosched.forecast.features import HOUR, RANGES, Seen
 from gpuschedlab.autosched.forecast.repository import known_by
@@ -174,6 +175,10 @@ class RangePredictor(Parameters, Knobbed):
     depth: Annotated[int, Knob(1, 20, help="of XGBoost's trees")] = 5
     rate: Annotated[float, Knob(1e-3, 1, log=True, help="XGBoost's learning rate")] = 0.15
     trees: Annotated[int, Knob(1, 10_000, log=True, help="XGBoost's trees")] = 30
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_seed(self.rng, EstimatorError, "RangePredictor.rng")
 
     def fit(self, repository: pl.DataFrame, now: float) -> Self:
         """Learn from the jobs known by `now`; return a fitted copy. EstimatorError if no job has ended by then."""

@@ -9,7 +9,7 @@ from gpuschedlab.traces.tools import in_order, known_at
 
 
 def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
-    """List every job submitted by now, with its values as far as they are known; the earlier history first.
+    """Return a frame of every job submitted by now, with its values as far as they are known; the earlier history first.
 
     Parameters
     ----------

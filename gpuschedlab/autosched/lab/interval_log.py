@@ -5,9 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import check_kind, check_seed
 from gpuschedlab.autosched.lab.outcomes import measured
 from gpuschedlab.autosched.lab.pools import Pools
 from gpuschedlab.autosched.lab.world import IntervalWorld
+from gpuschedlab.errors import EstimatorError
 
 COLUMNS = ("knob", "load", "preempted", "waiting", "outcome")
 """Of a log: the knob (a decimal logarithm on a logarithmic scale), and logarithms of load, metrics and outcome."""
@@ -33,6 +35,8 @@ class IntervalLog:
     """
 
     def __init__(self, world: IntervalWorld, seed: int = 0):
+        check_kind(world, IntervalWorld, EstimatorError, "IntervalLog.world", "an IntervalWorld")
+        check_seed(seed, EstimatorError, "IntervalLog.seed")
         self.world = world
         self.seed = seed
         self._pools = Pools(world, (seed, LOG))

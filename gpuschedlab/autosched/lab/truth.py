@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gpuschedlab._knob import check_kind, check_seed, numbers_of
 from gpuschedlab.autosched.lab.curve import Curve, Span, paired_effects
 from gpuschedlab.autosched.lab.outcomes import measured
 from gpuschedlab.autosched.lab.pools import Pools
 from gpuschedlab.autosched.lab.world import IntervalWorld
+from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics.intervals import half_width
 
 TRUTH = 2
@@ -42,8 +44,13 @@ class Truth:
     """
 
     def __init__(self, world: IntervalWorld, values, seed: int = 0):
+        check_kind(world, IntervalWorld, EstimatorError, "Truth.world", "an IntervalWorld")
+        check_seed(seed, EstimatorError, "Truth.seed")
+        expected = "a (k,) array of entries of the knob"
         self.world = world
-        self.values = np.asarray(values, float)
+        self.values = numbers_of(values, EstimatorError, "Truth.values", expected)
+        if self.values.ndim != 1 or not np.isfinite(self.values).all():
+            raise EstimatorError(f"Truth.values: found {values!r}; expected {expected}.")
         self.seed = seed
         self._pools = Pools(world, (seed, TRUTH))
         self._first = np.random.default_rng([seed, TRUTH]).random()

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from gpuschedlab._knob import check_number
 from gpuschedlab.autosched.lab.outcomes import OUTCOMES
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError
@@ -113,6 +114,11 @@ class IntervalWorld(Knobbed):
                 f"IntervalWorld: found knob {self.knob!r} of {type(self.policy).__name__}; expected a number that is one of its "
                 f"knobs: {', '.join(offered) or 'it has none'}. Policies that decide by rounds are not offered."
             )
+        for name in ("low", "high"):
+            value = getattr(self, name)
+            if value is not None:
+                who = f"IntervalWorld.{name}"
+                check_number(value, EstimatorError, who, "a number, or None for the range that suits", low=-math.inf)
         low, high = suited_range(self.policy, self.info)
         if self._lease(low):
             low = min(max(low, self._shortest_lease), high / 2)
@@ -123,7 +129,7 @@ class IntervalWorld(Knobbed):
         declared = self.info.knob
         if not declared.low <= self.low < self.high <= declared.high:
             raise EstimatorError(
-                f"IntervalWorld: found {self.knob} from {self.low:g} to {self.high:g}; expected a range within "
+                f"IntervalWorld: found {self.knob} from low={self.low:g} to high={self.high:g}; expected a range within "
                 f"{declared.low:g} to {declared.high:g}, the lower end first."
             )
         if 0 < self._lease(self.low) < self._shortest_lease:

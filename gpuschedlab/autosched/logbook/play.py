@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
+from gpuschedlab._knob import check_kind, check_seed
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.knobs import Knob, Knobbed, knobs_of
 
@@ -52,6 +53,8 @@ class Rule(Knobbed):
 
     def __post_init__(self):
         super().__post_init__()
+        check_kind(self.policy, Knobbed, EstimatorError, "Rule.policy", "a policy, such as Tiresias()")
+        check_seed(self.seed, EstimatorError, "Rule.seed")
         if self.knob not in knobs_of(self.policy) or len(self.values) < 2:
             raise EstimatorError(
                 f"Rule: found knob {self.knob!r}, {len(self.values)} values; expected a knob of {self.policy.name} "

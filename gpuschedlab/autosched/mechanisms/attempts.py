@@ -127,7 +127,7 @@ def _check_rows(log: pl.DataFrame, running: pl.Expr) -> None:
 
 
 def _node_names(attempt_rows: pl.DataFrame) -> pl.Series | pl.Expr:
-    """Names of the nodes of each row as a `Series` of lists; a null `Expr` if the log has none."""
+    """Names of the nodes of each row as a `Series` of lists; a null expression (`Expr`) if the log has none."""
     kind = pl.List(pl.String)
     if "nodelist" not in attempt_rows.columns:
         return pl.lit(None, kind)

@@ -63,9 +63,9 @@ class Search:
 
     def spread(self, iterations: int) -> list[np.ndarray]:
         """Return a list of coordinates (k,) all over the box: points of a Latin hypercube."""
-        spread_rounds = int(np.ceil(self.tuner.spread * iterations))
-        plan = LatinHypercube(self.levels, self.rng, size=spread_rounds)
-        return [plan.ask() for _ in range(spread_rounds)]
+        count = int(np.ceil(self.tuner.spread * iterations))
+        plan = LatinHypercube(self.levels, self.rng, size=max(1, count))
+        return [plan.ask() for _ in range(count)]
 
     def take(self, t: int, asked, u, policy, predicted: float = np.nan) -> None:
         """Lines 7 to 16 for one configuration, whose predicted reward is nan if no model judges."""

@@ -5,7 +5,11 @@ import math
 import numpy as np
 from scipy.special import softmax
 
+from gpuschedlab._knob import check_number, numbers_of, random_generator, tuple_of
 from gpuschedlab.errors import EstimatorError
+
+MOST_LEVELS = 1_000_000
+"""Values of a category, at most."""
 
 
 class Sampler:
@@ -21,20 +25,24 @@ class Sampler:
     """
 
     def __init__(self, levels, rng=0, start=None):
+        name = type(self).__name__
+        levels = tuple_of(levels, int | np.integer, EstimatorError, f"{name}.levels", "whole numbers, 0 for a number")
+        for count in levels:
+            if not 0 <= count <= MOST_LEVELS:
+                raise EstimatorError(
+                    f"{name}.levels: found {count}; expected 0 to {MOST_LEVELS:,} values of a coordinate."
+                )
         self.k = len(levels)
-        self.rng = np.random.default_rng(rng)
-        self.values = {
-            axis_number: np.arange(level_count) / max(1, level_count - 1)
-            for axis_number, level_count in enumerate(levels)
-            if level_count
-        }
+        self.rng = random_generator(rng, EstimatorError, f"{name}.rng")
+        self.values = {i: np.arange(n) / max(1, n - 1) for i, n in enumerate(levels) if n}
         if start is None:
             self.start = np.full(self.k, 0.5)
         else:
-            self.start = np.array(start, float)
+            expected = "a coordinate for each of `levels`"
+            self.start = np.array(numbers_of(start, EstimatorError, f"{name}.start", expected))
         if self.start.shape != (self.k,) or not self.k:
-            start_problem = f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions"
-            raise EstimatorError(f"{start_problem}; expected one coordinate for each, and at least one.")
+            problem = f"{name}: found a start of shape {self.start.shape} in {self.k} dimensions of levels"
+            raise EstimatorError(f"{problem}; expected one coordinate for each, and at least one.")
 
     def ask(self) -> np.ndarray:
         """Return an array (k,) of the coordinates to try next."""
@@ -56,6 +64,7 @@ class LatinHypercube(Sampler):
 
     def __init__(self, levels, rng=0, start=None, size: int = 16):
         super().__init__(levels, rng, start)
+        check_number(size, EstimatorError, "LatinHypercube.size", "a whole number, 1 or more", low=1, whole=True)
         self.size = size
         self.left = []
 
@@ -121,7 +130,9 @@ class BlueFin(Sampler):
 
     def __init__(self, levels, rng=0, start=None, *, feedback=2, eta=0.05, delta=0.15, optimizer="rmsprop", decay=0.25):
         super().__init__(levels, rng, start)
-        if feedback not in (1, 2) or optimizer not in ("rmsprop", "sgd") or not (eta > 0 and delta > 0 <= decay):
+        for option, value in {"eta": eta, "delta": delta, "decay": decay}.items():
+            check_number(value, EstimatorError, f"BlueFin.{option}", "a number above 0 (decay: or 0)")
+        if feedback not in (1, 2) or optimizer not in ("rmsprop", "sgd") or not (eta > 0 and delta > 0):
             raise EstimatorError(
                 f"BlueFin: found feedback={feedback}, optimizer={optimizer!r}, eta={eta}, delta={delta}, decay={decay}; "
                 "expected 1 or 2, 'rmsprop' or 'sgd', eta and delta above 0, decay from 0."
@@ -133,10 +144,10 @@ class BlueFin(Sampler):
         self.decay = decay
         self.centre = self.start.copy()
         self.square = np.zeros(self.k)
-        self.logits = {i: np.zeros(len(axis_levels)) for i, axis_levels in self.values.items()}
-        for i, axis_levels in self.values.items():
-            favoured = np.abs(axis_levels - self.start[i]).argmin()
-            self.logits[i][favoured] = math.log(2.0 * max(1, len(axis_levels) - 1))
+        self.logits = {i: np.zeros(len(values)) for i, values in self.values.items()}
+        for i, values in self.values.items():
+            favoured = np.abs(values - self.start[i]).argmin()
+            self.logits[i][favoured] = math.log(2.0 * max(1, len(values) - 1))
         self.mean = 0.0
         self.rewards = 0
         self.moves = 0

@@ -1,5 +1,6 @@
 """The tuner (algorithm 3): search alone, and the causal search as printed."""
 
+import inspect
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -62,7 +63,10 @@ class Tuner(Knobbed):
             try:
                 SAMPLERS[self.sampler]([0], **self.options)
             except TypeError as error:
-                raise EstimatorError(f"Tuner: found options {self.options} of {self.sampler}: {error}.") from None
+                parameters = ", ".join(inspect.signature(SAMPLERS[self.sampler]).parameters)
+                raise EstimatorError(
+                    f"Tuner: found options {self.options} of {self.sampler}: {error}; expected some of {parameters}."
+                ) from None
 
     @classmethod
     def thesis(cls, **options) -> Self:

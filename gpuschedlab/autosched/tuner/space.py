@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuschedlab._knob import check_kind, tuple_of
 from gpuschedlab.autosched.tuner.measure import CONTEXT, OBJECTIVES, WATCHED
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.knobs import KnobInfo, knobs_of
+from gpuschedlab.knobs import Knobbed, KnobInfo, knobs_of
 
 TAKEN = {"reward", "segment", *CONTEXT, *WATCHED, *(f"reward_{goal}" for goal in OBJECTIVES)}
 """Names of measured values: columns of the causal model's samples, so that no knob may be called so."""
@@ -110,21 +111,24 @@ class Space:
     """
 
     def __init__(self, policy, names=None):
+        check_kind(policy, Knobbed, PolicyError, "Space.policy", "a policy, such as Tiresias()")
         infos = knobs_of(policy)
-        is_wrong = isinstance(policy, type) or isinstance(names, str)
+        if names is not None:
+            names = tuple_of(names, str, PolicyError, "Space.names", f"a list of some of {', '.join(infos)}")
+        wrong = isinstance(policy, type)
         self.policy = policy
         if names is None:
-            self.names = tuple(knob_of_policy for knob_of_policy in infos if knob_of_policy not in policy.set_aside)
+            self.names = tuple(n for n in infos if n not in policy.set_aside)
         else:
-            self.names = tuple(names)
-        if is_wrong or not self.names or len({*self.names} & infos.keys() - TAKEN) < len(self.names):
+            self.names = names
+        if wrong or not self.names or len({*self.names} & infos.keys() - TAKEN) < len(self.names):
             raise PolicyError(
-                f"Space: found {policy!r} with knobs {names} to tune; expected a policy such as Tiresias(), and a list of "
+                f"Space: found {policy!r} with the names of knobs {names} to tune; expected a policy such as Tiresias(), and a list of "
                 f"some of {', '.join(infos)}, each once, and none of {', '.join(sorted(TAKEN))}."
             )
         axes = []
-        for knob_name in self.names:
-            axes += _axes_of(knob_name, infos[knob_name])
+        for name in self.names:
+            axes += _axes_of(name, infos[name])
         self.axes = tuple(axes)
 
     def __len__(self):

@@ -1,5 +1,6 @@
 """A program that is edited between rounds: requests come and go, resources grow and shrink (COpter thesis, 4.3.2)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -7,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gpuschedlab._compiled import njit
+from gpuschedlab._knob import check_kind, check_number
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.programs.program import Program, Solution
 
@@ -45,7 +47,11 @@ class EditedProgram:
     name = "Edited program"
 
     def __post_init__(self):
-        self.amounts = {resource: float(amount) for resource, amount in self.amounts.items()}
+        expected = "the amount of each resource by its name"
+        check_kind(self.amounts, Mapping, SolverError, "EditedProgram.amounts", expected)
+        for name, amount in self.amounts.items():
+            check_number(amount, SolverError, f"EditedProgram.amounts[{name!r}]", "a number, 0 or more", finite=False)
+        self.amounts = {name: float(amount) for name, amount in self.amounts.items()}
         self.edits = 0
         self.prices = np.zeros(len(self.amounts))
         none = np.zeros(0)
@@ -154,7 +160,7 @@ class EditedProgram:
         self._put(keys, must, first, np.array(worth, float), point, one_each)
 
     def _found(self, who: str, request_key) -> tuple[int, slice]:
-        """Return a tuple: the row (int) and the columns (a slice) of a request."""
+        """Return the row (int) and the columns (a slice) of a request, a tuple."""
         if request_key not in self:
             raise SolverError(f"{who}: found {request_key!r}; expected one of {len(self)} requests present.")
         request_row = self._row[request_key]

@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from gpuschedlab._knob import check_kind, check_number, numbers_of
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.programs.program import Program
 
@@ -62,23 +63,28 @@ class MultipleChoice(Program):
         mandatory=None,
         keys=None,
     ):
-        utility = np.ascontiguousarray(utility, float)
-        config_types, gpus, room = (
-            np.asarray(config_array) for config_array in (type_of_config, gpus_of_config, capacity)
+        check_kind(name, str, SolverError, "MultipleChoice.name", "a text")
+        check_number(quantum, SolverError, f"{name}: quantum", "a number, 0 or more")
+        utility = np.ascontiguousarray(
+            numbers_of(utility, SolverError, f"{name}: utility", "an (n, C) array of numbers")
         )
-        _check(name, utility, config_types, gpus, room)
-        config_types, gpus, room = (
-            np.ascontiguousarray(config_array, np.int64) for config_array in (config_types, gpus, room)
+        arrays = {"type_of_config": type_of_config, "gpus_of_config": gpus_of_config, "capacity": capacity}
+        kinds, gpus, room = (
+            numbers_of(values, SolverError, f"{name}: {word}", "an array of whole numbers")
+            for word, values in arrays.items()
         )
-        must = np.zeros(len(utility), bool) if mandatory is None else np.asarray(mandatory, bool)
-        keys = None if keys is None else np.asarray(keys, np.int64)
-        for array_name, job_array in (("mandatory", must), ("keys", keys)):
-            if job_array is not None and job_array.shape != (len(utility),):
-                raise SolverError(
-                    f"{name}: found {array_name} {job_array.shape}; expected ({len(utility)},), one for each job."
-                )
+        _check(name, utility, kinds, gpus, room)
+        kinds, gpus, room = (np.ascontiguousarray(a, np.int64) for a in (kinds, gpus, room))
+        must = np.zeros(len(utility), bool)
+        if mandatory is not None:
+            must = numbers_of(mandatory, SolverError, f"{name}: mandatory", "true or false for each job") != 0
+        if keys is not None:
+            keys = _whole_keys(name, keys)
+        for what, each in (("mandatory", must), ("keys", keys)):
+            if each is not None and each.shape != (len(utility),):
+                raise SolverError(f"{name}: found {what} {each.shape}; expected ({len(utility)},), one for each job.")
         # Frozen, as every program.
-        vars(self).update(utility=utility, kinds=config_types, gpus=gpus, capacity=room, mandatory=must, keys=keys)
+        vars(self).update(utility=utility, kinds=kinds, gpus=gpus, capacity=room, mandatory=must, keys=keys)
         vars(self).update(quantum=float(quantum), name=name, shape=utility.shape)
 
     @classmethod
@@ -146,6 +152,15 @@ class MultipleChoice(Program):
         return np.ones(self.utility.size, bool)
 
 
+def _whole_keys(name: str, keys) -> np.ndarray:
+    """Return the keys of the jobs, an array (jobs,) of whole numbers."""
+    expected = "a whole number for each job"
+    numbers = numbers_of(keys, SolverError, f"{name}: keys", expected)
+    if not (np.abs(numbers) < 2.0**63).all() or not (numbers == np.floor(numbers)).all():
+        raise SolverError(f"{name}: keys: found {keys!r}; expected {expected}.")
+    return np.asarray(keys).astype(np.int64)
+
+
 def cell_rows(job, kind, gpus, rows: int) -> sp.csc_array:
     """Return a sparse matrix (rows, k), a `csc_array`, of the coefficients of k cells.
 
@@ -160,27 +175,25 @@ def cell_rows(job, kind, gpus, rows: int) -> sp.csc_array:
     return sp.csc_array((coefficients.ravel(), matrix_rows.ravel(), starts), shape=(rows, len(job)))
 
 
-def _check(knapsack_name, utility, config_types, gpus, room):
-    if (
-        utility.ndim != 2
-        or config_types.shape != (utility.shape[1],)
-        or gpus.shape != config_types.shape
-        or room.ndim != 1
-    ):
+def _check(name, utility, kinds, gpus, room):
+    if utility.ndim != 2 or kinds.shape != (utility.shape[1],) or gpus.shape != kinds.shape or room.ndim != 1:
         raise SolverError(
-            f"{knapsack_name}: found utility {utility.shape}, types {config_types.shape}, GPUs {gpus.shape}, "
-            f"capacity {room.shape}; "
+            f"{name}: found utility {utility.shape}, type_of_config {kinds.shape}, gpus_of_config {gpus.shape}, capacity {room.shape}; "
             "expected (n, C), (C,), (C,), (T,)."
         )
-    if config_types.size and not 0 <= config_types.min() <= config_types.max() < room.size:
+    is_type = (kinds >= 0) & (kinds < room.size) & (kinds == np.floor(kinds))
+    if not is_type.all():
         raise SolverError(
-            f"{knapsack_name}: found type {config_types.max()}; expected 0 to {room.size - 1}, as capacity says."
+            f"{name}: type_of_config: found type {kinds[~is_type][0]:g}; expected 0 to {room.size - 1}, as capacity says."
         )
-    whole_numbers = np.concatenate([gpus - 1, room]).astype(float)
-    if not (np.isfinite(whole_numbers) & (whole_numbers >= 0) & (whole_numbers == np.floor(whole_numbers))).all():
-        raise SolverError(f"{knapsack_name}: found GPUs that are not whole or below 1; count in a smaller unit.")
+    counts = np.concatenate([gpus - 1, room]).astype(float)
+    if not (np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))).all():
+        raise SolverError(
+            f"{name}: found GPUs that are not whole or below 1; expected whole numbers in gpus_of_config and capacity. "
+            "Count in a smaller unit."
+        )
     if np.isinf(utility).any():
-        raise SolverError(f"{knapsack_name}: found an infinite utility; expected numbers, or nan where impossible.")
+        raise SolverError(f"{name}: found an infinite utility; expected numbers, or nan where impossible.")
 
 
 def _read(program: Program) -> MultipleChoice | None:

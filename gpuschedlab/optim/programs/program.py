@@ -6,6 +6,7 @@ from html import escape
 import numpy as np
 import scipy.sparse as sp
 
+from gpuschedlab._knob import check_kind, numbers_of
 from gpuschedlab.errors import Infeasible, SolverError
 
 
@@ -59,20 +60,18 @@ class Program:
     name: str = "Program"
 
     def __post_init__(self):
-        A = sp.csc_array(self.A)
+        check_kind(self.name, str, SolverError, "Program.name", "a text")
+        check_kind(self.maximize, bool | np.bool_, SolverError, f"{self.name}.maximize", "True or False")
+        A = _matrix(self)
         A.sum_duplicates()
-        row_count, variable_count = A.shape
-        put = {"c": _vector(self, "c", variable_count, float), "A": A}
-        for array_name, field_size in (
-            ("row_lower", row_count),
-            ("row_upper", row_count),
-            ("lower", variable_count),
-            ("upper", variable_count),
-        ):
-            put[array_name] = _vector(self, array_name, field_size, float)
-        put["integrality"] = _vector(self, "integrality", variable_count, bool)
-        for array_name, field_array in put.items():
-            object.__setattr__(self, array_name, field_array)
+        m, n = A.shape
+        _check_layout(self, n)
+        put = {"c": _vector(self, "c", n, float), "A": A}
+        for key, size in (("row_lower", m), ("row_upper", m), ("lower", n), ("upper", n)):
+            put[key] = _vector(self, key, size, float)
+        put["integrality"] = _vector(self, "integrality", n, bool)
+        for key, value in put.items():
+            object.__setattr__(self, key, value)
         if not (np.isfinite(self.c).all() and np.isfinite(A.data).all()):
             raise SolverError(f"{self.name}: found a cost or coefficient that is not finite; expected numbers.")
         for low, high in (("row_lower", "row_upper"), ("lower", "upper")):
@@ -138,19 +137,44 @@ class Program:
         )
 
 
-def _vector(program: Program, field: str, field_size: int, dtype) -> np.ndarray:
-    """Return a field as an array of its length; a scalar is repeated."""
-    program_array = np.asarray(getattr(program, field), dtype)
-    if program_array.ndim == 0:
-        program_array = np.full(field_size, program_array)
-    if program_array.shape != (field_size,):
+def _matrix(program: Program) -> sp.csc_array:
+    """Return the coefficients by columns, a `csc_array` of floats."""
+    try:
+        matrix = sp.csc_array(program.A).astype(float, copy=False)
+    except (TypeError, ValueError):
+        matrix = None
+    if matrix is None or matrix.ndim != 2:
         raise SolverError(
-            f"{program.name}.{field}: found shape {program_array.shape}; expected ({field_size},), as A says."
+            f"{program.name}.A: found {program.A!r}; expected an (m, n) array of numbers, dense or sparse."
         )
-    if dtype is float and np.isnan(program_array).any():
-        first_nan = np.flatnonzero(np.isnan(program_array))[0]
-        raise SolverError(f"{program.name}.{field}: found nan at {first_nan}; expected numbers.")
-    return np.ascontiguousarray(program_array)
+    return matrix
+
+
+def _check_layout(program: Program, variables: int):
+    """Raise SolverError unless the layout of the variables, if there is one, holds each of them."""
+    layout = program.shape
+    if layout is None:
+        return
+    is_shape = isinstance(layout, tuple) and all(isinstance(length, int | np.integer) for length in layout)
+    if not is_shape or np.prod(layout, dtype=float) != variables:
+        raise SolverError(
+            f"{program.name}.shape: found {layout!r}; expected the lengths of {variables} variables' layout, or None."
+        )
+
+
+def _vector(program: Program, key: str, size: int, dtype) -> np.ndarray:
+    """Return a field as an array of its length; a scalar is repeated."""
+    value = numbers_of(getattr(program, key), SolverError, f"{program.name}.{key}", f"a number, or ({size},) numbers")
+    if dtype is bool:
+        value = value != 0
+    if value.ndim == 0:
+        value = np.full(size, value)
+    if value.shape != (size,):
+        raise SolverError(f"{program.name}.{key}: found shape {value.shape}; expected ({size},), as A says.")
+    if dtype is float and np.isnan(value).any():
+        first = np.flatnonzero(np.isnan(value))[0]
+        raise SolverError(f"{program.name}.{key}: found nan at {first}; expected numbers.")
+    return np.ascontiguousarray(value)
 
 
 def _alike(ours: tuple, theirs: tuple) -> bool:

@@ -132,7 +132,7 @@ class UniSched(Round):
         return need, due.astype(np.int64)
 
     def _choose(self, view, joining, cycle, capacity):
-        """Return a tuple: masks (n,) of jobs that must run for deadlines and of others that run; tuple (jobs, `LeaseJobs`, plan)."""
+        """Return a tuple: masks (n,) of jobs that must run for deadlines and of others that run; (jobs, `LeaseJobs`, plan)."""
         gpus = cycle.gpus
         lease_reward = cycle.value
         slo = cycle.slo

@@ -109,7 +109,7 @@ def with_start_delays(trace: pl.DataFrame, seconds: float = 30.0) -> pl.DataFram
 def read_chronus(
     path: str | Path, *, workload: str | None = None, on_bad: OnBad = "raise", notes: dict | None = None
 ) -> Read:
-    """Read a workload of the Chronus artifact: one csv file, or a parquet file of several in a column `set`.
+    """Read a workload of the Chronus artifact as a frame: one csv file, or a parquet file of several in a column `set`.
 
     Minutes become seconds, values of up to 10 become values of up to 100; zero is the artifact's own. Jobs of no GPU are left
     out and counted. Best-effort jobs carry a deadline in the file that means nothing: it is dropped.

@@ -16,7 +16,7 @@ def read_workload(
     on_bad: OnBad = "raise",
     notes: dict | None = None,
 ) -> Read:
-    """Read a workload csv of the Pollux or Sia artifact: name, time, application, num_replicas, batch_size.
+    """Read a workload csv of the Pollux or Sia artifact as a frame: name, time, application, num_replicas, batch_size.
 
     The file holds the model of a job, not its duration, which is in the speed tables (`gpuschedlab.speeds`), so the
     durations on the requested GPUs come from the caller. Further columns of Sia's files pass through. Users,

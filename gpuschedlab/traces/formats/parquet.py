@@ -39,7 +39,7 @@ def stored(path: Path, on_bad: OnBad) -> tuple[Intake, pl.DataFrame]:
 
 
 def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> Read:
-    """Read a trace that `write_parquet` stored, or any parquet file with the columns of a trace.
+    """Read a frame of a trace that `write_parquet` stored, or any parquet file with the columns of a trace.
 
     Parameters
     ----------

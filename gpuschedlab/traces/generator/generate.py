@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import polars as pl
 
+from gpuschedlab._knob import random_generator
 from gpuschedlab.errors import TraceError
 from gpuschedlab.knobs import Constraint, Knob, Knobbed
 from gpuschedlab.traces.generator import demand
@@ -159,21 +160,16 @@ def generate_in_pieces(
     zero = zero or datetime.datetime.fromisoformat(START)
     marks = figures.marks
     most = np.inf if amount.cluster_gpus is None else amount.cluster_gpus
-    # They ascend: those that the cluster does not have are left out.
-    counts_on_cluster = sum(gpus <= most for gpus in marks.gpus)
-    marks = dataclasses.replace(
-        marks, gpus=marks.gpus[:counts_on_cluster], gpu_share=marks.gpu_share[:counts_on_cluster]
-    )
+    number = sum(gpus <= most for gpus in marks.gpus)  # they ascend: those that the cluster does not have are left out
+    marks = dataclasses.replace(marks, gpus=marks.gpus[:number], gpu_share=marks.gpu_share[:number])
     figures = dataclasses.replace(figures, marks=marks)
-    job_count = amount.jobs or _number(figures, amount)
+    number = amount.jobs or _number(figures, amount)
     target = load * amount.cluster_gpus * days * DAY if amount.jobs and load else None
     if target:  # all durations are stretched by the same factor
-        factor = target / (job_count * mean_work(figures.marks))
-        duration_tables = tuple(
-            tuple(factor * quantile for quantile in duration_table) for duration_table in figures.marks.duration
-        )
-        figures = dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=duration_tables))
-    trace = yield from _frame(figures, days, job_count, target, zero, np.random.default_rng(rng))
+        factor = target / (number * mean_work(figures.marks))
+        table = tuple(tuple(factor * value for value in row) for row in figures.marks.duration)
+        figures = dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=table))
+    trace = yield from _frame(figures, days, number, target, zero, random_generator(rng, TraceError, "generate: rng"))
     return levelled(trace, days, load * amount.cluster_gpus) if amount.level else trace
 
 

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
+from gpuschedlab._knob import check_number
 from gpuschedlab.errors import RunError
 
 
@@ -58,8 +59,8 @@ class Cache:
     """
 
     def __init__(self, limit: int = 48, size: int = 500_000_000):
-        if limit < 1:
-            raise RunError(f"Cache: found limit {limit}; expected 1 or more.")
+        check_number(limit, RunError, "Cache.limit", "a whole number, 1 or more", low=1, whole=True)
+        check_number(size, RunError, "Cache.size", "bytes, 0 or more", finite=False)
         self.limit = limit
         self.size = size
         self._held: OrderedDict[Hashable, tuple[Result, int]] = OrderedDict()

@@ -7,6 +7,7 @@ from html import escape
 from importlib.resources import files
 
 from gpuschedlab._extras import need
+from gpuschedlab._knob import check_kind, tuple_of
 from gpuschedlab.errors import LabError
 from gpuschedlab.plots.web.cell import in_batch
 
@@ -55,9 +56,13 @@ class Guess:
     """
 
     def __init__(self, question: str, *answers, choices=(), right: str = "", times: tuple | None = None):
+        check_kind(question, str, LabError, "Guess.question", "a text")
+        check_kind(
+            times, tuple | list | None, LabError, "Guess.times", "the number of times and the ends of its interval"
+        )
         self.question = question
         self.answers = answers
-        self.choices = tuple(choices)
+        self.choices = tuple_of(choices, str, LabError, "Guess.choices", "texts")
         self.right = right
         self.times = times
         if self.choices and right not in self.choices:

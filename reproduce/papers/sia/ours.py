@@ -97,9 +97,10 @@ def ours(study: Study) -> dict[Number, Row]:
 
 
 def cheap(study: Study) -> dict[Number, Row]:
-    """What one workload of each set gives without Pollux's search and without jobs that run alone."""
+    """Tables and rigid jobs of one workload of each set, without Pollux's search, jobs that run alone and other variants of Sia."""
     runs = Runs(replace(study, quick=True), SLOW | {"pollux": (), ALONE["gavel"]: ()})
-    return _tables(runs) | _variants(runs)
+    rigid = [comparison for comparison in _adaptivity() if comparison[0].where in (_RIGID.where, SWITCHED)]
+    return _tables(runs) | _compared(runs, rigid)
 
 
 def _tables(runs: Runs) -> dict[Number, Row]:
@@ -156,14 +157,20 @@ def _over(a: float, b: float) -> float:
 
 def _variants(runs: Runs) -> dict[Number, Row]:
     """Comparisons of two policies, or of Sia with a variant of itself."""
-    rows: dict[Number, Row] = {}
-    for number, metric, name, one, other, change in (*_adaptivity(), *_settings(), *_rates(runs.study.quick)):
-        pair = ("typed", one, name), ("typed", other, name)
-        rows[number] = partial(_ratio, runs, metric, *pair, change)
+    rows = _compared(runs, (*_adaptivity(), *_settings(), *_rates(runs.study.quick)))
     for (name, thesis), (one, metric) in product(SETS.items(), ORDER):
         other = metric.removeprefix("avg_jct_over_")
         pair = ("typed", one, name), ("typed", other, name)
         rows[Number(EACH, thesis, one, metric)] = partial(runs.most, "avg_jct", *pair)
+    return rows
+
+
+def _compared(runs: Runs, comparisons) -> dict[Number, Row]:
+    """Rows of comparisons: number, metric, set, policy, other policy, change."""
+    rows: dict[Number, Row] = {}
+    for number, metric, name, one, other, change in comparisons:
+        pair = ("typed", one, name), ("typed", other, name)
+        rows[number] = partial(_ratio, runs, metric, *pair, change)
     return rows
 
 

@@ -21,8 +21,8 @@ LEAST = {
     "copter": 2,
     "copter-problems": 16,
     "pollux-artifact": 8,
-    "prompttuner": 50,
-    "sia": 65,
+    "prompttuner": 40,
+    "sia": 40,
     "unisched": 20,
     "ymir": 50,
 }

@@ -12,7 +12,7 @@ from gpuschedlab.autosched.lab.paths import PathModel
 from gpuschedlab.autosched.lab.verdict import AGREES, MISSES, SILENT, WRONG, judged
 from gpuschedlab.errors import EstimatorError
 
-LOGS = 60
+LOGS = 30
 
 
 def logs(rows: int, curved: bool, count: int):
@@ -29,7 +29,7 @@ def frame():
 @pytest.mark.parametrize("curved", [False, True])
 @pytest.mark.parametrize("rows", [100, 300])
 def test_intervals_hold_a_known_truth(curved, rows):
-    """Of 60 intervals of 95 % at least 52 hold the truth: fewer come in 1 of 300 cases. The rows alone are wrong, and sure of it."""
+    """Of 30 intervals of 95 % at least 25 hold the truth: fewer come in 1 of 300 cases. The rows alone are wrong, and sure of it."""
     effect = known_effect(curved)
     counts = {"held": 0, "path": 0, "naive": 0}
     for log in logs(rows, curved, LOGS):
@@ -41,7 +41,7 @@ def test_intervals_hold_a_known_truth(curved, rows):
         for name, span in spans.items():
             counts[name] += span.low <= effect <= span.high
     assert counts.pop("naive") == 0
-    assert min(counts.values()) >= 52
+    assert min(counts.values()) >= 25
 
 
 def test_the_interval_of_any_pair_is_that_of_the_pair_alone(frame):
@@ -78,14 +78,14 @@ def test_without_the_edges_of_the_load_the_sign_is_wrong():
     graph = cut(lab_graph(), *LOAD)
     right = 0
     verdicts = []
-    for log in logs(300, False, 20):
+    for log in logs(300, False, 12):
         assert held(graph, log, VALUES).held == ()
         assert judged(held(graph, log, VALUES).effect(0, 1), truth) == WRONG
         verdicts.append(judged(PathModel(graph, log).effect(*VALUES), truth))
         right += judged(PathModel(lab_graph(), log).effect(*VALUES), truth) == AGREES
-    assert right >= 16
+    assert right >= 9
     assert AGREES not in verdicts
-    assert verdicts.count(WRONG) >= 10
+    assert verdicts.count(WRONG) >= 6
 
 
 def test_the_habit_alone_is_cut_for_adjustment_only(frame):

@@ -151,7 +151,7 @@ def test_what_came_stays_when_the_jobs_to_come_change():
     assert {line.now for line in race.lines.values()} == {race.now} == {9 * HOUR}
 
 
-@pytest.mark.parametrize("pieces", [1, 3, 6, 9, 11, 12, 13])
+@pytest.mark.parametrize("pieces", [1, 6, 11, 13])
 def test_a_change_within_an_hour_acts_from_its_end_on_and_its_pieces_play_nothing_more(pieces):
     """A control is moved while an hour is played in pieces, and those who play it go on with their pieces."""
     race = Race(SMALL, QUICK, seed=1)
@@ -307,7 +307,7 @@ def test_a_schedule_beats_every_constant_where_long_equal_runs_come_by_night_and
     ratios = {}
     for restart in (900.0, 0.0):
         rows = []
-        for seed in range(300, 304):
+        for seed in range(300, 302):
             scenario = LiveDays(preset=NIGHT_RUNS, days=6, load=0.8, restart=restart).scenario(seed)
             goal = GOALS["average"]
             policies = constants(lab.Tiresias())

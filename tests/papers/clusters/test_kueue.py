@@ -70,7 +70,7 @@ def cohorts(draw):
     return queues, trace_of(jobs).sort("submit"), bool(rng.random() < 0.5)
 
 
-@settings(max_examples=few(15, 60), deadline=None)
+@settings(max_examples=few(15, 30), deadline=None)
 @given(cohorts())
 def test_usage_keeps_to_the_quotas(given):
     queues, trace, fair = given

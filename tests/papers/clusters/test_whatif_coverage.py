@@ -126,8 +126,8 @@ def whatif_coverage(load: float, weeks: int, of: int, kind="flat", limit="") -> 
 @pytest.mark.parametrize("load", [0.8, 0.9])
 @pytest.mark.parametrize("weeks", [8, 16, 26])
 def test_whatif_of_weeks(load, weeks):
-    for name, found in whatif_coverage(load, weeks, 600).items():
-        assert found.right >= 0.88, name
+    for name, found in whatif_coverage(load, weeks, 200).items():
+        assert found.right >= 0.86, name
         assert found.told >= 0.5 or name == "bounded slowdown" or weeks < 26
 
 
@@ -135,7 +135,7 @@ def test_whatif_of_weeks(load, weeks):
 @pytest.mark.parametrize("weeks", [16, 26])
 def test_whatif_of_weeks_with_heavy_tails(weeks):
     """Lognormal run times: the longest jobs of years decide, and what has not happened is in no log."""
-    assert min(found.right for found in whatif_coverage(0.8, weeks, 600, "heavy tails").values()) >= 0.85
+    assert min(found.right for found in whatif_coverage(0.8, weeks, 200, "heavy tails").values()) >= 0.83
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def test_whatif_of_weeks_with_heavy_tails(weeks):
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("weeks", [8, 16, 26])
 def test_whatif_of_weeks_within_limits(weeks, limit):
-    assert min(found.right for found in whatif_coverage(0.8, weeks, 600, limit=limit).values()) >= 0.88
+    assert min(found.right for found in whatif_coverage(0.8, weeks, 200, limit=limit).values()) >= 0.86
 
 
 def test_whatif_of_sixteen_weeks():

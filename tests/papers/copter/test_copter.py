@@ -331,7 +331,7 @@ def with_groups(seed: int) -> Program:
 
 
 @pytest.mark.parametrize(
-    ("made", "seeds", "tols"), [(multiple_choice, few(180, 720), (1e-6,)), (with_groups, few(50, 200), (1e-3, 1e-6))]
+    ("made", "seeds", "tols"), [(multiple_choice, few(90, 240), (1e-6,)), (with_groups, few(30, 80), (1e-3, 1e-6))]
 )
 def test_programs_with_groups_agree_with_highs(made, seeds, tols):
     stopped = 0
@@ -357,7 +357,7 @@ def test_programs_with_groups_agree_with_highs(made, seeds, tols):
 
 def test_infeasible_groups_are_proved():
     proved = 0
-    seeds = few(30, 100)
+    seeds = few(30, 50)
     for seed in range(seeds):
         program = with_groups(seed)
         n = program.A.shape[1]

@@ -172,7 +172,7 @@ def test_backwards_all_single_gpu_jobs_are_done_where_that_is_possible(seed):
         assert first.sum() == max(0, *later)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_proven_gap_is_one(seed):
     rng = np.random.default_rng(seed)
     n = 40

@@ -131,7 +131,7 @@ def test_fewest_gpus_are_placed_first_where_most_is_free():
 
 
 def test_it_can_be_split_into_parts():
-    check_policy(Pop(Optimus(), parts=2)).raise_if_failed()
+    check_policy(Pop(Optimus(interval=300.0), parts=2)).raise_if_failed()
 
 
 def test_a_job_that_outlived_its_estimate_still_gets_gpus():

@@ -250,7 +250,7 @@ def drawn(rng) -> dict:
 def test_event_driven_rounds_decide_what_polling_decides(window):
     """All starts and ends of random instances, late jobs and noise in the durations included."""
     rng = np.random.default_rng(1)
-    for seed in range(20):
+    for seed in range(10):
         case = drawn(rng)
         size = float(rng.choice([0.02, 3, 15, 60])) if window is None else window
         knobs = {"late": str(rng.choice(["last", "drop"])), "interval": 0.5}

@@ -35,7 +35,7 @@ def test_a_round_decided_again_is_the_round_of_the_policy(delaying, window):
     simulation = Simulation(PromptLab(gpus=16).with_knobs(load="low")(0), policy)
     decided = 0
     started = 0
-    while (view := simulation.ask()) is not None and decided < 300:
+    while (view := simulation.ask()) is not None and decided < 150:
         before = set(view.memory.running)
         turn = prompt.decided_again(view, policy, {})
         kept = copy.deepcopy(turn.view.memory)

@@ -95,7 +95,7 @@ def objective(m: Merging) -> float:
 def test_optimum_is_what_enumeration_finds_and_classes_change_nothing(seed):
     rng = np.random.default_rng(seed)
     merged = 0
-    for _ in range(80):
+    for _ in range(40):
         m = drawn(rng)
         found = objective(m)
         assert found == pytest.approx(best(m), abs=1e-6)

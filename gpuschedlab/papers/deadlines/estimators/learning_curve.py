@@ -1,5 +1,6 @@
 """Durations of jobs that train until a metric is reached, renewed as their curves show (Gao, PhD thesis, NTU 2025, section 5.3.2)."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -7,6 +8,8 @@ from typing import Annotated
 
 import numpy as np
 
+from gpuschedlab._knob import check_kind, check_number
+from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.base import Around, Estimator
 from gpuschedlab.estimators.oracle import Oracle
 from gpuschedlab.knobs import Knob
@@ -54,7 +57,11 @@ class LearningCurve(Around, Estimator):
 
     def __post_init__(self):
         super().__post_init__()
-        by_model = sorted(dict(self.targets).items())
+        targets = dict(self.targets)
+        for model, metric in targets.items():
+            check_kind(model, str, EstimatorError, "LearningCurve.targets", "metrics by the names of models")
+            check_number(metric, EstimatorError, f"LearningCurve.targets[{model!r}]", "a metric", low=-math.inf)
+        by_model = sorted(targets.items())
         object.__setattr__(self, "targets", tuple(by_model))
 
     def update(self, view) -> np.ndarray | None:

@@ -58,6 +58,22 @@ class YmirEstimator(Parameters):
     rule: Annotated[str, Knob(choices=("target", "paper"), help="where a task ends")] = "target"
     unit: Annotated[str, Knob(choices=("epochs", "steps"), help="what k is in equation 3.5")] = "epochs"
 
+    def __eq__(self, other: object) -> bool:
+        """Whether another one has the same parameters, and has learnt the same."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._learnt() == other._learnt()
+
+    def __hash__(self) -> int:
+        return hash((self.seen, self.rule, self.unit))
+
+    def _learnt(self) -> dict[str, object]:
+        """Return a dict of parameters and all that follows from the losses, these as rows."""
+        parts = dict(vars(self))
+        if "losses_" in parts:
+            parts["losses_"] = parts["losses_"].rows()
+        return parts
+
     def fit(self, losses: pl.DataFrame, embeddings: Mapping[str, np.ndarray] | None = None, pairs: pl.DataFrame = None):
         """Fit curves and lines; return itself, fitted."""
         self._check(losses, "losses", ("task", "k", "loss"))

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from numbers import Real
 from typing import Annotated
 
 import numpy as np
@@ -18,6 +19,14 @@ MODES = ("merged", "transfer")
 
 PROFILED = (1, 4, 16)
 """GPUs on which each task was profiled, where not all numbers of them were."""
+
+
+def _names_a_pair(key: object) -> bool:
+    """Whether a key is a mode and the names of two different models."""
+    if not isinstance(key, tuple) or len(key) != 3 or not all(isinstance(name, str) for name in key):
+        return False
+    mode, source, task = key
+    return mode in MODES and source != task
 
 
 @dataclass(frozen=True)
@@ -77,14 +86,16 @@ class Transfers(Around, Estimator):
 
     def __post_init__(self):
         super().__post_init__()
-        factors_of_pairs = dict(self.factors_given)
-        for pair_key, factor in factors_of_pairs.items():
-            if len(pair_key) != 3 or pair_key[0] not in MODES or pair_key[1] == pair_key[2] or not 0 <= factor < np.inf:
+        pairs = self.factors_given
+        if isinstance(pairs, Mapping):
+            pairs = tuple(pairs.items())
+        for key, factor in pairs:
+            if not _names_a_pair(key) or not isinstance(factor, Real) or not 0 <= factor < np.inf:
                 raise EstimatorError(
-                    f"Transfers.factors_given: found {pair_key!r}: {factor!r}; expected (mode, source, task) with a mode of "
+                    f"Transfers.factors_given: found {key!r}: {factor!r}; expected (mode, source, task) with a mode of "
                     f"{MODES}, two different models, and a factor >= 0 (0: never)."
                 )
-        object.__setattr__(self, "factors_given", tuple(sorted(factors_of_pairs.items())))
+        object.__setattr__(self, "factors_given", tuple(sorted(dict(pairs).items())))
         if self.fitted is not None and not hasattr(self.fitted, "gains_"):
             raise EstimatorError(
                 "Transfers.fitted: found a YmirEstimator that has not been fitted; expected fit before."

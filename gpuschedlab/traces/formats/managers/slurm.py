@@ -36,9 +36,8 @@ def recognises(head: str) -> bool:
     header = head.partition("\n")[0].lower()
     header_names = set(re.findall(r"\w+", header))
     resource_columns = header_names & {"alloctres", "reqtres", "allocgres", "reqgres", "alloccpus", "elapsed"}
-    job_columns = header_names & {"jobid", "jobidraw"} or (
-        "submit" in header_names and resource_columns & {"alloctres", "reqtres"}
-    )
+    tres_columns = header_names & {"alloctres", "reqtres"}
+    job_columns = header_names & {"jobid", "jobidraw"} or ("submit" in header_names and tres_columns)
     return bool(resource_columns and job_columns) or slurm_json.recognises(head)
 
 
@@ -122,9 +121,7 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
         raise TraceError(f"slurm {file.name}: found the separator {mark[:20]!r}; expected one sign, as of: {COMMAND}")
     sacct_rows = tables([file], "slurm", (), surplus=True, separator=mark, quote='"' if mark == "," else None)
     spelling = {column: CANONICAL.get(column.lower(), column) for column in sacct_rows.columns}
-    sacct_rows = sacct_rows.rename(
-        {column: canonical_name for column, canonical_name in spelling.items() if canonical_name not in spelling}
-    )
+    sacct_rows = sacct_rows.rename({column: field for column, field in spelling.items() if field not in spelling})
     named = [column for column in sacct_rows.columns if column and not column.startswith("_duplicated")]
     sacct_rows = sacct_rows.select(named)
     if "JobID" not in sacct_rows.columns and "JobIDRaw" in sacct_rows.columns:
@@ -154,10 +151,7 @@ def _names_gpus(texts: pl.Series) -> bool:
 
 
 def _gpu_entries(field: str) -> pl.Expr:
-    """Return an expression (`pl.Expr`): entries of a field of TRES that name GPUs or shards, null if the field is.
-
-    Others (memory, billing) differ from job to job.
-    """
+    """Return an expression (`pl.Expr`): the entries of a field of TRES that name GPUs or shards; null if the field is null."""
     entries = pl.col(field).str.extract_all(r"(?:gres/gpu|shard)[^,]*")
     has_text = pl.col(field).is_not_null()
     return pl.when(has_text).then(entries.list.join(","))

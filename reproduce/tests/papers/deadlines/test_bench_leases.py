@@ -6,5 +6,5 @@ from reproduce.papers.deadlines import leases
 
 
 def test_a_crowd_is_decided_within_its_gap():
-    (first,) = leases.first_round(leases.crowd(60, 20, 3.0, 0), Cluster.homogeneous(10, 8)).rounds.to_dicts()
+    (first,) = leases.first_round(leases.crowd(40, 14, 3.0, 0), Cluster.homogeneous(7, 8)).rounds.to_dicts()
     assert relative_gap(first["objective"], first["bound"]) < 0.05
