@@ -92,7 +92,7 @@ def _said(package: str, listed: set[str]) -> dict[str, str]:
 
 @cache
 def papers() -> tuple[str, ...]:
-    """Return a tuple of the packages of the papers: ours in the order of the stub of `papers/`, then those from outside."""
+    """Return a tuple of the names of papers' packages: ours in the order of the stub of `papers/`, then those from outside."""
     wing = ROOT / "papers"
     stub_order = [module.rpartition(".")[2] for module in names_of(f"{ROOT.name}.papers").values()]
     paper_folders = sorted(stub.parent.name for stub in wing.glob("*/__init__.pyi"))
@@ -106,7 +106,7 @@ def papers() -> tuple[str, ...]:
 
 
 def _outside() -> Iterator[str]:
-    """Yield the packages that entry points name; those that cannot be read are left out, with a warning."""
+    """Yield the names of packages that entry points name; those that cannot be read are left out, with a warning."""
     from importlib.metadata import entry_points
 
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
@@ -147,7 +147,7 @@ def names_of_papers(part: str) -> dict[str, str]:
 
 
 def modules_of_papers(stem: str) -> list[str]:
-    """Return a list of the modules of a name, such as ``recipe`` or ``command``, in the folders of the papers that have one."""
+    """Return a list of str, the modules called a name, such as ``recipe``, in the folders of the papers that have one."""
     return [f"{paper}.{stem}" for paper in papers() if (home_of(paper) / f"{stem}.py").exists()]
 
 

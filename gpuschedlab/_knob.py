@@ -204,7 +204,7 @@ class KnobInfo:
         return f"expected at most {knob.many} values" if len(knob_numbers) > knob.many else None
 
     def clip(self, value):
-        """Return the nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""
+        """Return the nearest allowed value, of the knob's kind (range, step, whole numbers; unknown choice: the default)."""
         k = self.knob
         if value is None and self.optional:
             return None
@@ -242,7 +242,7 @@ def knob_word(value: object, digits: int | None = None) -> str:
 
 
 def parse_knob(info: KnobInfo, text: str):
-    """Return a knob's value, of its kind, from a word of a command line ("0.5", "true", "600,3600")."""
+    """Return a knob's value (float, int, bool, choice, tuple of floats, None) from a command line's word ("true", "600,3600")."""
     try:
         if info.optional and text.lower() == "none":
             return None

@@ -87,7 +87,7 @@ class IntakeWarning(UserWarning):
 
 @contextmanager
 def interrupts():
-    """Raise the KeyboardInterrupt that another exception came of: compiled code makes a SystemError of it, and policies others.
+    """Context manager: raise the KeyboardInterrupt that an exception came of; compiled code and policies make others of it.
 
     numpy's treatment of floating point errors is put back: an interrupt that comes while `np.linalg` sets its own leaves
     that in force, and a later NaN of any computation would then be called a singular matrix.

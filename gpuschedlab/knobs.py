@@ -108,7 +108,7 @@ def _declared(cls: type) -> tuple[dict[str, KnobInfo], dict]:
 
 
 def _held(cls: type, held_field, holds: Holds, other_knobs) -> dict[str, KnobInfo]:
-    """Return a dict of the knobs of the thing that a field holds, with the defaults that it has there."""
+    """Return a dict of each `KnobInfo` of the thing that a field holds, with the defaults that it has there."""
     held_default = held_field.default_factory() if held_field.default is MISSING else held_field.default
     inside = knobs_of(held_default)
     held_names = holds.names or tuple(inside)
@@ -164,7 +164,7 @@ def _in_words(hint) -> str:
 
 
 def knobs_of(thing: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
-    """Return a dict of the knobs of a policy, an estimator or another (class or instance) in order of declaration.
+    """Return a dict by name of each `KnobInfo` of a policy, an estimator or another (class or instance), in order of declaration.
 
     Parameters
     ----------

@@ -235,7 +235,7 @@ def _where(raised: BaseException, file: str) -> str:
 
 @cache
 def loaded_of_papers(stem: str) -> tuple[ModuleType, ...]:
-    """Return a tuple of the modules of a name in the folders of papers (`modules_of_papers`), imported.
+    """Return a tuple of the imported modules of a name in the folders of papers (`modules_of_papers`).
 
     One from outside that fails is left out, with a warning.
     """

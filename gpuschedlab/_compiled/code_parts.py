@@ -12,7 +12,7 @@ from numba.core import types
 
 
 def same_width(kind: types.Type) -> types.Type:
-    """Return the numba type as which a value travels between compiled functions: int64 for literals and signed integers."""
+    """Return the numba `Type` as which a value travels between compiled functions: int64 for literals and signed integers."""
     # Unsigned ones stay: int64 together with uint64 is float64 in numba.
     if isinstance(kind, types.IntegerLiteral | types.BooleanLiteral):
         kind = types.unliteral(kind)
@@ -92,7 +92,7 @@ class Part:
         return llvm.parse_bitcode(zlib.decompress(self.bitcode))
 
     def closure(self) -> Iterator["Part"]:
-        """Yield this part and those of all functions that it calls, at any depth, callers before callees."""
+        """Yield each `Part`: this one and those of all functions that it calls, at any depth, callers before callees."""
         # LLVM drops a function that may be defined several times unless a module before it refers to it.
         waiting = [self]
         symbols = {self.symbol}

@@ -265,7 +265,7 @@ class LateDispatcher(CPUDispatcher):
         return template, pysig, arguments, {}
 
     def get_overload(self, sig):
-        """Return the key under which numba finds how to call this function from a compiled one."""
+        """Return the key, an object of numba's, under which it finds how to call this function from a compiled one."""
         arguments, _ = normalize_signature(sig)
         return self.inner.get(tuple(arguments)) or super().get_overload(sig)
 

@@ -96,7 +96,7 @@ class Why(NamedTuple):
 
 
 def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rng=0) -> tuple[np.ndarray, np.ndarray]:
-    """Shapley shares of `count` causes in the change of a value from where none holds to where all do.
+    """Return a tuple of arrays: Shapley shares of `count` causes in the change of a value from where none holds to where all do.
 
     Share i is the mean of value(S and i) - value(S) over all orders in which causes may come, S being those before i: every order
     up to `EXACT` causes, a sample above. Either way they add up to the whole change.
@@ -160,7 +160,7 @@ def jct_parts(probe: Probe, policy) -> np.ndarray:
 
 
 def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
-    """Shares of the differences between two simulations in the change of their average JCT.
+    """Return `Why`: shares of the differences between two simulations in the change of their average JCT.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ def words_of(policy) -> dict[str, str]:
 
 
 def mixed(policy, given: dict):
-    """Policy of the same class with other values of causes, as near as its constraints allow."""
+    """Return a `Policy` of the same class with other values of causes, as near as its constraints allow."""
     knobs = {}
     for knob_name, info in knobs_of(policy).items():
         if info.kind == "floats":

@@ -241,7 +241,7 @@ def _offered(asked_methods: list[str] | None, twin) -> list[str]:
 
 
 def _twin(args, scenario, progress: Progress):
-    """Twin of a log that has the attempts of its jobs, whose mechanisms are printed; None of other traces."""
+    """Return the `Twin` of a log that has the attempts of its jobs, whose mechanisms are printed; None of other traces."""
     from gpuschedlab.autosched import twin
     from gpuschedlab.traces.intake.read import taken_of
 

@@ -95,19 +95,19 @@ class Contest:
 
     @property
     def forecast(self):
-        """AutoSched's latest forecast, before aggregation; None before its first decision."""
+        """AutoSched's latest `Forecast`, before aggregation; None before its first decision."""
         return self.loop.latest
 
     @property
     def policy(self):
-        """AutoSched's policy in force."""
+        """AutoSched's `Policy` in force."""
         return self.loop.simulation.policy
 
     def __repr__(self):
         return f"Contest({', '.join(self.simulations)}; {self.space.policy.name}, {self.now / HOUR:g} h of {self.end / HOUR:.0f})"
 
     def _tuned(self, loop) -> Iterator[Tuning | Decision]:
-        """Let a loop decide; yields the search and the decision if it is AutoSched's."""
+        """Let a loop decide; yield the search, a `Tuning`, and the `Decision` if it is AutoSched's."""
         for step in loop.trying():
             if loop is not self.loop:
                 continue
@@ -117,7 +117,7 @@ class Contest:
             yield step
 
     def hour(self) -> Iterator[Tuning | Decision]:
-        """Play one hour under all; yields AutoSched's search as it grows, its decision, and pauses between the others.
+        """Play one hour under all; yield AutoSched's search (`Tuning`) as it grows, its `Decision`, and pauses between others.
 
         If it is stopped before its end, the next call continues: a tuner that has decided does not decide again.
         """

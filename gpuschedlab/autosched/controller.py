@@ -190,7 +190,7 @@ class Controller:
         return decision
 
     def trying(self, cause: str = "") -> Iterator[Tuning | Decision]:
-        """Yield the search as it grows, and last the decision, which is then in force."""
+        """Yield the search, a `Tuning`, as it grows, and last the `Decision`, which is then in force."""
         begin_seconds = time.perf_counter()
         simulation = self.simulation
         cause = cause or self.due() or "hour"
@@ -374,7 +374,7 @@ class Controller:
         return len(self.decisions) % (1 + self.futures)
 
     def forecast(self, rng):
-        """A forecast, aggregated if there is an aggregator, and its number of jobs before aggregation."""
+        """Return a tuple: a `Forecast`, aggregated if there is an aggregator, and its number of jobs before aggregation."""
         forecast = self.forecaster(self.simulation, rng, self.turn)
         self.latest = forecast
         jobs = forecast.trace.height

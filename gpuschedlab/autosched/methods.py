@@ -68,7 +68,7 @@ def _known(simulation, rng, rank=0, *, future: str, horizon: float, history) -> 
 
 
 def foreseer(future: str, *, history=None, horizon=HORIZON, similarity="manhattan", predictor="xgboost", seed=0):
-    """Function `(simulation, rng, rank) -> Forecast` of one kind of future (see `Method.future` and `attach`)."""
+    """Return a function `(simulation, rng, rank) -> Forecast` of one kind of future (see `Method.future` and `attach`)."""
     if future in ("true", "past"):
         return partial(_known, future=future, horizon=horizon, history=history)
     if not isinstance(similarity, GlobalGenerator):
@@ -163,7 +163,7 @@ def _room(simulation) -> float:
 
 
 def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int = 3, rng=None, **parts) -> Tuning:
-    """The best configuration found on a trace itself, which is then never changed.
+    """Return the search, a `Tuning`, for the best configuration on a trace itself, which is then never changed.
 
     On the evaluated trace it is the baseline "Fixed", stronger than anything that is known in time (6.6.1); on the one before
     (`scenario.past`) an operator can do as much without a tuner, "History's best".

@@ -25,7 +25,7 @@ def changed(before, after) -> list[str]:
 
 
 def smallest(before, after, gain: Callable, room: float):
-    """Policy that makes the fewest of the changes from one to another within `room` (log) of their whole `gain` (log)."""
+    """`Policy` that makes the fewest of the changes from one to another within `room` (log) of their whole `gain` (log)."""
     knobs_before = values_of(before)
     knobs_after = values_of(after)
     knob_names = changed(before, after)

@@ -47,13 +47,13 @@ class Loops:
         progress.say(f"{jobs}; knobs: {', '.join(self.space.names)}")
 
     def as_shown(self, scenario):
-        """A scenario with the mechanisms that the log shows; failures are drawn anew, so that none to come is known."""
+        """Return a `Scenario` with the mechanisms that the log shows; failures are drawn anew, so that none to come is known."""
         as_in_log = self.twin.at(self.as_believed(scenario).replace(seed=scenario.seed + 1))
         trace = as_in_log.trace.with_columns(scenario.trace["duration"])  # as forecast: the log's own is not known yet
         return as_in_log.replace(trace=trace, seed=scenario.seed)
 
     def as_believed(self, scenario):
-        """A scenario with mechanisms as the options say, in the place of those that the log shows."""
+        """Return a `Scenario` with mechanisms as the options say, in the place of those that the log shows."""
         part_names = ("cluster", "delays", "speeds", "estimator")
         trace = scenario.trace.drop("restart", "switch", strict=False)
         return scenario.replace(
@@ -69,12 +69,12 @@ class Loops:
 
     @cached_property
     def _samples(self):
-        """Measurements of the offline phase."""
+        """Frame of the measurements of the offline phase."""
         with self.progress.phase("offline phase: measuring on the history", INSTANTS, "instants") as advance:
             return self.lab.gather(self.scenario.past, self.space, instants=INSTANTS, **self._horizon, progress=advance)
 
     def model(self):
-        """A causal model as the offline phase leaves it; a fresh one for each method."""
+        """Return a `CausalModel` as the offline phase leaves it; a fresh one for each method."""
         samples = self._samples
         with self.progress.phase(f"learning the causal model from {samples.height} measurements"):
             return self.lab.train(samples, self.space, rng=self.scenario.seed)
@@ -198,7 +198,7 @@ class Loops:
         return loop.decisions
 
     def _attached(self, method: str, simulation):
-        """Loop around a simulation, with its journal."""
+        """Return the `Controller` around a simulation, with its journal."""
         from gpuschedlab.sweep.identity import digest
 
         args = self.args

@@ -69,7 +69,7 @@ def check_estimator(
 
 @dataclass(frozen=True)
 class _EstimatorBattery:
-    """The checks, as methods: the docstring is the demand, the answer reports the problem."""
+    """The checks, as methods: the docstring is the demand, the answer is the problem, a string, or None."""
 
     given: object
     history: pl.DataFrame

@@ -77,7 +77,7 @@ def check_policy(
 
 @dataclass(frozen=True)
 class _PolicyBattery:
-    """The checks, as methods: the docstring is the demand, the answer reports the problem."""
+    """The checks, as methods: the docstring is the demand, the answer is the problem, a string, or None."""
 
     given: object
     trace: pl.DataFrame | None

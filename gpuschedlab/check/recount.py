@@ -175,7 +175,7 @@ class _Account:
         self.saved = (self.progress, self.useful)
 
     def _in_force(self, instant: float) -> list[Policy]:
-        """Return a list of the policies that decide at an instant: both if one takes over then."""
+        """Return a list of each `Policy` that decides at an instant: both if one takes over then."""
         ends = [since for since, _ in self.policies[1:]] + [math.inf]
         return [
             policy

@@ -46,7 +46,7 @@ class CheckReport:
 
     @property
     def failures(self) -> tuple[Check, ...]:
-        """Tuple of the checks that did not pass."""
+        """Tuple of each `Check` that did not pass."""
         return tuple(check for check in self.checks if not check.passed)
 
     def raise_if_failed(self) -> "CheckReport":

@@ -62,7 +62,7 @@ def obey(parser, argv: list[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _interrupted_by_sigterm():
-    """Take a request to end, as batch systems and `timeout` send it, for Ctrl-C: results are kept, and workers end, too."""
+    """Context manager: take a request to end, as batch systems send it, for Ctrl-C: results are kept, and workers end, too."""
     if threading.current_thread() is not threading.main_thread():  # Python sets signal handlers in the main thread only
         yield
         return
@@ -75,7 +75,7 @@ def _interrupted_by_sigterm():
 
 @contextlib.contextmanager
 def _warnings_in_one_line():
-    """Print warnings as errors are printed, each once, without the place in the code."""
+    """Context manager: print warnings as errors are printed, each once, without the place in the code."""
     format_before = warnings.formatwarning
     printed_warnings = set()
 

@@ -80,7 +80,7 @@ class SourceModule(dict):
         return self[name]
 
     def value(self, expression: ast.expr):
-        """Evaluate an expression."""
+        """Return the value of an expression, any object."""
         return eval(compile(ast.Expression(expression), self["__name__"], "eval"), self)
 
     def skeleton(self, node: ast.ClassDef) -> type:

@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
     """Text that stands before the usage when help is requested."""
 
     def parse_known_args(self, args=None, namespace=None):
-        """Parse, once the arguments are there."""
+        """Parse once the arguments are there; return a tuple: the namespace, and a list of the words that are left."""
         if self.filling is not None:
             module, function_name = self.filling
             self.filling = None
@@ -84,7 +84,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
 
     def format_help(self):
-        """Return the help, with the text before and the epilogue."""
+        """Return the help as a string, with the text before and the epilogue."""
         if self.closing is not None:
             self.epilog = self.closing()
         return self.opening + super().format_help()
@@ -146,7 +146,7 @@ def knobs_help(name: str, cls: type) -> str:
 
 
 def _number(kind: type, low: float, expected: str, option_text: str):
-    """Read a number of a kind, from `low` on."""
+    """Return the number of a kind, int or float, that a text holds, from `low` on."""
     try:
         value = kind(option_text.replace(",", "") if kind is int else option_text)
     except ValueError:

@@ -41,7 +41,7 @@ class Progress:
 
     @contextlib.contextmanager
     def phase(self, name: str, total: float | None = None, unit: str = "", *, announced=True, each=lambda: None):
-        """Show a phase; yields a function that takes how much of `total` is done (None: seconds); `each` is called once a second."""
+        """Context manager: show a phase; yields a function of how much of `total` is done (None: s); calls `each` each second."""
         if announced:
             self.say(name)
         bar_steps = 0.0
@@ -79,7 +79,7 @@ class Progress:
 
 
 def _bar(phase_name: str, total: float | None, unit: str):
-    """Bar on standard error; None if that is no terminal, or tqdm is not installed."""
+    """Return a bar of `tqdm` on standard error; None if that is no terminal, or tqdm is not installed."""
     if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
         return None
     from gpuschedlab._extras import need

@@ -159,6 +159,6 @@ def informed(policies: dict[str, tuple], scenario: Scenario) -> dict[str, tuple]
 
 
 def one_in(policies: dict[str, tuple], scenario: Scenario) -> tuple[str, Policy, Scenario]:
-    """Return a tuple: word, policy and scenario of the only one of some `contenders_of`; the scenario has its estimator."""
+    """Return a tuple: word, `Policy` and `Scenario` of the only one of some `contenders_of`; the scenario has its estimator."""
     ((policy_word, (policy, own_estimator)),) = informed(policies, scenario).items()
     return policy_word, policy, scenario if own_estimator is None else scenario.replace(estimator=own_estimator)

@@ -150,7 +150,7 @@ class Cluster:
 
     @classmethod
     def parse(cls, text: str) -> "Cluster":
-        """Read a cluster from words such as ``70x8``, ``6x4:aws,2x8:dgx`` (nodes x GPUs, type) or ``4x8:v100@main+debug`` (partitions)."""
+        """Read a `Cluster` from ``70x8``, ``6x4:aws,2x8:dgx`` (nodes x GPUs, type) or ``4x8:v100@main+debug`` (partitions)."""
         groups = []
         for group_word in text.split(","):
             group_size, _, gpu_type = group_word.partition(":")

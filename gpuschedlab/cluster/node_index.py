@@ -121,7 +121,7 @@ def count_sizes(nodes, sizes, only_up):
 
 @njit(inline="never")
 def fewest_nodes(sizes, pool, slots):
-    """Return the fewest nodes of a pool that have `slots` in all, were they empty; 0: all of them have less."""
+    """Return the least number of nodes of a pool that have `slots` in all, were they empty; 0: all of them have less."""
     # Largest first is optimal here: it only counts nodes, and empty ones leave no fragments that matter.
     node_count = 0
     slots_left = slots

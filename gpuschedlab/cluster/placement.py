@@ -66,7 +66,7 @@ def widest(P, pool):
 
 @njit(inline="never")
 def take_widest(P, pool, slots, unit, out_node, out_slots):
-    """Take up to `unit` slots at a time from the node with the most free GPUs; ties to the lowest number.
+    """Take up to `unit` slots at a time from the node with most free GPUs, the lowest of equals; return how many nodes, or 0.
 
     Return the number of nodes, 0 if they do not hold all.
     """
@@ -193,7 +193,7 @@ def most_empty(P, pool):
 
 @njit(inline="never")
 def take_fewest(P, pool, slots, rule, out_node, out_slots):
-    """Take the largest empty nodes until one node beside them holds the rest, as many in all as the empty pool would need.
+    """Take the largest empty nodes, and one for the rest, as many as the empty pool would need; return how many, 0: no fit.
 
     Return the number of nodes, 0: no fit.
     """

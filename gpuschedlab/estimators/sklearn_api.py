@@ -75,7 +75,7 @@ class Regressor:
     _advice: ClassVar[str] = ""
 
     def __new__(cls, *_, **__):
-        """Make one that a pipeline can hold: the decorator that freezes the class has run by now, and not before."""
+        """Return an instance that a pipeline can hold: the decorator that freezes the class has run by now, and not before."""
         _take_notes(cls)
         return super().__new__(cls)
 

@@ -141,7 +141,7 @@ def median_interval(values: np.ndarray, level: float = LEVEL) -> MedianInterval:
 
 @cache
 def _depth_of(draw_count: int, level: float) -> tuple[int, float]:
-    """Return the depth of the narrowest pair of order statistics that reaches a level, and how far its ends go to the next."""
+    """Return a tuple: depth of the narrowest pair of order statistics that reaches a level, and how far ends go to the next."""
     depths = np.arange(1, draw_count // 2 + 2)
     reached = 1 - 2 * bdtr(depths - 1, draw_count, 0.5)
     last_reached = int(np.flatnonzero(reached >= level)[-1])
@@ -295,7 +295,7 @@ class PairedRatio(NamedTuple):
 
 
 def paired_ratio(submit, first, second, *, level: float = LEVEL) -> PairedRatio:
-    """Average JCT of `first` over that of `second`, on the jobs that ended under both, with an interval.
+    """Return the `PairedRatio`: average JCT of `first` over that of `second`, on jobs that ended under both, with an interval.
 
     Jobs that queue together are late together, so that single jobs must not be resampled. In order of submission they are cut into
     five blocks of as many jobs, each in turn is left out (the jackknife), and the spread of the log ratio over them gives Student's

@@ -24,7 +24,7 @@ def draw(numbers) -> Drawing:
 
 
 def figure(numbers):
-    """Make a figure of the numbers of any plot.
+    """Make a plotly `Figure` of the numbers of any plot.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def figure(numbers):
 
 
 def plotter(compute):
-    """Function that makes a figure of the arguments of `compute`, or of the numbers that it returned."""
+    """Return a function that makes a `Figure` of the arguments of `compute`, or of the numbers that it returned."""
     signature = inspect.signature(compute)
 
     def plot(*arguments, **options):

@@ -268,7 +268,7 @@ def _uneven(axis_values: list[float]) -> bool:
 
 
 def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_mean"):
-    """Figure of a sweep: lines over one knob, a map over two, or a front of two metrics.
+    """Return a plotly `Figure` of a sweep: lines over one knob, a map over two, or a front of two metrics.
 
     Parameters
     ----------

@@ -51,5 +51,8 @@ class Lucid(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Order of submission in the profiler; estimated GPU-seconds after it."""
+        """Order of submission in the profiler; estimated GPU-seconds after it.
+
+        Return it, a float.
+        """
         return job.submit if job.stage == 1 else job.estimate * job.gpus

@@ -53,7 +53,10 @@ class Fifo(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Instant of submission (s)."""
+        """Instant of submission (s).
+
+        Return it, a float.
+        """
         return job.submit
 
 
@@ -76,7 +79,10 @@ class Sjf(Fifo):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Estimated duration (s)."""
+        """Estimated duration (s).
+
+        Return it, a float.
+        """
         return job.estimate
 
 
@@ -103,7 +109,10 @@ class Srtf(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Estimated remaining time (s)."""
+        """Estimated remaining time (s).
+
+        Return it, a float.
+        """
         return max(0.0, job.estimate - job.progress)
 
 
@@ -134,5 +143,8 @@ class Edf(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Deadline (s from the trace's zero)."""
+        """Deadline (s from the trace's zero).
+
+        Return it, a float.
+        """
         return min(job.deadline, NEVER)

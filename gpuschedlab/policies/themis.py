@@ -74,12 +74,15 @@ class Themis(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Executed time (s) or attained service (GPU-s)."""
+        """Executed time (s) or attained service (GPU-s).
+
+        Return it, a float.
+        """
         return job.executed if knobs.priority == TIME else job.attained
 
     @staticmethod
     def gate(now: float, job: np.void, knobs: np.void) -> float:
-        """Minus rho."""
+        """Return minus rho, a float."""
         seconds_left = max(0.0, job.estimate - job.progress)
         return -(now - job.submit + seconds_left) / (job.estimate * max(1.0, job.contention))
 

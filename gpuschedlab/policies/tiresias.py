@@ -116,7 +116,10 @@ class Tiresias(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Queue, and rank within it."""
+        """Queue, and rank within it.
+
+        Return both as one float.
+        """
         waited = (job.started if job.held > 0 else now) - job.waiting_since
         stretch = now - job.started if job.held > 0 else 0.0
         executed_before = job.executed - stretch
@@ -137,7 +140,7 @@ class Tiresias(Ordered):
 
     @staticmethod
     def change(now: float, job: np.void, knobs: np.void) -> float:
-        """Instant of the next threshold (running) or of promotion (waiting)."""
+        """Return the instant (s) of the next threshold (running) or of promotion (waiting), a float."""
         if job.held == 0:
             promotion_time = job.waiting_since + knobs.starve_limit * job.executed
             return promotion_time if knobs.starve_limit > 0 < job.executed and promotion_time > now else math.inf

@@ -157,7 +157,7 @@ def _words(setting) -> str:
 
 
 def _words_table(caption: str, column_heads: list[str], named_rows: list[list]) -> str:
-    """Table of words; the first cell of a row is its name."""
+    """Return a table of words as HTML; the first cell of a row is its name."""
     head_html = "".join(f'<th scope="col">{escape(column_head)}</th>' for column_head in column_heads)
     body_html = "".join(
         f'<tr><th scope="row">{escape(row_name)}</th>{"".join(f"<td>{_words(setting_value)}</td>" for setting_value in settings)}</tr>'

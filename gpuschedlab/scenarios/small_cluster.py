@@ -39,7 +39,7 @@ class SmallCluster(Recipe):
 
     @property
     def policies(self) -> dict[str, Fifo]:
-        """Dict of the policy under every placement rule, by rule."""
+        """Dict of the policy (`Fifo`) under every placement rule, by rule."""
         return {rule: self.policy.with_knobs(placement=rule) for rule in RULES}
 
     def scenario(self, seed: int = 0) -> Scenario:

@@ -150,7 +150,7 @@ class Compiled(types.WrapperAddressProtocol):
         return self.address
 
     def signature(self):
-        """Its signature (numba), as the engine knows it."""
+        """Return its `Signature` (numba), as the engine knows it."""
         return self._numba_type_.signature
 
 
@@ -208,7 +208,7 @@ def _compiled_decision(decision):
 
 
 def calls_of(policy) -> tuple[tuple, np.ndarray, object]:
-    """Return three things: the compiled functions of an ordered policy, the record of its knobs, and its kind of decision.
+    """Return a tuple of three: the compiled functions of an ordered policy, the record of its knobs, and its kind of decision.
 
     The functions are a tuple (key, change, gate, standing, planner), compiled once per class.
     """

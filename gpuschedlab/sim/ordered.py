@@ -169,17 +169,20 @@ class Ordered(Policy):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Place in the order, lowest first; abstract."""
+        """Place in the order, lowest first; abstract.
+
+        Return it, a float.
+        """
         raise NotImplementedError
 
     @staticmethod
     def change(now: float, job: np.void, knobs: np.void) -> float:
-        """Time (s) at which the key of `job` next changes, if it goes on as it is; inf: never."""
+        """Return the time (s), a float, at which the key of `job` next changes, if it goes on as it is; inf: never."""
         return np.inf
 
     @staticmethod
     def gate(now: float, job: np.void, knobs: np.void) -> float:
-        """Value by which `fraction` lets jobs pass, lowest first."""
+        """Return the value, a float, by which `fraction` lets jobs pass, lowest first."""
         return 0.0
 
     @staticmethod

@@ -99,7 +99,7 @@ class Recipe(Knobbed):
 
     @property
     def policies(self) -> Mapping[str, Policy]:
-        """Mapping of the policies that it is meant to compare, by name; empty unless a recipe says otherwise."""
+        """Mapping by name of each `Policy` that it is meant to compare; empty unless a recipe says otherwise."""
         return {}
 
     def about(self, scenario: Scenario) -> dict[str, object]:

@@ -227,7 +227,7 @@ class Run:
 
     @classmethod
     def from_parquet(cls, folder: str | Path) -> "Run":
-        """Read a run that `to_parquet` stored.
+        """Read a `Run` that `to_parquet` stored.
 
         Raises
         ------

@@ -69,7 +69,7 @@ def sentences(standing: Standing, policy: str) -> list[str]:
 
 
 def _near_bound(standing: Standing, policy: str) -> list[str]:
-    """Return a list of the tasks in which a policy is within a tenth of the bound, with its interval; empty if in none."""
+    """Return a list of str, tasks in which a policy is within a tenth of the bound, with its interval; empty if in none."""
     tasks = []
     for task_row in standing.rows(policy):
         difference_from_bound = task_row["others"].get("bound")

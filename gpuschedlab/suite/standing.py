@@ -126,7 +126,7 @@ class Standing:
         return rows
 
     def verdicts(self, policy: str) -> dict[str, list[str]]:
-        """Return a dict of lists of tasks by how the policy stands to the others' best: `wins`, `loses`, `open` (undecided)."""
+        """Return a dict of lists of task names by how the policy stands to the others' best: `wins`, `loses`, `open`."""
         verdicts: dict[str, list[str]] = {"wins": [], "loses": [], "open": []}
         for task_row in self.rows(policy):
             rivals = {

@@ -104,7 +104,7 @@ OF_PAPERS = ("goodput", "deadlines", "finetuning", "prompts")
 
 
 def _tasks_of_papers() -> list[Task]:
-    """Return a list of the tasks that papers bring, in the order of `OF_PAPERS`."""
+    """Return a list of each `Task` that papers bring, in the order of `OF_PAPERS`."""
     tasks = [module.TASK for module in loaded_of_papers("task")]
     return sorted(tasks, key=lambda task: (*OF_PAPERS, task.name).index(task.name))
 

@@ -199,7 +199,7 @@ def _keep(plan: Plan, store: Store, outcome: Outcome, bar):
 
 
 def _mend_dask(backend):
-    """Mend joblib's Dask backend if workers die."""
+    """Mend joblib's Dask backend, in place, if workers die."""
     # It does not report that Dask gave a cell up, and would wait without end; while there is one worker (the others may be on
     # their way back) it computes in this process, which a cell that takes its worker with it would end; it waits for
     # workers by a task that may be lost with one; and it would wait without end for a cell with its scenario in transfer to one:

@@ -90,7 +90,7 @@ def _seeds(seeds) -> list[int]:
 
 
 def _policies(contenders) -> list[tuple]:
-    """Return a list of (label, policy, its own estimator or None, key of the policy), lists flattened."""
+    """Return a list of tuples (label, policy, its own estimator or None, key of the policy), lists flattened."""
     named = contenders.items() if isinstance(contenders, Mapping) else [(None, contenders)]
     pairs = [(policy_label, *pair) for policy_label, contender in named for pair in _flat(contender)]
     if not pairs:
@@ -125,7 +125,7 @@ def _flat(contender):
 
 @contextlib.contextmanager
 def portable(plan: Plan):
-    """While it lasts, `pack` sends the user's own classes whole, as workers may lack the files that define them."""
+    """Context manager: yield `pack`, a function that sends the user's classes whole: workers may lack the files of these."""
     from gpuschedlab._extras import need
 
     pickler = need("cloudpickle", "sweeps")

@@ -42,7 +42,7 @@ class Store:
 
     @contextlib.contextmanager
     def held(self):
-        """Hold the folder: no other sweep writes there, and half-written files of a killed one are removed."""
+        """Context manager: hold the folder, yield the store; no other sweep writes there, and half-written files are removed."""
         with disk_errors(self):
             for store_path in (self.cells, self.runs, self.errors):
                 store_path.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ def make_way(path: Path, *, folder: bool = False):
 
 @contextlib.contextmanager
 def disk_errors(store: Store):
-    """Raise the package's own error for a full disk, or a folder that cannot be written."""
+    """Context manager: raise the package's own error for a full disk, or a folder that cannot be written."""
     try:
         yield
     except OSError as error:

@@ -169,7 +169,7 @@ def bring(url: str, target: Path, *, resume: bool, checksum: str | None = None, 
 
 
 def _untar(file: str, action: str, _) -> None:
-    """Unpack a tar archive beside itself, unless all its files are there; tarfile refuses members that lead elsewhere."""
+    """Unpack a tar archive beside itself, in place, unless all its files are there; members that lead elsewhere are refused."""
     folder = Path(file).parent
     with tarfile.open(file) as tar:
         member_names = [tarfile.data_filter(member, str(folder)).name for member in tar]

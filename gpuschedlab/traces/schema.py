@@ -161,7 +161,7 @@ def require_columns(
 
 
 def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "raise", first_row: int = 1) -> Read:
-    """Check a trace at the door, and return its frame in canonical form; with on_bad="drop" a tuple with the bad rows.
+    """Check a trace at the door, and return its canonical frame; with on_bad="drop" a tuple with a frame of bad rows (`Read`).
 
     The canonical form has the columns of `SCHEMA` first, in their types, then any others untouched; rows are sorted by (submit, job_id).
     It shares no memory with arrays from which the frame was made. A canonical frame that has not changed since is not validated again.

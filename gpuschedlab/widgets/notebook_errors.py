@@ -17,7 +17,7 @@ UNSENDABLE = "Message serialization failed"
 
 
 def find_errors(notebook) -> list[str]:
-    """Errors among the outputs and in the saved widget state of an executed notebook, one line each.
+    """Return a list of the errors, a line (str) each, in the outputs and saved widget state of an executed notebook.
 
     Parameters
     ----------

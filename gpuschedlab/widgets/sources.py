@@ -56,7 +56,7 @@ class TraceOf:
 
 
 def named_traces(given) -> dict:
-    """Traces by name: a frame or a recipe as "trace", a dict as it is, a generated week without."""
+    """Return a dict of traces by name: a frame or a recipe as "trace", a dict as it is, a generated week without."""
     if given is None:
         traces = {"generated week (Venus)": Generated()}
     elif isinstance(given, dict):
@@ -89,7 +89,7 @@ def has_others(source) -> bool:
 
 
 def named_logs(trace, cluster) -> tuple:
-    """Return traces and clusters of which logs (`gpuschedlab.intake`) are opened, and a dict of reports by name, as a tuple.
+    """Return a tuple of traces and clusters, of which logs (`gpuschedlab.intake`) are opened, and of a dict of reports by name.
 
     The cluster of a log has its name.
     """
@@ -113,7 +113,7 @@ def named_logs(trace, cluster) -> tuple:
 
 
 def named_clusters(given) -> dict[str, Cluster]:
-    """Clusters by name: one under its own text, a dict as it is, 70 nodes of 8 without."""
+    """Return a dict of each `Cluster` by name: one under its own text, a dict as it is, 70 nodes of 8 without."""
     if given is None:
         given = Cluster.homogeneous(70, 8)
     if isinstance(given, dict):

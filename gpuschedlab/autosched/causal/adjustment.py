@@ -154,7 +154,7 @@ def regressed(x: np.ndarray, a: np.ndarray, y: np.ndarray, settings) -> Regresse
 
 
 def _setting(seen: np.ndarray):
-    """Function of a setting (n,): its terms (n, t), by the values (n,) that were seen."""
+    """Return a function of a setting (n,): its terms, an array (n, t), by the values (n,) that were seen."""
     seen_settings = np.unique(seen)
     if len(seen_settings) > FEW:
         return lambda asked_setting: spline(asked_setting, seen)
@@ -221,7 +221,7 @@ def _misfit(held_columns: np.ndarray, residual: np.ndarray) -> float:
 
 
 def calmed(seen: np.ndarray):
-    """Function of values (n,): their logarithm, where that of the values seen is less skewed, as of a heavy tail; else themselves."""
+    """Return a function of an array (n,): its logarithm if that of the values seen is less skewed (heavy tail), else itself."""
     least_seen = seen.min()
     if least_seen >= 0 and len(np.unique(seen)) > FEW:
         above = 0.0

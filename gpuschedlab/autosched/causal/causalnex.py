@@ -93,7 +93,7 @@ class _NodeFunction:
 
 
 def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float | None = None, **tabu):
-    """Learn a weighted directed acyclic graph of linear effects by NOTEARS (Zheng et al., NeurIPS 2018, equation 9).
+    """Return a weighted acyclic graph of linear effects, a `StructureModel`, by NOTEARS (Zheng et al., NeurIPS 2018, equation 9).
 
     Minimises `|X - XW|^2 / 2n`, and `lasso` times the L1 norm of `W`, over weight matrices `W` subject to `tr(exp(W * W)) = d`, which
     holds just for acyclic `W`. Columns are best scaled alike: edges with an absolute weight below the threshold, in units of effect
@@ -121,7 +121,7 @@ def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float
 
 
 def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
-    """Fit the conditional probabilities of a discrete Bayesian network, whose graph is acyclic and connected, to data.
+    """Return a discrete `BayesianNetwork`, whose graph is acyclic and connected, with conditional probabilities fitted to data.
 
     Prior "K2" adds one imaginary row to each state under each combination of its causes, so that a combination never seen is
     uniform; None takes the shares as they are.
@@ -173,7 +173,7 @@ def do_query(network, interventions: dict, observed: dict | None = None) -> dict
 
 
 def _plain(state):
-    """A state as a value of Python."""
+    """Return a state, any object, as a value of Python."""
     if isinstance(state, np.generic):
         return state.item()
     return state
@@ -251,7 +251,7 @@ def pieces(edges) -> list[list[tuple[str, str]]]:
 
 
 def _shares(cpds: dict, variable: str, state) -> dict:
-    """Probability of each state of a variable that is given, as one state or as a dict; EstimatorError where that cannot be."""
+    """Return a dict of the probability of each state of a variable, given as a state or dict; EstimatorError if that is wrong."""
     state_shares = state
     if not isinstance(state, dict):
         state_shares = {state: 1.0}

@@ -86,7 +86,7 @@ class Boosted:
         return booster, causes, term
 
     def _line(self, causes: list[int], training_rows: np.ndarray, y: np.ndarray):
-        """Function of a table (n, v): a variable (n,) by least squares on its causes, heavy tails as logarithms."""
+        """Return a function of a table (n, v): an array (n,), least squares on a variable's causes, heavy tails as logarithms."""
         calm = [calmed(self.rows[:, cause]) for cause in causes]
         weight = np.sqrt(self.weight[training_rows])
 

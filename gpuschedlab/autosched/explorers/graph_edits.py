@@ -41,7 +41,7 @@ class GraphEdits:
 
     @property
     def cut(self) -> tuple[Edge, ...]:
-        """Tuple of the edges that were cut."""
+        """Tuple of each `Edge` that was cut."""
         return tuple(edge for edge in self.every if edge not in self.graph.edges)
 
     def beside(self, graph: CausalGraph) -> "GraphEdits":

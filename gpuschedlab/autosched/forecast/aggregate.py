@@ -48,7 +48,7 @@ class Aggregator(Knobbed):
     room: Annotated[float, Knob(1e-3, 1e9, log=True, unit="GPUs", tuned=(1, 256), help="of a group")] = 32.0
 
     def __call__(self, forecast):
-        """Return the forecast with similar jobs grouped, at most a `PART` of all in one; EstimatorError if it is so already."""
+        """Return the `Forecast` with similar jobs grouped, at most a `PART` of all in one; EstimatorError if it is so already."""
         if "jobs" in forecast.trace.columns:
             raise EstimatorError("Aggregator: found a forecast that is aggregated already; expected jobs one by one.")
         most_members = max(1, math.ceil(PART * forecast.trace.height))

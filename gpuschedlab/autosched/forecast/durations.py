@@ -15,7 +15,7 @@ class Durations:
 
     @classmethod
     def of(cls, ran, over) -> Self:
-        """Distribution from how long each job ran so far (n,), in s, and whether it is `over` (n,).
+        """Return `Durations` from how long each job ran so far (n,), in s, and whether it is `over` (n,).
 
         Examples
         --------

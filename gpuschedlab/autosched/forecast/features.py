@@ -63,7 +63,7 @@ class Queries(NamedTuple):
 
 @njit
 def _ran_by(query_time, j, jobs):
-    """Seconds for which job j, which ends later, ran by `query_time`: without a break until its end, as far as that is known."""
+    """Return the seconds (float) for which job j, which ends later, ran by `query_time`: without a break, as far as is known."""
     so_far = jobs.ran[j]
     if jobs.end[j] != np.inf:
         so_far = jobs.duration[j] - (jobs.end[j] - query_time)

@@ -66,7 +66,7 @@ def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> t
 
 
 def _boosted(rng: int, depth: int, rate: float, trees: int):
-    """XGBoost's classifier."""
+    """Return XGBoost's `XGBClassifier`."""
     return need("xgboost", "the local predictor").XGBClassifier(
         tree_method="hist",
         max_bin=64,
@@ -82,7 +82,7 @@ def _boosted(rng: int, depth: int, rate: float, trees: int):
 
 
 def _leaves(rng: int, *_):
-    """LightGBM's classifier."""
+    """Return LightGBM's `LGBMClassifier`."""
     return need("lightgbm", "the local predictor").LGBMClassifier(
         n_estimators=50,
         learning_rate=0.1,
@@ -181,7 +181,7 @@ class RangePredictor(Parameters, Knobbed):
         check_seed(self.rng, EstimatorError, "RangePredictor.rng")
 
     def fit(self, repository: pl.DataFrame, now: float) -> Self:
-        """Learn from the jobs known by `now`; a fitted copy. EstimatorError if no job has ended by then."""
+        """Learn from the jobs known by `now`; return a fitted copy. EstimatorError if no job has ended by then."""
         past, queries = self._queries(repository, now)
         ran = past["duration"].fill_null(past["executed"]).to_numpy()
         over = past["duration"].is_not_null().to_numpy()
@@ -267,7 +267,7 @@ class RangePredictor(Parameters, Knobbed):
         return np.argmax(value, axis=1)
 
     def _train(self, x, y) -> Self:
-        """Learn which range (q,) features (q, f) mean; of a frozen dataclass, hence `vars`."""
+        """Learn which range (q,) features (q, f) mean, and return itself; of a frozen dataclass, hence `vars`."""
         kinds, range_codes = np.unique(y, return_inverse=True)
         with warnings.catch_warnings():
             # Iterations are limited on purpose: a day's retraining must stay short.

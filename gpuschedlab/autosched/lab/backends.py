@@ -97,7 +97,7 @@ MODELS: Mapping[str, Answer] = {
 
 
 def modelled(backend: str, graph: CausalGraph, frame: pl.DataFrame, values) -> Curve:
-    """Answer of one of the lab's models: a curve of the outcome by the value of the knob.
+    """Answer of one of the lab's models: a `Curve` of the outcome by the value of the knob.
 
     Parameters
     ----------

@@ -185,7 +185,7 @@ class IntervalWorld(Knobbed):
         return float(value)
 
     def value(self, entry: float) -> float:
-        """Value of the knob, by its entry in the log: the nearest that is allowed."""
+        """Return the knob's value, a float, by its entry in the log: the nearest that is allowed."""
         value = float(entry)
         if self.log_scale:
             value = 10.0**value

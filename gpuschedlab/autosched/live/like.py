@@ -61,7 +61,7 @@ class LikeRaces:
 
 
 def play_like(race: Race, count: int) -> Iterator[LikeRaces | None]:
-    """Play races with the settings of one, of seeds from `FIRST` on, in pieces; yields None, and after each race the results so far."""
+    """Play races with the settings of one, from seed `FIRST` on, in pieces; yield None, and after each race `LikeRaces`."""
     seeds: list[int] = []
     race_gains: list[dict[str, float]] = []
     for seed in range(FIRST, FIRST + count):

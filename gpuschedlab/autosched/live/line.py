@@ -50,7 +50,7 @@ class Line:
 
     @property
     def policy(self):
-        """In force now."""
+        """`Policy` in force now."""
         return self.switches[-1][1]
 
     @property
@@ -84,7 +84,7 @@ class Line:
         self.simulation = self.replayed(line_time)
 
     def replayed(self, until: float, count: int | None = None):
-        """Simulation at an instant (s; inf: the end) under the first `count` switches, by default under all."""
+        """Return the `Simulation` at an instant (s; inf: the end) under the first `count` switches, by default under all."""
         (_, first_policy), *later = self.switches[:count]
         simulation = self.scenario.simulation(first_policy)
         for switch_time, policy in later:

@@ -221,11 +221,11 @@ class Race:
     # Lines and the tuner -----------------------------------------------------------------------------------
 
     def _goal_policy(self):
-        """The policy, tuned for the goal."""
+        """Return the `Policy`, tuned for the goal."""
         return tuned_for(self.policy, GOALS[self.tuning.goal].name)
 
     def _beginnings(self) -> dict:
-        """Dict of the first policy of each line, by name."""
+        """Dict of the first `Policy` of each line, by name."""
         family = self.policy if isinstance(self.policy, Tiresias) else Tiresias()
         policy = self._goal_policy()
         return {
@@ -263,7 +263,7 @@ class Race:
         return self._constants[twin_key]
 
     def _best_constant(self):
-        """Search for the best constant on the history, as the tuner believes it to be."""
+        """Return the search for the best constant on the history, a `Tuning`, as the tuner believes it to be."""
         policy = self._goal_policy()
         constant_key = (policy, self.tuning.belief, self.tuning.believed)
         if constant_key not in self._constants:
@@ -275,7 +275,7 @@ class Race:
 
     @property
     def pair(self) -> tuple:
-        """Best pair of policies of the history, as the tuner believes it to be: by day, and by night."""
+        """Tuple of the history's best pair of policies, as the tuner believes it to be: by day, and by night."""
         pair_key = ("pair", self._goal_policy(), self.tuning.belief, self.tuning.believed)
         if pair_key not in self._constants:
             past = Past(self.believed(self._scenario.past), GOALS[self.tuning.goal])
@@ -290,7 +290,7 @@ class Race:
             self.lines[CLOCK] = line
 
     def _model(self, space: Space):
-        """Causal model of the effects of configurations on the history; measured once for a policy, goal and belief."""
+        """Return the `CausalModel` of configurations' effects, measured once for a policy, goal and belief; None without one."""
         if not self.tuning.causal:
             return None
         key = (space.policy, self.tuning.belief, self.tuning.believed)

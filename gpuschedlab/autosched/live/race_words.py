@@ -41,7 +41,7 @@ def standing(race: Race, now: float | None = None) -> list[str]:
 
 
 def outcome(race: Race, choice: Choice) -> str:
-    """A choice's sentence, and after a switch its result."""
+    """Return a choice's sentence, and after a switch its result, as one string."""
     if not choice.switched:
         return choice.sentence
     return f"{choice.sentence} Played on as the jobs come: {race.realised(choice):.2f}."

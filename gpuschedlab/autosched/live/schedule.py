@@ -97,7 +97,7 @@ class Past:
         return sorted(policies, key=lambda policy: -gained(self.goal, worst, self.figure(policy, policy)))
 
     def best_pair(self, policies) -> tuple:
-        """Best pair: from each of the best constants, the night and then the day is changed, as long as that gains."""
+        """Return a tuple, the best pair: from each of the best constants, night and then day is changed while that gains."""
         ranked = self.ranked(policies)
         best_pairs = []
         for policy in ranked[:BEGINNINGS]:
@@ -112,7 +112,7 @@ class Past:
         return gained(self.goal, first_figure, self.figure(*policy_pair))
 
     def _improved(self, policy_pair: tuple, policies) -> tuple:
-        """The pair with another night, then with another day, where that is better."""
+        """Return the pair, a tuple, with another night, then with another day, if that is better."""
         nights = [policy_pair, *((policy_pair[0], policy) for policy in policies)]
         policy_pair = max(nights, key=self._worth)
         days = [policy_pair, *((policy, policy_pair[1]) for policy in policies)]

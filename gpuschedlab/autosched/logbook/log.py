@@ -82,7 +82,7 @@ class Log:
     def oracle(
         self, values=None, hold: float = math.inf, jobs="system", *, then: float | None = None, instants: int = 10, narrow=math.inf
     ) -> Estimate:  # fmt: skip
-        """Delay if the knob is held at each value, by forking the simulation at instants of the log: no cluster can measure that.
+        """`Estimate` of the delay if the knob is held at each value, by forking the simulation at instants; no cluster can.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ def _over_instants(fork_delays: np.ndarray, instants: int) -> tuple[np.ndarray, 
 
 
 def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.inf) -> Log:
-    """Play a trace under an operator's rule, and write the log.
+    """Play a trace under an operator's rule, and return its `Log`.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class Rule(Knobbed):
         return self.values[min(rank, len(self.values) - 1)]
 
     def at(self, value: float):
-        """The policy with the knob at a value."""
+        """Return the `Policy` with the knob at a value."""
         if knobs_of(self.policy)[self.knob].kind == "floats":
             knob_values = (value, *getattr(self.policy, self.knob)[1:])
             return self.policy.with_knobs(**{self.knob: knob_values})

@@ -150,7 +150,7 @@ class Probe:
         return Measurement(policy, value, {metric_name: metrics[metric_name] for metric_name in self.watched}, goals)
 
     def after(self, policy, most: int = MOST):
-        """Snapshot at the end under a policy; where it cannot run or logs `most` rows, at the instant that it came to."""
+        """Return the `Snapshot` at the end under a policy; if it cannot run or logs `most` rows, at the instant it came to."""
         simulation = self.base
         with contextlib.suppress(ClusterError, PolicyError):  # it stands where it stood, before the end
             simulation = self.base.under(policy)
@@ -232,7 +232,7 @@ def _kind_tuned_for(kind: type, goal: str) -> type:
 
 
 def tuned_for(policy, goal: str):
-    """Policy that decides as the given one, and is tuned for one goal of `OBJECTIVES` in the place of its own.
+    """Return the `Policy` that decides as the given one, and is tuned for one goal of `OBJECTIVES` in the place of its own.
 
     Raises
     ------

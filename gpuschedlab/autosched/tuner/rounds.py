@@ -55,7 +55,7 @@ class Search:
             yield
 
     def _begun(self):
-        """A sampler that starts at the best so far; without spread rounds, at the configuration in force."""
+        """Return a sampler of `SAMPLERS` that starts at the best so far; without spread rounds, at the configuration in force."""
         begin_trial = self.found.trials[1]
         if self.tuner.spread:
             begin_trial = self.found.best

@@ -86,7 +86,7 @@ class Tuner(Knobbed):
     def steps(
         self, probe: Probe, space: Space, current, *, hints=(), model=None, rng=0, wide: bool = True
     ) -> Iterator[Tuning]:
-        """Yield the search after each round, the same object, one trial longer.
+        """Yield the search, a `Tuning`, after each round, the same object, one trial longer.
 
         Parameters
         ----------

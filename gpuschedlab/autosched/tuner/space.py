@@ -40,7 +40,7 @@ class Axis:
         return self.info.knob.tuned or (self.info.knob.low, self.info.knob.high)
 
     def value(self, u: float):
-        """Value at a coordinate, which is moved into the box; ranges marked `log` are even in the logarithm.
+        """Return the value (float or choice) at a coordinate, moved into the box; ranges marked `log` are even in the logarithm.
 
         If a knob may be unlimited, its end stands for that.
         """
@@ -138,7 +138,7 @@ class Space:
         return f"Space({self.policy.name}; {', '.join(axis.name for axis in self.axes)})"
 
     def decode(self, u):
-        """Policy at coordinates (k,), projected onto ranges and constraints."""
+        """Return the `Policy` at coordinates (k,), projected onto ranges and constraints."""
         knobs = self.policy.knobs | dict.fromkeys(self.names, ())
         for axis, x in zip(self.axes, u, strict=True):
             knob_name = axis.info.name
@@ -153,6 +153,6 @@ class Space:
         return np.array([axis.coordinate(getattr(policy, axis.info.name)) for axis in self.axes])
 
     def project(self, u):
-        """Nearest policy that constraints allow, and its coordinates (k,)."""
+        """Return a tuple: the nearest `Policy` that constraints allow, and an array (k,), its coordinates."""
         policy = self.decode(u)
         return policy, self.encode(policy)

@@ -37,7 +37,7 @@ def check(args) -> int:
 
 
 def _check(subject_word: str):
-    """Report of the battery that suits the word's class."""
+    """Return the `CheckReport` of the battery that suits the word's class."""
     from gpuschedlab.check import check_estimator, check_policy
     from gpuschedlab.parse import estimator_of, policy_of
 

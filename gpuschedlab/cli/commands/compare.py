@@ -155,7 +155,7 @@ def _in_words(policies: dict[str, tuple]) -> dict[str, str]:
 
 
 def _run(scenario, policies: dict, progress: Progress, shown_recipe, store):
-    """Run the policies, each stored as soon as it is finished; the first table comes while slower policies run."""
+    """Run the policies, store each when it ends, and return the `Comparison`; a first table comes while slower ones run."""
     from gpuschedlab.comparison import Comparison
     from gpuschedlab.comparison import compare as run_all
 
@@ -194,7 +194,7 @@ def _needs_more_code(item: tuple[str, tuple]) -> bool:
 
 
 def _weeks_like(recipe, scenario, policies: dict, comparison, args):
-    """Answer of weeks like this one on the two policies of the sentence; None if no seed makes another, or none is asked for."""
+    """Return the `Weeks` like this one, of the sentence's two policies; None if no seed makes another or none is asked for."""
     from gpuschedlab.weeks import refine_comparison
 
     policy_pair = comparison.pair()
@@ -227,7 +227,7 @@ def _usual_weeks(contenders: list[tuple], scenario) -> int:
 
 
 def _store(folder: str | None, unstored: dict[str, str]):
-    """Function that stores a run; a run that cannot be stored is noted, and stays in the table."""
+    """Return a function that stores a run; a run that cannot be stored is noted, and stays in the table."""
 
     def store(policy_name, run):
         if not folder:

@@ -178,7 +178,7 @@ def _recipes(recipe, all_of: Callable) -> dict:
 
 
 def _values(info, values_text: str):
-    """Values of a knob as `grid` takes them."""
+    """Return the values of a knob as `grid` takes them: a list, a number of steps (int), or "all"."""
     from gpuschedlab.knobs import parse_knob
 
     if values_text == "all":
@@ -189,7 +189,7 @@ def _values(info, values_text: str):
 
 
 def _backend(args):
-    """Backend of the cells: on a Dask cluster, or on this machine."""
+    """Return a context manager, the backend of the cells: on a Dask cluster, or on this machine."""
     from gpuschedlab._extras import need
 
     stack = contextlib.ExitStack()

@@ -83,7 +83,7 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
 
 @contextlib.contextmanager
 def _beside(policy_words: list[str]):
-    """Compile in a second process the parts that this one needs last; either loads those of the other. With one core: nothing."""
+    """Context manager: compile the parts needed last in a second process; either loads the other's. One core: do nothing."""
     if os.cpu_count() == 1:
         yield
         return

@@ -153,7 +153,7 @@ def _too_many(configs, assignment, i):
 
 @njit
 def repair(v, configs, hulls, prices, assignment, passes):
-    """Make choices fit, then use the GPUs that stay free, in place in the assignment; return the value of the choices."""
+    """Make choices fit, then use the GPUs that stay free, in place in the assignment; return the choices' value, a float."""
     # Each pass scores one move of every job concerned and makes them from the best on, looking again at each before it
     # is made.
     job_count = v.shape[0]
@@ -174,7 +174,7 @@ def repair(v, configs, hulls, prices, assignment, passes):
 
 @njit
 def advance(v, configs, prices, assignment, passes):
-    """Let jobs whose choices fit use free GPUs, those first that gain most beyond the prices; return the value as `repair`."""
+    """Let jobs whose choices fit use free GPUs, first those that gain most beyond the prices; return the value, a float."""
     job_count = v.shape[0]
     score = np.empty(job_count)
     for _ in range(passes):

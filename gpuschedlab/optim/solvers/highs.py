@@ -116,7 +116,7 @@ class Highs(Limits):
         return self._answer(highspy, highs, program, "highs simplex", cost_factor(program), wall_start)
 
     def _prepared(self, highspy, method: str, program: Program):
-        """Return HiGHS' handle, with its options set."""
+        """Return HiGHS' handle, a `highspy.Highs`, with its options set."""
         if self._handle is None:
             self._handle = highspy.Highs()
             _set(highspy, self._handle, **self.settings)

@@ -91,7 +91,7 @@ class Pymip(Limits):
         return Solution(point, status, objective, bound, seconds, f"mip {self.engine}", duals, program.shape)
 
     def _checked(self, mip, ended, program: Program, point: np.ndarray):
-        """Return the status of a solve, checked: engines mistake one reason for no best point for another."""
+        """Return the `OptimizationStatus` of a solve, checked: engines mistake one reason for no best point for another."""
         S = mip.OptimizationStatus
         far = (np.isinf(program.upper) & (point > FAR)) | (np.isinf(program.lower) & (point < -FAR))
         none = ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED)
@@ -113,7 +113,7 @@ class Pymip(Limits):
 
 @contextlib.contextmanager
 def _quiet():
-    """Keep the standard output of C libraries shut: CBC writes to it whatever its log level."""
+    """Context manager: keep the standard output of C libraries shut: CBC writes to it whatever its log level."""
     sys.stdout.flush()
     kept_stdout = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -185,7 +185,7 @@ def _most(what: str, value: str, where: str) -> float:
 
 
 def _replaced(limits: tuple[Limit, ...], new_limit: Limit, amount_name: str) -> tuple[Limit, ...]:
-    """Return a tuple of limits with another in the place of those of its owners.
+    """Return a tuple of each `Limit`, with another in the place of those of its owners.
 
     If these stand among others, the old one stays for the others.
     """

@@ -57,7 +57,7 @@ class SiteExplorer(KnobExplorer):
         return scenario
 
     def _waits(self, change):
-        """Waits of the jobs that count (`whatif`)."""
+        """Return the frame of the waits of jobs that count (`whatif`)."""
         from gpuschedlab.papers.clusters.whatif import played
 
         policy = self.calibration.site.within(change.played)
@@ -84,7 +84,7 @@ class SiteExplorer(KnobExplorer):
         return outcome, starts.filter(trace["started"].is_not_null()), both, payers
 
     def _changes(self, both, payers):
-        """One dot a job that counts: how much later or sooner it ends."""
+        """Return a `Drawing` with one dot a job that counts: how much later or sooner it ends."""
         columns = (both[0][column_name].to_numpy() for column_name in ("gpus", "submit", "duration"))
         took = ((jobs["end"] - jobs["submit"]).to_numpy() for jobs in both)
         moved = np.zeros(both[0].height, int)

@@ -307,7 +307,7 @@ class Site(Recipe):
 
     @property
     def quotas(self) -> tuple[Queue, ...]:
-        """Tuple of queues, if each has a quota of a GPU type that is there, else (): another queue could start no job."""
+        """Tuple of each `Queue`, if each has a quota of a GPU type that is there, else (): another queue could start no job."""
         queues = self.description.queues
         types = set(self.nodes.gpu_types)
         if all(types & dict(queue.nominal).keys() for queue in queues):

@@ -156,7 +156,7 @@ class Calibration:
 
 
 def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
-    """Return a dict by name of the rules that a log is replayed by, each a policy and its run times, an `Estimator`.
+    """Return a dict by name of the rules that a log is replayed by: tuples of a `Policy` and its run times, an `Estimator`.
 
     The estimator is None if the rule knows the run times that the site knew.
     """

@@ -60,7 +60,7 @@ class Genie(Round):
         return placed(view, np.flatnonzero(view.running | starts), level, gpus=gpus)
 
     def _configurations(self, view, left):
-        """GPUs that each job is to have (n,), and the time (s) that it can then wait."""
+        """Return a tuple of arrays (n,): GPUs that each job is to have, and the time (s) that it can then wait."""
         requested_gpus = np.ceil(view.gpus)
         due = np.where(np.isfinite(view.deadlines), view.deadlines, view.now).max(axis=1)
         gpus = view.gpus.copy()

@@ -39,7 +39,10 @@ class Hydra(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Estimated duration (s), after `AFTER` if there is no deadline to be met."""
+        """Estimated duration (s), after `AFTER` if there is no deadline to be met.
+
+        Return it, a float.
+        """
         return job.estimate + (0.0 if job.kind > 0 else AFTER)
 
 
@@ -64,7 +67,10 @@ class TriagedEdf(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Deadline (s) while it can be met, otherwise remaining time (s) after `AFTER`."""
+        """Deadline (s) while it can be met, otherwise remaining time (s) after `AFTER`.
+
+        Return it, a float.
+        """
         seconds_left = max(0.0, job.estimate - job.progress)
         return job.deadline if job.kind > 0 and now + seconds_left <= job.deadline else AFTER + seconds_left
 
@@ -91,7 +97,10 @@ class Urgent(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Time to spare (s) of urgent jobs less `AFTER`, remaining time (s), and that after `AFTER` for late ones."""
+        """Time to spare (s) of urgent jobs less `AFTER`, remaining time (s), and that after `AFTER` for late ones.
+
+        Return it, a float.
+        """
         seconds_left = max(0.0, job.estimate - job.progress)
         spare = job.deadline - now - seconds_left
         if job.kind == 0:

@@ -36,7 +36,7 @@ class _Placing(NamedTuple):
 
 @njit
 def pack(P, order, jobs, held):
-    """Nodes of n jobs (`Requests`) as rows (job, node, slots); `placed` says by which rule.
+    """Return the nodes of n jobs (`Requests`) as an array of rows (job, node, slots); `placed` says by which rule.
 
     `P` are nodes, of which those that are up count for the fewest; GPUs taken are held. `held` (k, 3) are rows of the jobs that may
     stay.
@@ -135,7 +135,7 @@ def _put(P, jobs, i, placing):
 
 @njit
 def _displace(P, jobs, i, placing):
-    """Empty a node, or several, for job i, of the first type on which that is possible; return the jobs that lose their place."""
+    """Empty a node, or several, for job i, of the first type that allows it; return a list of the jobs that lose their place."""
     level = jobs.level
     slots = jobs.slots
     room = jobs.room

@@ -52,7 +52,7 @@ class SmallLeases(Recipe):
 
     @property
     def policies(self) -> dict[str, Policy]:
-        """Dict of all policies by name, with these leases; a lease of best effort is at most one of a job with deadlines."""
+        """Dict of each `Policy` by name, with these leases; a lease of best effort is at most one of a job with deadlines."""
         lease = self.unisched.lease
         leases = {"lease": lease, "interval": min(lease, 300.0)}
         rival_policies = (Chronus(**leases), TriagedEdf(), Urgent(), Edf(interval=300), Srtf(interval=300))

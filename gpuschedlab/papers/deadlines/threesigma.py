@@ -114,7 +114,7 @@ class ThreeSigma(Round):
         return proved(answer, start_solution.objective - lost, start_solution.bound, start_solution.status, self.gap)
 
     def _solve(self, view, seconds_left, slo, fixed, running_best_effort, waiting, capacity):
-        """Jobs that start or go on now, their rewards, and the result of the solver."""
+        """Return a tuple: arrays of jobs that start or go on now and of their rewards, and the solver's `Solution`."""
         last_deadline = np.where(np.isfinite(view.deadlines), view.deadlines, 0).max(axis=1)
         spare = last_deadline - view.now - seconds_left
         urgent = waiting[slo[waiting]]
@@ -152,7 +152,7 @@ class ThreeSigma(Round):
         )
 
     def _reward(self, view, left, slo, jobs, at):
-        """(n, K) expected rewards of jobs that start at `at` seconds from now."""
+        """Return an array (n, K) of expected rewards of jobs that start at `at` seconds from now."""
         due = view.deadlines[jobs] - view.now
         step = view.rewards[jobs] - np.append(view.rewards[jobs], np.zeros((len(jobs), 1)), axis=1)[:, 1:]
         done = 1 - self._running(np.maximum(due[:, None, :] - at[:, None], 0), left[jobs, None, None])
@@ -161,11 +161,11 @@ class ThreeSigma(Round):
         return np.where(slo[jobs, None], earned, self._worth(left[jobs, None] + at))
 
     def _worth(self, seconds):
-        """Reward of best effort that ends in so many seconds."""
+        """Return the reward, an array, of best effort that ends in so many seconds."""
         return BEST_EFFORT / (1 + seconds / self.slot)
 
     def _running(self, seconds, left):
-        """Probability that a job still runs after so many seconds; one that ends just then is done."""
+        """Return the probability, an array, that a job still runs after so many seconds; one that ends just then is done."""
         if self.sigma == 0:
             return (seconds < left).astype(float)
         from scipy.special import ndtr  # loaded when used: every import would wait for it

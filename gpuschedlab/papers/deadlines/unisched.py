@@ -112,11 +112,11 @@ class UniSched(Round):
         return proved(answer, plan.in_force(jobs, answer.gpus[mine] > 0), bound, status, self.gap)
 
     def _density(self, value, gpus, slo):
-        """Reward per GPU of a first lease that is not needed for a deadline."""
+        """Return an array: the reward per GPU of a first lease that is not needed for a deadline."""
         return value * np.where(slo, self.ahead, 1.0) / gpus
 
     def _needs(self, view, seconds_left):
-        """Leases that jobs with deadlines need (n,), and have until each (n, F)."""
+        """Return two arrays: leases that jobs with deadlines need (n,), and have until each (n, F)."""
         until = np.where(np.isfinite(view.deadlines), view.deadlines - view.now, 0.0)
         if self.suspensions:
             n = np.ceil(seconds_left / self.lease)
@@ -132,7 +132,7 @@ class UniSched(Round):
         return need, due.astype(np.int64)
 
     def _choose(self, view, joining, cycle, capacity):
-        """Jobs that must run for their deadlines, other jobs that run, and the program: whose it is, its jobs and its plan."""
+        """Return a tuple: masks (n,) of jobs that must run for deadlines and of others that run; (jobs, `LeaseJobs`, plan)."""
         gpus = cycle.gpus
         lease_reward = cycle.value
         slo = cycle.slo
@@ -165,7 +165,7 @@ class UniSched(Round):
         return must, chosen, (mine, jobs, plan)
 
     def _may_spread(self, view, need, due, slo):
-        """Jobs with deadlines that are in time on twice the nodes, too, by the speed table."""
+        """Return a mask (n,) of the jobs with deadlines that are in time on twice the nodes, too, by the speed table."""
         many = np.ceil(view.gpus).astype(np.int64)
         speed = np.ones(len(view))
         for count in np.unique(many[slo & (many > 1)]):

@@ -130,7 +130,7 @@ class Gavel(Round):
         return Allocation(gpu_type, served_gpus, *proved)
 
     def _shares(self, throughput, view, session):
-        """X (n, T), and the solver's solution."""
+        """Return a tuple: shares X, an array (n, T), and the solver's `Solution`; None if the objective needs many programs."""
         program_inputs = (throughput, view.gpus, view.capacity)
         if self.objective == "water_filling":
             return program.gavel_water_filling(*program_inputs), None
@@ -147,7 +147,7 @@ class Gavel(Round):
         return np.round(X, 5), answer
 
     def _centre(self, asked, left, best):
-        """Shares in the middle of all by which the last job ends when a bisection says so; `best` are those of the least makespan."""
+        """Return an array (n, T), the middle of shares by which the last job ends when a bisection says (`best`: the least)."""
         throughput = np.nan_to_num(asked[0])
         pace = (throughput * best).sum(axis=1)
         can_run = pace > 0
@@ -156,7 +156,7 @@ class Gavel(Round):
         return gavel_makespan_centre(*asked, left, best, max(excess, ROOM))
 
     def _program(self, asked, view):
-        """The linear program of objectives that need but one."""
+        """Return the linear `Program` of objectives that need but one."""
         throughput = asked[0]
         if self.objective == "max_min":
             return program.gavel_max_min(*asked)

@@ -144,7 +144,7 @@ def _level_program(scaled, gpus, capacity, able, rising, floors, name: str) -> P
 
 
 def _normalised(throughput, gpus, capacity, weights):
-    """Throughputs by which fairness is measured (n, T), and the rest of `_checked`."""
+    """Return a tuple: throughputs by which fairness is measured, an array (n, T), and the rest of `_checked`."""
     throughputs, gpus, capacity, able = _checked(throughput, gpus, capacity)
     share = capacity / max(np.sum(capacity), 1e-300)
     equal = throughputs @ share

@@ -63,7 +63,7 @@ class Optimus(Round):
 
 
 def _nodes(view, gpu_type, gpus):
-    """Rows (job, node, GPUs) of all jobs: where they are, if they hold as many, otherwise on the nodes with most free GPUs."""
+    """Return an array of rows (job, node, GPUs): where jobs are, if they hold as many, else on the nodes with most free GPUs."""
     job, node = view.nodes[:, [POSITION, NODE]].T.astype(int)
     stays = (gpus > 0) & (gpus == view.running_gpus) & (gpu_type == view.gpu_type)
     stays[job[~view.up[node]]] = False
@@ -79,7 +79,7 @@ def _nodes(view, gpu_type, gpus):
 
 @njit
 def _next(seconds, at):
-    """First number of GPUs after `at` on which a job can run, as an index; -1: none."""
+    """Return the index of the first number of GPUs after `at` on which a job can run; -1: none."""
     for k in range(at + 1, seconds.shape[0]):
         if not np.isnan(seconds[k]):
             return k
@@ -88,14 +88,14 @@ def _next(seconds, at):
 
 @njit
 def _gain(seconds, counts, at):
-    """Seconds saved for each GPU more, from index `at` to the next; 0: there is none."""
+    """Return the seconds (float) saved for each GPU more, from index `at` to the next; 0: there is none."""
     k = _next(seconds, at)
     return 0.0 if k < 0 else (seconds[at] - seconds[k]) / (counts[k] - counts[at])
 
 
 @njit
 def _first_type(seconds, counts, room, held):
-    """Type on which a job gets its fewest GPUs: the one held, otherwise the fastest with room; -1: none has."""
+    """Return the type (an index) on which a job gets its fewest GPUs: that held, or else the fastest with room; -1: none has."""
     best_type = -1
     least = np.inf
     for t in range(seconds.shape[0]):
@@ -112,7 +112,7 @@ def _first_type(seconds, counts, room, held):
 
 @njit
 def grow(seconds, counts, room, held):
-    """Types and GPUs (n,): the fewest of each job, in order, then one step more at a time where each GPU saves most."""
+    """Return two arrays (n,), types and GPUs: the fewest of each job, in order, then one step more if each GPU saves most."""
     n = seconds.shape[0]
     gpu_type = np.zeros(n, np.int64)
     level_of_job = np.full(n, -1)

@@ -35,7 +35,7 @@ class Worth(NamedTuple):
 
 @njit
 def draw(state):
-    """Next random number in [0, 1) of a generator with the state (1,) uint64 (xorshift64*)."""
+    """Return the next random number (float) in [0, 1) of a generator with the state (1,) uint64 (xorshift64*)."""
     x = state[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
@@ -46,7 +46,7 @@ def draw(state):
 
 @njit
 def below(state, n):
-    """Random whole number from 0 to n - 1."""
+    """Return a random whole number from 0 to n - 1."""
     return int(draw(state) * n)
 
 
@@ -89,7 +89,7 @@ def repair(rows, limits, state):
 
 @njit
 def fitness(rows, worth):
-    """Power mean of the jobs' speed-ups, each discounted by its factor if its row is not that of `worth.base`."""
+    """Return the power mean (float) of the jobs' speed-ups, discounted by their factors if their rows are not `worth.base`'s."""
     power = worth.power
     J, N = rows.shape
     total = 0.0
@@ -175,7 +175,7 @@ def join(row, free, gpus, may):
 
 @njit
 def search(population, limits, worth, generations, patience, state):
-    """Evolve matrices `population` (P, J, N) and return them, best first, with their fitness.
+    """Evolve matrices `population` (P, J, N) and return a tuple of arrays: them, best first, and their fitness (P,).
 
     Each generation has as many children as there are matrices: parents are the better of two drawn at random; a child has
     the rows of one up to a random job, and of the other from there on; it is mutated and repaired. The best of both
@@ -215,7 +215,7 @@ def search(population, limits, worth, generations, patience, state):
 
 @njit
 def survivors(values, count):
-    """Best `count` matrices, best first; those whose fitness was there before come after all others."""
+    """Return an array of the indices of the best `count` matrices, best first; those with a fitness seen before come last."""
     fittest = np.argsort(-values, kind="mergesort")
     first_of_equals = np.empty(len(fittest), np.int64)
     again = np.empty(len(fittest), np.int64)

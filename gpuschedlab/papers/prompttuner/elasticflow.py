@@ -128,7 +128,7 @@ class ElasticFlow(Round):
         return float(turn)
 
     def _shares(self, view, demand, setup, jobs, room: float):
-        """Minimum satisfactory shares of jobs in order, on some GPUs."""
+        """Return the minimum satisfactory shares of jobs in order, on some GPUs: the tuple of `satisfactory_shares`."""
         jobs = np.asarray(jobs, np.int64)
         due = demand.due[jobs] - view.now
         slot = max(self.slot, BEYOND * float(due.max(initial=0.0)) / SLOTS)
@@ -166,7 +166,7 @@ class ElasticFlow(Round):
 
 
 def _step(demand, ends, i: int, level: int, room: float):
-    """Growth of GPU-time per GPU, job, next level and its further GPUs; None: there is no such step."""
+    """Return a tuple: growth of GPU-time per GPU, job, next level and its further GPUs; None: there is no such step."""
     present_gpus = float(demand.gpus[i, level]) if level >= 0 else 0.0
     for up in range(level + 1, demand.gpus.shape[1]):
         more = float(demand.gpus[i, up]) - present_gpus

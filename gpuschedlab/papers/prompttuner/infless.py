@@ -88,7 +88,7 @@ class Infless(Round):
         return pools.answer(view, demand, delay, self.keep_alive, min(hopes, default=np.inf))
 
     def _reckoned(self, view, demand, i: int):
-        """Seconds (L,) that a job would take as of now, as far as this reading reckons with them."""
+        """Return an array (L,): seconds that a job would take as of now, as far as this reading reckons with them."""
         needs_cold_start = demand.gpus[i] > view.memory.pool(_key(view, demand, i)).ready + EPS
         return demand.seconds[i] + np.where(needs_cold_start & self.aware, demand.warm_up[i], 0.0)
 

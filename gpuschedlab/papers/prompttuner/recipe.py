@@ -77,7 +77,7 @@ class PromptLab(Recipe):
 
     @property
     def policies(self) -> dict[str, Policy]:
-        """Dict of policies by name: PromptTuner with these knobs, and the others with and without knowledge of warm-up times."""
+        """Dict of each `Policy` by name: PromptTuner with these knobs, others with and without knowledge of warm-up times."""
         rival_policies = (Infless(aware=False), Infless(aware=True), ElasticFlow(aware=True), ElasticFlow(aware=False))
         return dict(zip(POLICIES, (self.tuner, *rival_policies), strict=True))
 

@@ -20,7 +20,7 @@ class DatedJobs(NamedTuple):
 
 @njit
 def satisfactory_shares(jobs, free, slot):
-    """Plan jobs (`DatedJobs`) one after another, each on the least level at which it ends by its deadline.
+    """Plan jobs (`DatedJobs`) in turn, each on the least level at which it ends by its deadline; return a tuple of three.
 
     At level a, a job has in each slot the largest of its numbers of GPUs that is at most a and still free. `free` (S,) are the GPUs
     free in each slot of `slot` seconds, from which planned GPUs are taken. Returned are the level (n,) of each job (-1: none
@@ -54,7 +54,7 @@ def satisfactory_shares(jobs, free, slot):
 
 @njit
 def _fill(jobs, i, top, free, slot, plan):
-    """Plan job i at level `top`; return its last slot, or -1 if it does not end by its deadline."""
+    """Plan job i at level `top`; return its last slot, an index, or -1 if it does not end by its deadline."""
     gpus = jobs.gpus[i]
     seconds = jobs.seconds[i]
     due = jobs.due[i]

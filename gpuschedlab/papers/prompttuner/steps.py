@@ -128,7 +128,7 @@ class _Noted(Turn):
 
 
 def busiest_round(scenario, policy: PromptTuner, most: int = 8):
-    """View of the round of a run with the most pending jobs, but no more than `most`, before it is decided."""
+    """Return the `View` of the round of a run with the most pending jobs, but no more than `most`, before it is decided."""
     simulation = Simulation(scenario, policy)
     most_pending = 0
     busiest = None

@@ -83,7 +83,7 @@ def _choices(view, templates: dict) -> tuple[np.ndarray, ...]:
 
 @njit
 def _fewest(goodput, kinds, gpus, types):
-    """Fewest GPUs (n, T), as `Jobs.least`."""
+    """Return an array (n, T) of the fewest GPUs, as `Jobs.least`."""
     fewest_gpus = np.full((goodput.shape[0], types), np.inf)
     for i in range(goodput.shape[0]):
         for c in range(goodput.shape[1]):

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def sia_configurations(node_type: np.ndarray, node_gpus: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the configurations of a cluster: on one node powers of two and the node itself, beyond whole nodes (3.3.3).
+    """Return three arrays, configurations of a cluster: on one node powers of two and all of it, beyond whole nodes (3.3.3).
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def _of_type(sizes: np.ndarray) -> list[tuple[int, int]]:
 def sia_rigid(
     asked: np.ndarray, node_type: np.ndarray, node_gpus: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the configurations of jobs that run on the GPUs that they ask for only: any number, on the fewest nodes of each type.
+    """Return the configurations of jobs that run on the GPUs that they ask for only: any number, on the fewest nodes of a type.
 
     They are a tuple of arrays.
 

@@ -84,7 +84,7 @@ def bootstrap(gpus: np.ndarray, own: np.ndarray, other: np.ndarray, *, ran_here:
     gpus, own, other = (np.asarray(a, float) for a in (gpus, own, other))
 
     def followed(curve, last):
-        """Known up to `last` GPUs, in proportion beyond."""
+        """Return an array: the curve as known up to `last` GPUs, in proportion beyond."""
         last_known = np.searchsorted(gpus, last, side="right") - 1
         return np.where(gpus <= last, curve, curve[last_known] * gpus / gpus[last_known])
 

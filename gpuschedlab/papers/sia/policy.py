@@ -147,7 +147,7 @@ class Sia(Round):
         return sia_memory.answer
 
     def _decide(self, view, sia_memory, jobs, reserved):
-        """Solve and place, without those that find no place, until all do: GPUs, types, named nodes, and a status."""
+        """Solve and place, without those that find no place, until all do; return a tuple: GPUs, types, named nodes, a status."""
         utility = self._utility(view, jobs)
         evicted = 0
         sia_memory.bound = np.nan
@@ -200,7 +200,7 @@ class Sia(Round):
         return {"power": self.power, "decimals": self.decimals, "current": jobs.current}
 
     def _utility(self, view, jobs):
-        """Utilities (n, C), nan if a job may not go."""
+        """Return an array (n, C) of utilities, nan if a job may not go."""
         factor = restart_factor(view.age, view.restarts, view.restart) if self.restarts else None
         utility = sia_utility(jobs.goodput, jobs.gpus, penalty=jobs.penalty, factor=factor, **self._form(jobs))
         least = jobs.least(len(view.cluster.gpu_types))[:, jobs.types]
@@ -236,7 +236,7 @@ class Sia(Round):
         return choice, sia_memory.solution.status
 
     def _without(self, view, sia_memory, jobs, utility, reserved):
-        """Jobs that must run do not fit: an error, unless nodes are down: then they may wait."""
+        """Return a tuple as `_solve` if jobs that must run do not fit: they may wait if nodes are down, else PolicyError."""
         if view.up.all():
             job_names = ", ".join(view.job_id(i) for i in np.flatnonzero(jobs.must)[:10])
             requested_gpus = np.ceil(view.gpus[jobs.must]).sum()

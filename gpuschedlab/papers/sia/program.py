@@ -92,7 +92,7 @@ class _Scale(NamedTuple):
 
 @njit
 def _utilities(goodput, gpus, penalty, moves, scale):
-    """Utilities (n, C) of `sia_utility`, row by row."""
+    """Return an array (n, C), the utilities of `sia_utility`, row by row."""
     current = moves.current
     power = scale.power
     decimals = scale.decimals
@@ -132,7 +132,7 @@ def sia_steady_for(
     power: float = -0.5,
     decimals: int = 2,
 ) -> float:
-    """Time for which `sia_utility` stays as it is, if only time passes.
+    """Return the time (s, a float) for which `sia_utility` stays as it is, if only time passes.
 
     The restart factor r = (T - N S) / (T + S) rises with the age T, and (r G)^p moves to where it is rounded to another
     number. Solved for T at that edge, this gives the instant for each job and configuration; the first one counts.

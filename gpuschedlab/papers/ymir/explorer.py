@@ -34,7 +34,7 @@ class YmirExplorer(RunExplorer):
 
     @staticmethod
     def begin():
-        """Recipe at which the knobs begin."""
+        """Return the recipe at which the knobs begin, a `MergingCluster`."""
         from gpuschedlab.papers.ymir.recipe import MergingCluster
 
         return MergingCluster()

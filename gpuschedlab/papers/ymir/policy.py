@@ -99,7 +99,7 @@ class Ymir(Round):
         return solve(made.program(), gap=self.gap, presolve="off", mip_heuristic_run_feasibility_jump=False)
 
     def _profiling(self, view, jobs):
-        """Types, GPUs and whether it is to be profiled, of each job (n,): those that were not yet, while there is room."""
+        """Return three arrays (n,): type, GPUs, and whether to profile a job: those that were not yet, while there is room."""
         to_profile = (view.profiled < self.profile) & (view.executed <= view.profiled)
         profiled_size = np.where(jobs.pipeline, WHOLE, np.where(view.elastic, 1.0, np.ceil(view.gpus)))
         kind = np.where(view.allowed, view.capacity, -1).argmax(axis=1)
@@ -127,7 +127,7 @@ class Ymir(Round):
 
 
 def _between(view, merges, taken_over):
-    """GPUs of jobs, with those that pass from the first job of a pair to the second (events between rounds)."""
+    """Return three arrays (n,): types, GPUs, with those that pass to the second job of a pair between rounds, and profiling."""
     gpu_type = np.maximum(view.gpu_type, 0)
     gpus = np.where(view.running, view.running_gpus, 0.0)
     owner = np.isin(np.arange(len(view)), view.nodes[:, 0])

@@ -56,7 +56,7 @@ class MergingCluster(Recipe):
 
     @property
     def policies(self) -> dict[str, Policy]:
-        """Dict of policies by name: Ymir with these knobs, without merging, and Optimus, if it is there, at the same interval."""
+        """Dict of each `Policy` by name: Ymir with these knobs, without merging, Optimus, if there, at the same interval."""
         # Its threshold says nothing without merges: one run serves all of them.
         alone = self.ymir.with_knobs(temporal=False, spatial=False, threshold=Ymir().threshold)
         beside = {"Optimus": known.Optimus(interval=self.ymir.interval)} if hasattr(known, "Optimus") else {}

@@ -214,7 +214,7 @@ def _beside(n: int, m: int) -> str:
 
 
 def _early(pruned, seen: int) -> list:
-    """Return a list of pairs left out, as far as they were tested."""
+    """Return a list of the pairs (tuples) left out, as far as they were tested."""
     return [cells if n < seen else (*cells[:2], *[""] * 5) for n, cells in enumerate(pruned)]
 
 

@@ -152,7 +152,7 @@ class _Table:
         return pair_time, np.where(np.isnan(pair_time), np.nan, gain)
 
     def possible(self, singles, closed, policy):
-        """Pairs (class, class, mode) that gain enough, their seconds and gains (P, K), nan if that is too little."""
+        """Return a tuple: list of pairs (class, class, mode) that gain enough, arrays (P, K) of seconds, gains (nan: too low)."""
         pairs = []
         seconds = []
         gains = []
@@ -165,7 +165,7 @@ class _Table:
         return pairs, np.array(seconds).reshape(shape), np.array(gains).reshape(shape)
 
     def candidates(self, singles, closed, policy):
-        """All pairs of classes that are open, with why each is left out ("": it is not), its seconds and gains (K,) or None."""
+        """Yield a tuple per pair of open classes: pair, why it is left out ("": it is not), seconds and gains (K,) or None."""
         view = self.view
         modes = [m for m, on in ((TEMPORAL, policy.temporal), (SPATIAL, policy.spatial)) if on]
         modes = [m for m in modes if (self.transfer if m == TEMPORAL else self.merged) is not None]
@@ -205,6 +205,6 @@ def _closed(view, merges, alone, i) -> str:
 
 
 def _entries(table):
-    """Rows, columns and values of a table, if it is not 0."""
+    """Return an iterator of tuples (row, column, value) of the entries of a table that are not 0."""
     r, k = np.nonzero(table)
     return zip(r.tolist(), k.tolist(), table[r, k].tolist(), strict=True)

@@ -131,7 +131,7 @@ def _shown(hover: str | None) -> dict:
 
 
 def looks(names) -> list[int]:
-    """Return a list of the look of each line by its name, a number for `line`.
+    """Return a list of int: the number, for `line`, of the look of each line, by its name.
 
     A policy has the same in all figures, unless two of one figure would share a colour.
     """
@@ -188,7 +188,7 @@ def luminance(colour: str) -> float:
 
 
 def as_runs(runs) -> dict:
-    """Runs by name: a dict as it is, a list or a single run under its policy's name; `RunError` if there is none, or no job in one."""
+    """Return a dict of runs by name: a dict as it is, a list or one run by policy's name; `RunError` without one, or jobs."""
     named = dict(runs) if isinstance(runs, dict) else {}
     if not isinstance(runs, dict):
         for run in runs if isinstance(runs, list | tuple) and not hasattr(runs, "jobs") else [runs]:

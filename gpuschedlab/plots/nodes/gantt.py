@@ -203,7 +203,7 @@ def _rows(
 
 
 def _pieces(row: np.ndarray, held_stretches: pl.DataFrame, node_sizes: np.ndarray):
-    """Rectangles of the stretches: which stretch (p,), low and high (p,) as shares of the row, over (p,)."""
+    """Return the rectangles of stretches as four arrays (p,): which stretch, low and high as shares of the row, and over."""
     from gpuschedlab.plots.nodes.packed import pack_lanes  # compiled module: loaded only when a Gantt is drawn
 
     gpus = held_stretches["gpus"].to_numpy()
@@ -261,7 +261,7 @@ def _hover_texts(run, held_stretches: pl.DataFrame) -> tuple[pl.DataFrame, np.nd
 
 
 def _joins(chart: Gantt, height: np.ndarray) -> list[tuple[dict, dict]]:
-    """Return a list of two traces: marks on guests of another job's GPUs, and lines to starts that took another's result."""
+    """Return a list of two pairs (trace, look): marks on guests of another's GPUs, lines to starts that took another's result."""
     label_of_job = dict(zip(chart.job, chart.label))
     guest = np.flatnonzero(chart.shared >= 0)
     x = []

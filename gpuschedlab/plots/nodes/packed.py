@@ -7,7 +7,7 @@ from gpuschedlab._compiled import njit
 
 @njit
 def _window(owner, busy, lanes, want):
-    """First of `want` neighbouring lanes with the fewest busy ones, then fewest owners; and how many are busy."""
+    """Return a tuple: first (an index) of `want` neighbouring lanes, fewest busy, then fewest owners; and how many are busy."""
     best = 1_000_000
     first_lane = 0
     for low in range(lanes - want + 1):
@@ -26,7 +26,7 @@ def _window(owner, busy, lanes, want):
 
 @njit
 def pack_lanes(row, start, end, width, lanes):
-    """Draw stretches (k,), by (row, start), on free lanes (R,) of their rows or over others: pieces (p,): stretch, low, high, over."""
+    """Put stretches (k,), by (row, start), on free lanes (R,) or over others; return arrays (p,): stretch, low, high, over."""
     most_lanes = lanes.max() if len(lanes) else 0
     total = 0
     for i in range(len(row)):

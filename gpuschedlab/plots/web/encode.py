@@ -12,7 +12,7 @@ WHOLE = ("error_x", "error_y")
 
 
 def short(value):
-    """Copy of nested data as JSON has it, nan and inf as None, numbers with 4 digits: more are not seen, and would double a file."""
+    """Return a copy of nested data as JSON and inf as None, numbers with 4 digits: more are not seen, and would double a file."""
     figure_json = json.dumps(value, default=lambda array: array.tolist())
     return json.loads(figure_json, parse_float=lambda x: float(f"{float(x):.4g}"), parse_constant=lambda _: None)
 
@@ -56,7 +56,7 @@ def plain(figure, still: bool = False) -> dict:
 
 
 def encoded(value, pack=lambda raw: b64encode(raw).decode()):
-    """Copy of nested data: an array of numbers is its bytes (written by `pack`), a type and a shape; other nan and inf are None."""
+    """Return a copy of nested data: an array is a dict of its bytes (by `pack`), type and shape; other nan and inf are None."""
     if isinstance(value, dict):
         return {layout_name: encoded(layout_part, pack) for layout_name, layout_part in value.items()}
     if isinstance(value, np.generic):

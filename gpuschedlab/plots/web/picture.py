@@ -55,7 +55,7 @@ def png(figure, width: int, height: int, dark: bool = False, kind: str = "PNG") 
 
 
 def shaded(value):
-    """Copy of plain data in the colours for a dark page; but for the texts on a bar."""
+    """Return a copy of plain data (dict, list, text) in the colours for a dark page; but for the texts on a bar."""
     if isinstance(value, dict):
         on_bars = {
             trace_field: trace_part
@@ -71,7 +71,7 @@ def shaded(value):
 
 
 def _read(value):
-    """Copy of plain data, in which arrays as plotly writes them are numpy's, and all colours known to matplotlib."""
+    """Return a copy of plain data, in which arrays as plotly writes them are numpy's, and all colours known to matplotlib."""
     if isinstance(value, dict) and "bdata" in value:
         array_numbers = np.frombuffer(b64decode(value["bdata"]), f"<{value['dtype']}")
         lengths = re.findall(r"\d+", str(value.get("shape", array_numbers.shape)))
@@ -176,7 +176,7 @@ def _borders(sides: Iterable[Side]) -> list[float]:
 
 
 def _axes_with(panels: dict, axis_name: str):
-    """Return matplotlib's axes of the first panel that has an axis of plotly's; None if no panel has it."""
+    """Return matplotlib's `Axes` of the first panel that has an axis of plotly's; None if no panel has it."""
     for axis_pair, panel in panels.items():
         if axis_name in axis_pair:
             return panel.ax

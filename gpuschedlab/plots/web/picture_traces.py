@@ -139,7 +139,7 @@ def _filled(panel: Panel, trace: dict, colour: str) -> tuple[np.ndarray, np.ndar
 
 
 def _draw_markers(panel: Panel, points: tuple, marker: dict, colour: str):
-    """Draw markers and return them; they are not cut at the border if the axes are as long as their data."""
+    """Draw markers and return them, a `PathCollection`; they are not cut at the border if the axes are as long as their data."""
     x, y = points
     drawn_points = np.arange(len(x))
     most_markers = marker.get("maxdisplayed", 0)
@@ -178,7 +178,7 @@ def _draw_markers(panel: Panel, points: tuple, marker: dict, colour: str):
 
 
 def _of_points(value, points: np.ndarray):
-    """Values of some points; a single value, which all points have, is returned as it is."""
+    """Return an array of the values of some points; a single value, which all points have, is returned as it is."""
     if np.ndim(value):
         return np.asarray(value)[points]
     return value
@@ -300,7 +300,7 @@ def _extents(panel: Panel, trace: dict, horizontal: bool) -> Extents:
 
 
 def _usual_width(panel: Panel, traces: list[dict], horizontal: bool) -> float:
-    """Three quarters of the least distance of bars; 0.75 if they stand on categories, or all at one place."""
+    """Return a float: three quarters of the least distance of bars; 0.75 if they stand on categories, or all at one place."""
     side = panel.x
     axis = 0
     if horizontal:

@@ -13,7 +13,7 @@ POLES = {"x": "bottom", "y": "left"}
 
 
 def mpl(part: str):
-    """Module of matplotlib, which is loaded when a picture is drawn."""
+    """Return a module of matplotlib, which is loaded when a picture is drawn."""
     return need(f"matplotlib.{part}", "pictures")
 
 
@@ -75,7 +75,7 @@ class Side:
         return np.asarray(values, float)
 
     def place(self, value, power: bool = False):
-        """Position of a value of the layout, which are positions if they are numbers, or their powers of ten."""
+        """Return the position (float) of a value of the layout: itself if it is a number, or its power of ten."""
         if isinstance(value, str):
             return self.at([value])[0]
         if power and self.log and value is not None:
@@ -157,7 +157,7 @@ class Side:
         return {}
 
     def _locator(self, axis, ticker):
-        """Return matplotlib's rule for the positions of ticks."""
+        """Return matplotlib's `Locator`, a rule for the positions of ticks."""
         if "tickvals" in self.about:
             return ticker.FixedLocator(self.at(self.about["tickvals"]).tolist())
         if self.categories is not None:

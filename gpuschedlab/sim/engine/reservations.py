@@ -103,7 +103,7 @@ def deep(S, j):
 
 @njit(inline="never")
 def all_deep(S):
-    """Whether that is so for the jobs of all open classes."""
+    """Whether as many reservations as the plan is deep stand on nodes of the jobs of each open class."""
     if S.known.shape[0] == 1 or S.rule[0].depth == np.inf:
         return S.scalar[0].reservations >= S.rule[0].depth
     shallow = 0
@@ -221,7 +221,7 @@ def keep_reservations(S):
 
 @njit(inline="never")
 def walk(S, left, strict):
-    """Let so many jobs start or be promised a start, in order; return how many more may be looked at, 0 if no one may start."""
+    """Let so many jobs start or be promised a start, in order; return how many more (float) may be looked at; 0: none starts."""
     # Strictly, none passes one that does not start.
     sc = S.scalar[0]
     r = S.rule[0]

@@ -116,7 +116,7 @@ def waits_of(run, row: int) -> np.ndarray:
 
 
 def steps_of(run, row: int) -> tuple[pl.DataFrame, list[int]]:
-    """Return a frame of a job's waits, each with its end and `blocker` by name, and a list of borders.
+    """Return a tuple: frame of a job's waits, each with its end and `blocker` by name, and a list of borders.
 
     The borders are those of rows of one reason and one blocker.
     """

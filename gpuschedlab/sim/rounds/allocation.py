@@ -71,7 +71,7 @@ class Allocation:
 
     @classmethod
     def combined(cls, n: int, parts: Iterable[tuple[np.ndarray, "Allocation"]]) -> "Allocation":
-        """One answer for n jobs from the answers for parts of them.
+        """Return one `Allocation` for n jobs from the answers for parts of them.
 
         Parameters
         ----------

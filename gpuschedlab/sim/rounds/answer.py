@@ -25,7 +25,7 @@ class Checked(NamedTuple):
 
 @njit
 def usual(gpus, types, asked, capacity):
-    """Whether jobs get their requested number or nothing, and no more than there is; their types (n,), -1 if they wait, and slots (n,)."""
+    """Return a tuple: whether jobs get their request or nothing, within capacity; types (n,), -1 if they wait; slots (n,)."""
     gpus_given = np.zeros(len(capacity))
     answered_types = np.full(len(gpus), -1)
     slots = np.zeros(len(gpus))

@@ -12,7 +12,7 @@ from gpuschedlab.sim.setup.prepared import Prepared
 
 
 def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple[State, np.ndarray]:
-    """Return a pair: the `State` at an instant, and an array (n,) of the rows of the jobs submitted by then.
+    """Return a tuple: the `State` at an instant, and an array (n,) of the rows of the jobs submitted by then.
 
     The jobs wait, unless arrays say otherwise.
     """

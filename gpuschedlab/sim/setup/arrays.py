@@ -63,7 +63,7 @@ def _once_each(codes: tuple[np.ndarray, ...], function) -> list[np.ndarray]:
 
 
 def _classed(prepared: Prepared, job, body, rule):
-    """Put jobs into classes, and return them and the heaps' size; those of the last run without started jobs are made once."""
+    """Put jobs into classes; return a tuple: the classes, an array, and heaps' size. Those without started jobs are made once."""
     fresh = (job["state"] <= records.WAITING) & (job["starts"] == 0)
     # `place_in_queue` skips the stage where no profiler is large enough
     profiled = rule["profile"][0] > 0

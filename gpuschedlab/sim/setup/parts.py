@@ -19,7 +19,7 @@ CODED = ("user", "vc")
 
 
 def part_of(scenario, first: int, count: int, pace: float):
-    """Return the scenario of some jobs in a row, on a clock that begins with the first of them.
+    """Return the `Scenario` of some jobs in a row, on a clock that begins with the first of them.
 
     It runs as a scenario made of `trace[first : first + count]` would, submissions counted from the first of them and multiplied by
     `pace`, and costs a tenth of it: rows that were checked are not checked again. It begins with an empty cluster, and the estimator
@@ -97,7 +97,7 @@ def _renumbered(codes: np.ndarray) -> np.ndarray:
 
 
 def with_durations(scenario, durations: np.ndarray):
-    """Return a scenario whose jobs run for other durations (n, s), in order of submission, and that is not prepared anew.
+    """Return a `Scenario` whose jobs run for other durations (n, s), in order of submission, and that is not prepared anew.
 
     It is for rigid jobs, and for estimators that do not know durations. Frames of its runs show the durations of its trace.
     """

@@ -99,7 +99,7 @@ def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _explain(y: np.ndarray, shrink: float, cause: np.ndarray, week: np.ndarray):
-    """Regress a latent on causes, then on weeks: slopes (2,) and means of the weeks."""
+    """Regress a latent on causes, then on weeks; return two arrays: slopes (2,) and means of the weeks."""
     # Scores that are means given a step vary less than the latent (`shrink` is their variance); slopes are of the
     # latent.
     slopes = np.linalg.lstsq(cause, y, rcond=None)[0] / shrink

@@ -149,14 +149,14 @@ def _cell(value):
 
 @njit
 def _duration(tables, cell, z):
-    """Duration (s) of a job whose x is in a cell, by its z."""
+    """Return the duration (s) of a job whose x is in a cell, by its z."""
     bucket = tables.bucket[cell]
     return tables.duration[bucket, _cell(z)]
 
 
 @njit
 def _added(jobs, shift_x, shift_z, tables):
-    """GPUs that a batch of jobs adds to the demand of an hour, if its latents are shifted."""
+    """Return the GPUs (float) that a batch of jobs adds to the demand of an hour, if its latents are shifted."""
     total = 0.0
     for j in range(len(jobs.x)):
         cell = _cell(jobs.x[j] + shift_x)
@@ -167,7 +167,7 @@ def _added(jobs, shift_x, shift_z, tables):
 
 @njit
 def _answer(jobs, spell_shift, pull, demand, target, tables):
-    """Find p of one batch; x moves by the shift of its spell, or by p if that is nan."""
+    """Find p of one batch, and return it (float); x moves by the shift of its spell, or by p if that is nan."""
     low = -MOST
     high = MOST
     for _ in range(9):
@@ -186,7 +186,7 @@ def _answer(jobs, spell_shift, pull, demand, target, tables):
 
 @njit
 def _shifts(batches, drawn, aim, tables):
-    """Shifts of x and z of each batch; demand counts every job from its submission on."""
+    """Return two arrays, the shifts of x and z of each batch; demand counts every job from its submission on."""
     start = batches.start
     before = aim.before
     hours = len(aim.level)
@@ -226,7 +226,7 @@ def _shifts(batches, drawn, aim, tables):
 
 @njit
 def hold(submit, gpus, duration, ceiling):
-    """Hold long jobs back while demand would exceed a ceiling, and let them come when it does not."""
+    """Hold long jobs back while demand would exceed a ceiling; return an array (n,), the order in which jobs then come."""
     # A job that is held changes places with the first short one that comes when there is room for it, first held first
     # out; times of submission stay as they are.
     n = len(submit)

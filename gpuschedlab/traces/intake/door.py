@@ -119,7 +119,7 @@ def taken(
 
 
 def read_with(format: str, path: str | Path, on_bad: OnBad, notes: dict | None, options: dict[str, Any]) -> Read:
-    """Return the trace of a file, a frame read strictly; with on_bad="drop" a tuple with the bad rows.
+    """Return the trace of a file, a frame read strictly; with on_bad="drop" a tuple of it and the frame of bad rows (`Read`).
 
     `notes` takes counts of rows left out.
     """
@@ -207,7 +207,7 @@ def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[st
 
 
 def _meant(path: Path) -> list[Path]:
-    """Return a list of the files of a path, which may be a pattern."""
+    """Return a list of the files (`Path`) of a path, which may be a pattern."""
     if not glob.has_magic(str(path)) or path.exists():
         return [path]
     return sorted(Path(matched_path) for matched_path in glob.glob(str(path)))

@@ -180,7 +180,7 @@ class Compiler:
         return pl.coalesce([self.number(a, depth) for a in args]), False
 
     def constant(self, node: ast.AST, kind: type, what: str):
-        """A constant that a function takes."""
+        """Return a constant of a kind (int, str, ...) that a function takes; raise an error if it is none."""
         if not isinstance(node, ast.Constant) or type(node.value) is not kind:
             raise self.refuse(f"{ast.unparse(node)[:80]!r}, where {what} stands")
         return node.value

@@ -17,7 +17,7 @@ GAP = 12 * HOUR
 def from_zero(
     frame: pl.DataFrame, given: float | None, options: Options, ledger: Ledger, report: Report, zone: str | None
 ):
-    """Count times from the first kept job on, and report that instant."""
+    """Count times from the first kept job on, report that instant, and return a tuple: the frame and the `Report`."""
     if frame.is_empty():
         return frame, report
     zero = given

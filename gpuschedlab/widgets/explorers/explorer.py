@@ -103,7 +103,7 @@ class Explorer(Runs, PairExplorer):
 
     @property
     def knobs(self):
-        """Controls of the present policy, by knob."""
+        """Controls of the present policy, a `KnobControls`."""
         return self.panel.knobs
 
     @property
@@ -169,7 +169,7 @@ class Explorer(Runs, PairExplorer):
         return sources.place_of_trace(self.traces[trace], trace in self.reports)
 
     def _weeks_of_trace(self):
-        """Function that plays both sides in other weeks, and whether it needs no click."""
+        """Return a tuple: a function that plays both sides in other weeks, or None, and whether it needs no click."""
         present_setting, pinned_setting = (side.key for side in self.sides)
         source = self.traces[present_setting.trace]
         if not sources.has_others(source) or present_setting == pinned_setting or not self.screen.whole.jobs:
@@ -203,7 +203,7 @@ class Explorer(Runs, PairExplorer):
         )
 
     def _rare(self, figure_name: str):
-        """Numbers of a figure that is seen with *more*."""
+        """Return the numbers of a figure that is seen with *more*, a `Lines`, `Drawing` or `Gantt`."""
         if figure_name == "gantt":
             return self._gantt()
         figure_makers = {"jct": plots.jct_cdf, "load": lambda runs: plots.load_over_time(runs, 500)} | self._own
@@ -238,7 +238,7 @@ class Explorer(Runs, PairExplorer):
             super()._asked(page_request, value)
 
     def _gantt(self):
-        """Jobs on some nodes in the time that is framed, or in the busiest hours."""
+        """Return the `Gantt` of jobs on some nodes in the time that is framed, or in the busiest hours."""
         run_names = list(self.runs)
         node_count = self.cluster_of(self.setting).total_nodes
         first_node = self.panel.first_node.value

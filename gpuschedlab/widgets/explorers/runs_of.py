@@ -133,14 +133,14 @@ class Runs:
         )
 
     def trace_of(self, setting: Setting):
-        """Trace of a configuration: as given, or made from its seed and kept."""
+        """Return the trace of a configuration, a frame: as given, or made from its seed and kept."""
         source = self.traces[setting.trace]
         if not callable(source):
             return source
         return self.cache.get(("trace", setting.trace, setting.seed), lambda: source(setting.seed)).value
 
     def cluster_of(self, setting: Setting):
-        """Cluster of a configuration, with as many nodes as the slider says."""
+        """Return the `Cluster` of a configuration, with as many nodes as the slider says."""
         cluster = self.clusters[setting.cluster]
         if setting.nodes is None:
             return cluster
@@ -162,12 +162,12 @@ class Runs:
         return Scenario(trace, self.cluster_of(setting), **{"seed": setting.seed} | self._parts)
 
     def run_of(self, setting: Setting):
-        """Run of a configuration, kept."""
+        """Return the `Run` of a configuration, kept."""
         return self.cache.get(setting, lambda: self.scenario_of(setting).run(setting.policy)).value
 
     @property
     def run(self):
-        """Run of the present configuration."""
+        """`Run` of the present configuration."""
         return self.run_of(self.setting)
 
     def take(self, name: str, log):

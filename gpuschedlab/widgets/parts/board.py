@@ -90,7 +90,7 @@ class Board:
         return {f"figure_{i}": encoded(plain(drawings[figure_name]), bytes) for i, figure_name in shown_figures}
 
     def again(self):
-        """Another widget with all that is shown, for a page that has not got them; returns the earlier one, to be closed."""
+        """Make another widget with all that is shown, for a page that has not got them; return the earlier one, to be closed."""
         earlier = self.widget
         self.widget = self._made()
         return earlier

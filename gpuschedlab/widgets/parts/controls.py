@@ -8,7 +8,7 @@ from gpuschedlab.knobs import KnobInfo, knobs_of
 
 
 def control(kind: str, name: str, width: int | None, label: int, **more):
-    """Control of ipywidgets, with its name beside it."""
+    """Return a control, a widget of ipywidgets, with its name beside it."""
     ipywidgets = need("ipywidgets")
     control_look = {
         "style": {"description_width": f"{label}px"},
@@ -18,7 +18,7 @@ def control(kind: str, name: str, width: int | None, label: int, **more):
 
 
 def button(owner, name: str, help: str, answer, **more):
-    """Button of an explorer: a click calls `answer()`, and its errors are shown in the explorer's box."""
+    """Return a `Button` of an explorer: a click calls `answer()`, and its errors are shown in the explorer's box."""
     ipywidgets = need("ipywidgets")
     clicked_button = ipywidgets.Button(description=name, tooltip=help, layout=ipywidgets.Layout(width="auto"), **more)
     clicked_button.on_click(lambda _: owner.guarded(answer))
@@ -26,7 +26,7 @@ def button(owner, name: str, help: str, answer, **more):
 
 
 def row(*parts):
-    """Widgets beside each other, or below each other if there is little room."""
+    """Return a `Box` of widgets beside each other, or below each other if there is little room."""
     ipywidgets = need("ipywidgets")
     return ipywidgets.Box(parts, layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"))
 
@@ -63,14 +63,14 @@ def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
 
 
 def _part(kind: str, info: KnobInfo, control_label: str, **more):
-    """Control of a knob, or of a part of it, as wide as its place in the grid."""
+    """Return the control (a widget) of a knob, or of a part of it, as wide as its place in the grid."""
     tooltip_end = "; at the end of the slider without a limit" * info.knob.unlimited
     tooltip_end += f" (knob {info.name})" if info.knob.words else ""
     return control(kind, control_label, None, 84, tooltip=f"{control_label}: {info.knob.help}{tooltip_end}", **more)
 
 
 def _slider(info: KnobInfo, value: float, slider_label: str):
-    """Slider of one number: logarithmic, whole or plain, as the knob says."""
+    """Return the slider (a widget) of one number: logarithmic, whole or plain, as the knob says."""
     k = info.knob
     value = min(value, k.high)
     if k.log and k.high > k.low:
@@ -89,7 +89,7 @@ def _slider(info: KnobInfo, value: float, slider_label: str):
 
 @contextmanager
 def quiet(owner):
-    """Let an owner of controls, who has a flag `_quiet`, not answer to those that are moved meanwhile."""
+    """Context manager: an owner of controls, who has a flag `_quiet`, does not answer to those that are moved meanwhile."""
     quiet_before = owner._quiet
     owner._quiet = True
     try:
@@ -128,7 +128,7 @@ class Control:
         return [control_part for control_part in self.parts if hasattr(control_part, "continuous_update")]
 
     def _read(self, slider):
-        """Value of a part: as it was given, or, once moved, without the digits that a slider's step leaves."""
+        """Return the value (a number) of a part: as given, or, once moved, without the digits that a slider's step leaves."""
         given_value = self._given.get(slider)
         slider_value = float(f"{slider.value:.3g}")
         if given_value is not None and math.isclose(slider.value, given_value, rel_tol=1e-9, abs_tol=1e-12):
@@ -139,7 +139,7 @@ class Control:
 
     @property
     def value(self):
-        """Value of the widgets, in the knob's own type."""
+        """Value of the widgets, in the knob's own type: float, int, bool, choice, tuple of floats, or None."""
         if self.info.optional and not self.parts[-1].value:
             return None
         if self.info.kind in ("bool", "choice"):
@@ -224,7 +224,7 @@ class KnobControls:
 
     @property
     def thing(self):
-        """Copy of the base, with the knobs as the controls say and the constraints restored."""
+        """Copy of the base, of its class, with the knobs as the controls say and the constraints restored."""
         return self._base.with_knobs(**self._allowed())
 
     def _allowed(self) -> dict:

@@ -161,7 +161,7 @@ class BaseExplorer:
         self._pace()
 
     def _answer(self):
-        """Answer to the present state of the controls."""
+        """Return the answer to the present state of the controls, any object of `_compute`."""
         state = self.controls.state()
         if not self.remembers:
             return self._compute(state)
@@ -222,7 +222,10 @@ class BaseExplorer:
         self._pace()
 
     def guarded(self, do, keep: bool = False):
-        """Do something, and show its error in the box; functions that it calls may do so, too, and other threads wait."""
+        """Do something, and show its error in the box; functions that it calls may, too: of these it returns the result.
+
+        Other threads wait.
+        """
         with self._one:
             if self._guarding:
                 return do()
@@ -297,7 +300,7 @@ class BaseExplorer:
         return web.document(self.board.html(self._note() + self.table.value, self.states()), type(self).__name__)
 
     def figure(self, name: str | None = None):
-        """Static twin: one figure by its name, or those of the first screen.
+        """Return the static twin: one plotly `Figure` by its name, or the `Figures` of the first screen.
 
         Returns
         -------

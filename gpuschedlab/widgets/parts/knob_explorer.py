@@ -144,7 +144,7 @@ class RunExplorer(PairExplorer, KnobExplorer):
     remembers = False  # runs are, one by one
 
     def _weeks_of_recipe(self):
-        """Function that plays both sides in other weeks, and whether it needs no click."""
+        """Return a tuple: a function that plays both sides in other weeks, or None, and whether it needs no click."""
         recipe = self.knobs.thing
         present_side, pinned_side = self.sides
         comparable = "jct" in self.measures and self.screen.whole.jobs

@@ -57,7 +57,7 @@ class PairExplorer(BaseExplorer):
         return replace(controls, above=[self.week_line.box, *controls.above], moved=self.week_line.stop)
 
     def _other_weeks(self):
-        """Function of the most weeks that plays both sides in other weeks, in pieces, or None; and whether it needs no click."""
+        """Return a tuple: function of the most weeks that plays both sides in others, or None, and whether it needs no click."""
         return self.pairing.weeks()
 
     def _place(self) -> str:
@@ -65,7 +65,7 @@ class PairExplorer(BaseExplorer):
         return self.pairing.place
 
     def play_weeks(self, most: int = MOST):
-        """Play up to so many weeks like the one that is shown, and report them in the line below the head.
+        """Play up to so many weeks like the one shown, report them below the head, and return the `Weeks`; None if none can be.
 
         Returns
         -------

@@ -35,7 +35,7 @@ def infer(log: Record) -> State:
 
 
 def _scopes(log: Record) -> list[Scope]:
-    """Return the scopes of which the log has owners; empty without node lists."""
+    """Return a list of each `Scope` of which the log has owners; empty without node lists."""
     if not log.listed:
         return []
     scopes = []

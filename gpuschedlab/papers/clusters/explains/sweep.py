@@ -48,7 +48,7 @@ def sweep(J, R) -> Seen:
 
 @njit(inline="never")
 def _swept(J, R):
-    """Fields of the `Seen` of a log."""
+    """Return the fields of the `Seen` of a log as a tuple."""
     n = len(J.submit)
     limits = R.most.shape
     classes = R.closed.shape[0]
@@ -93,7 +93,7 @@ def _swept(J, R):
 
 @njit
 def begun(J, R, free):
-    """A pass before its first event."""
+    """Return a pass before its first event, a `Now`."""
     n = len(J.submit)
     parts, nodes = R.masks.shape
     queue = np.empty((3, n), np.int64)
@@ -162,7 +162,7 @@ def leave(J, R, at, seen, j, now):
 
 @bare()
 def amount(J, R, k, j):
-    """Return the amount that a job counts for by a limit: 1, or its slots."""
+    """Return the amount (int) that a job counts for by a limit: 1, or its slots."""
     if R.counts[k]:
         return 1
     return J.slots[j]
@@ -249,7 +249,7 @@ def look(J, R, at, seen, now, until):
 
 @bare()
 def bounded(J, R, at, j, now, half):
-    """Whether a window, hours or a limit keep a job from starting, or too few GPUs are idle, or not on the nodes that it needs."""
+    """Return the reason (a code) that a job cannot start: WINDOW or hours, LIMIT, NO_GPUS or NO_NODES; NONE if it can."""
     p = J.part[j]
     for w in range(R.windows.shape[0]):
         if now < R.windows[w, END] and now + J.asked[j] > R.windows[w, START]:
@@ -339,7 +339,7 @@ def seats(J, R, at, j):
 
 @njit(inline="never")
 def start_some(J, R, free, now):
-    """Which waiting jobs (n,) start now, in order, by the rules of `look`, where all are of one part; their cells get nodes."""
+    """Return a mask (n,) of the jobs that start now, by the rules of `look`, if all are of one part; their cells get nodes."""
     n = len(J.submit)
     queue_pass = begun(J, R, free)
     starts = np.zeros(n, np.bool_)

@@ -36,7 +36,7 @@ def read_queues(text: str, source: str, site: Description) -> Description:
 
 
 def _objects(text: str, source: str) -> list:
-    """Return the objects of a YAML text, and those of its lists."""
+    """Return a list of the objects (dicts) of a YAML text, and those of its lists."""
     yaml = need("yaml", "ClusterQueues in YAML")
     try:
         documents = [document for document in yaml.safe_load_all(text) if isinstance(document, dict)]

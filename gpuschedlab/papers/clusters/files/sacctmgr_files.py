@@ -178,7 +178,7 @@ class _Group(NamedTuple):
 
 
 def _of_associations(limits: Mapping, parents: Mapping[str, str], site: Description) -> Iterator[Limit]:
-    """Yield limits of associations, those of equal amounts together.
+    """Yield each `Limit` of associations, those of equal amounts together.
 
     Jobs of a QOS that has such a limit count, and are not held to them.
     """
@@ -234,7 +234,7 @@ def _with_inherited(limits: Mapping, account: str, user: str, lines: Mapping[str
 
 
 def _with_limits_of_their_own(group: _Group, site: Description) -> tuple[str, ...]:
-    """Return a tuple of the QOS whose own limits take the place of limits of associations; empty if there are none."""
+    """Return a tuple of the names of QOS whose own limits take the place of limits of associations; empty if there are none."""
     exempt = []
     for limit in site.limits:
         if limit.of in group.over and limit.gpu_type == group.gpu_type and group.kind in limit.amounts:

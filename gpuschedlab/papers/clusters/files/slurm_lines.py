@@ -240,7 +240,7 @@ class _Conf:
         self.lines: dict[int, tuple[str, str]] = {}
 
     def _pairs(self) -> Iterator[tuple[int, str, re.Match]]:
-        """Yield row, first key of its line, and match, of each KEY=VALUE outside comments; a line may go on in the next row."""
+        """Yield tuples: row, first key of its line, match, of each KEY=VALUE outside comments; a line may go on in the next."""
         first_key = ""
         goes_on = False
         for conf_row, conf_text in enumerate(self.rows):
@@ -257,7 +257,7 @@ class _Conf:
             goes_on = more
 
     def _find(self, key: str) -> tuple[int, re.Match | None]:
-        """Return row and match of the last pair of a key on a line that names no node and no partition; -1 and None without one."""
+        """Return a tuple: row and match of a key's last pair on a line that names no node or partition; or (-1, None)."""
         last_row = -1
         last = None
         for conf_row, first_key, match in self._pairs():

@@ -131,7 +131,7 @@ def _accounts(accounts: dict, name: str) -> Iterator[tuple[str, str, str, float]
 
 
 def _made(cls, given: dict, source: str, base=None):
-    """Dataclass of a table's keys; lists of nodes may have ranges, numbers be spans, and tables become pairs."""
+    """Return a `cls`, a dataclass, of a table's keys; lists of nodes may have ranges, numbers be spans; tables become pairs."""
     kinds = {f.name: f.type for f in fields(cls)}
     site_values = {}
     _known(given, kinds, source)

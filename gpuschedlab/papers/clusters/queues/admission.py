@@ -28,7 +28,7 @@ class Heads(NamedTuple):
 
 @njit
 def fit(i, jobs, quotas, rules, pool):
-    """Return how a job fits, on which type, and whether it borrows there; NOT and -1 if it fits on none.
+    """Return a tuple: how a job fits (a code), on which type (an index), and whether it borrows there; NOT and -1 if on none.
 
     Types are tried in the queue's order, until one ends the search: one on which the job fits within nominal does; of others on which it
     fits, and of those on which jobs can be evicted, the queue's rules say. If none does, the best counts: one on which it fits, then one on
@@ -56,7 +56,7 @@ def fit(i, jobs, quotas, rules, pool):
 
 @njit
 def fit_on(i, t, jobs, quotas, rules, pool):
-    """Return how a job fits on a type."""
+    """Return a code, how a job fits on a type: FITS, OTHERS, OWN or NOT."""
     if fits(i, t, jobs, quotas, pool, True):
         return FITS
     q = jobs.queue[i]
@@ -75,7 +75,7 @@ def fit_on(i, t, jobs, quotas, rules, pool):
 
 @njit
 def in_line(jobs, queues):
-    """Return the jobs that wait (m,), and the place in them at which each queue begins (Q,), and ends (Q,).
+    """Return a tuple of arrays: the jobs that wait (m,), and the place in them at which each queue begins (Q,), and ends (Q,).
 
     They stand queue by queue, by priority, then by the instant of their place.
     """
@@ -105,7 +105,7 @@ def goes_before(jobs, i, k):
 
 @njit
 def admit(now, requests, table, quotas, rules, capacity):
-    """Return the types (n,) of jobs, -1 for none: those that run go on but for the evicted; heads of queues are admitted in turns.
+    """Return an array (n,), the types of jobs, -1: none. Those that run go on but for the evicted; heads of queues take turns.
 
     The instants of jobs' places and of their last start are written into the table.
     """
@@ -158,7 +158,7 @@ def run_cycles(jobs, quotas, rules, capacity):
 
 @njit
 def first_heads(jobs, queues):
-    """Return the lines of so many queues before the first cycle."""
+    """Return the `Heads` of so many queues before the first cycle."""
     line, first, end = in_line(jobs, queues)
     mode = np.zeros(queues, np.int64)
     kind = np.zeros(queues, np.int64)
@@ -186,7 +186,7 @@ def find_heads(heads, jobs, quotas, rules, pool):
 
 @bare()
 def next_head(heads, jobs, quotas, used, fair):
-    """Return the queue whose head comes next: one that does not borrow, or by fair sharing that of least share.
+    """Return the queue (an index) whose head comes next: one that does not borrow, or by fair sharing that of least share.
 
     Of equal ones that of the highest priority comes first, then the oldest.
     """

@@ -79,7 +79,7 @@ class Pool(NamedTuple):
 
 @bare()
 def lent(quotas, used, q, t):
-    """Return the GPUs of a type that a queue's cohort lends and nobody uses."""
+    """Return the number (float) of GPUs of a type that a queue's cohort lends and nobody uses."""
     unused = 0.0
     for lender in range(len(quotas.cohort)):
         if quotas.cohort[lender] == quotas.cohort[q]:
@@ -91,7 +91,7 @@ def lent(quotas, used, q, t):
 
 @bare()
 def may_take(quotas, used, q, t):
-    """Return the GPUs of a type that a queue may take: its unlent ones and those that are lent, within nominal + borrowing limit."""
+    """Return how many GPUs of a type (float) a queue may take: unlent and lent ones, within nominal + borrowing limit."""
     nominal = quotas.nominal[q, t]
     unlent = max(0.0, nominal - quotas.lending[q, t] - used[q, t])
     limit = nominal + quotas.borrowing[q, t] - used[q, t]
@@ -100,7 +100,7 @@ def may_take(quotas, used, q, t):
 
 @bare()
 def share(quotas, used, q):
-    """Return a queue's GPUs beyond nominal, of all types, over those that its cohort lends, over its weight; 0 if it borrows nothing."""
+    """Return a float: a queue's GPUs beyond nominal, over those that its cohort lends, over its weight; 0 if none is borrowed."""
     beyond = 0.0
     lendable = 0.0
     for t in range(used.shape[1]):
@@ -119,7 +119,7 @@ def share(quotas, used, q):
 
 @bare()
 def share_after(quotas, used, q, t, gpus):
-    """Return the share of a queue whose jobs would hold so many GPUs more, or fewer if negative."""
+    """Return the share (float) of a queue whose jobs would hold so many GPUs more, or fewer if negative."""
     used[q, t] += gpus
     share_then = share(quotas, used, q)
     used[q, t] -= gpus

@@ -39,7 +39,7 @@ class Search(NamedTuple):
 
 @njit
 def targets(i, t, jobs, quotas, rules, pool):
-    """Return the jobs to evict so that one fits on a type, as few as their order allows; empty if that is not enough.
+    """Return an array of the jobs to evict so that one fits on a type, as few as their order allows; empty if that is not enough.
 
     Jobs of other queues go first, for a queue that stays within nominal; own ones may go so that it borrows. A queue that evicts within
     its cohort while it borrows (borrowWithinCohort) does so of priorities below its own and its threshold.
@@ -92,7 +92,7 @@ def evictable(i, k, t, jobs, quotas, rules, used):
 
 @njit
 def cleared(i, t, jobs, quotas, rules, pool, search):
-    """Return the jobs to evict so that job i fits, of those that a search may evict; empty if it does not fit without all of them.
+    """Return an array of the jobs to evict so that job i fits, of those that a search may; empty if it does not fit without all.
 
     Jobs are evicted one by one until it fits; then those that are not needed get their GPUs again, the last first.
     """
@@ -121,7 +121,7 @@ def cleared(i, t, jobs, quotas, rules, pool, search):
 
 @bare()
 def next_victim(i, t, jobs, quotas, rules, trial, search):
-    """Return the job to evict next for job i; -1 if there is none.
+    """Return the job (an index) to evict next for job i; -1 if there is none.
 
     Other queues' jobs come before own ones, then lower priorities, then those admitted last. In fair sharing jobs of the queue with the
     greatest share come first, as long as that share stays above the one that the queue of job i gets.

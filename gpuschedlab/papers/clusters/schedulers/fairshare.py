@@ -108,7 +108,7 @@ class ShareTree:
 
 
 def _parents_first(rows):
-    """Rows with each after its parent, otherwise in their order."""
+    """Return a tuple of the rows, each after its parent, otherwise in their order."""
     done = {ROOT}
     unplaced_rows = rows
     placed_rows = ()
@@ -124,7 +124,7 @@ def _parents_first(rows):
 
 @njit
 def used(parent, place, usage):
-    """(R,) usage of each row: a user's own, an account's that of all below it."""
+    """Return an array (R,) of the usage of each row: a user's own, an account's that of all below it."""
     row_usage = np.zeros(len(parent))
     for i in range(len(parent) - 1, 0, -1):
         if place[i] >= 0:
@@ -135,7 +135,7 @@ def used(parent, place, usage):
 
 @njit
 def of_siblings(parent, values):
-    """(R,) sum of the values of a row and its siblings."""
+    """Return an array (R,): the sum of the values of a row and its siblings."""
     sums = np.zeros(len(parent))
     for i in range(1, len(parent)):
         sums[parent[i]] += values[i]
@@ -144,7 +144,7 @@ def of_siblings(parent, values):
 
 @njit
 def classic(parent, shares, place, usage, damping):
-    """(U,) factors 2^(-U / S / damping), 0 without shares.
+    """Return an array (U,) of factors 2^(-U / S / damping), 0 without shares.
 
     S is the product of shares over siblings' shares up to the root. U is the share of all usage, moved towards the parent's by the
     share of siblings' shares: own + (parent's - own) shares / siblings' shares; below the root it is the own.
@@ -168,7 +168,7 @@ def classic(parent, shares, place, usage, damping):
 
 @njit
 def level_fair_share(parent, shares, own):
-    """(R,) share of siblings' shares over share of siblings' usage: 0 without shares, infinite without usage."""
+    """Return an array (R,): share of siblings' shares over share of siblings' usage, 0 without shares, infinite without usage."""
     around = of_siblings(parent, shares)
     all_used = of_siblings(parent, own)
     row_levels = np.zeros(len(parent))
@@ -180,7 +180,7 @@ def level_fair_share(parent, shares, own):
 
 @njit
 def tiers(parent, place):
-    """(R,) depth below the root, and users below each row, itself included."""
+    """Return a tuple of arrays (R,): depth below the root, and users below each row, itself included."""
     depth = np.zeros(len(parent), np.int64)
     users = np.zeros(len(parent), np.int64)
     for i in range(1, len(parent)):
@@ -193,7 +193,7 @@ def tiers(parent, place):
 
 @njit
 def fair_tree(parent, shares, place, usage):
-    """(U,) factors rank / users: depth first, greater level fair shares first, users before accounts that tie with them.
+    """Return an array (U,), rank / users: depth first, greater level fair shares first, users before accounts that tie with them.
 
     Tied users share the higher rank, a user tied with an account has the rank of its first user, and the children of tied
     accounts stand in one list.

@@ -247,7 +247,7 @@ def with_partitions(limits: Sequence[Limit], qos: Mapping[str, str]) -> tuple[Li
 
 
 def _qos_of(limit: Limit) -> tuple[str, ...]:
-    """Return a tuple of the QOS to whose jobs a limit belongs; empty if it is of all jobs."""
+    """Return a tuple of the names of QOS to whose jobs a limit belongs; empty if it is of all jobs."""
     if limit.of == "qos":
         return limit.names
     return limit.qos

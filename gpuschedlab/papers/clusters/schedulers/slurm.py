@@ -222,7 +222,10 @@ class Slurm(Ordered):
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
-        """Minus the priority, jobs of a higher tier of partitions first."""
+        """Minus the priority, jobs of a higher tier of partitions first.
+
+        Return it, a float.
+        """
         aged = min((now - job.submit) / knobs.max_age, 1.0)
         tier = math.floor(job.points / TIER + 0.5) * TIER
         points = job.points - tier
@@ -231,7 +234,7 @@ class Slurm(Ordered):
 
     @staticmethod
     def planner(now, nodes, runs, queue, windows, rule, cells, allowed, reach, wake, claims, spare, knobs):
-        """Slurm's own rule: the main loop, and the pass of backfill."""
+        """Return an array of the cells of jobs that start, by Slurm's own rule: the main loop, and the pass of backfill."""
         site = Site(nodes, allowed, reach, windows)
         waiting = waiting_jobs(queue, claims, spare)
         slurm_rule = SlurmRule(rule[0], knobs.epoch, knobs.backfill, knobs.gres > 0)

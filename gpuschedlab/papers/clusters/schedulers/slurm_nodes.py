@@ -38,7 +38,7 @@ class Held(NamedTuple):
 
 @njit(inline="never")
 def choose(room, usable, each, wide, gres, out):
-    """Choose nodes as `neighbours`, of any GPU types; wide 0: those with most room until they have `each`.
+    """Choose nodes as `neighbours`, and return how many, of any GPU types; wide 0: those with most room until they have `each`.
 
     Of a job that asks for GPUs as GRES, Slurm sees no more of a node's cores than the job needs: nodes with room for it are alike.
     """
@@ -61,7 +61,10 @@ def choose(room, usable, each, wide, gres, out):
 
 @njit(inline="never")
 def neighbours(room, usable, each, wide, out):
-    """Choose `wide` usable nodes with room for `each`: of the run of neighbours with least room that suffices, or else the largest."""
+    """Choose `wide` usable nodes with room for `each`, and return how many, or 0: neighbours with least room that suffices.
+
+    If no run of neighbours suffices, the largest is taken first.
+    """
     k = 0
     unchosen = usable & (room >= each)
     while k < wide:
@@ -120,7 +123,7 @@ def is_on(job, first, node, usable):
 
 @njit(inline="always")
 def end_of_group(held, usable, need, epoch):
-    """Return the place of an end in the order of ends, or -1: the last of the first group that ends at `need` or later.
+    """Return the place (int) of an end in the order of ends, or -1: the last of the first group that ends at `need` or later.
 
     Groups are of ends of jobs on usable nodes.
     """
@@ -159,7 +162,7 @@ def end_of_group(held, usable, need, epoch):
 
 @njit(inline="never")
 def room_after(held, i):
-    """Return the slots free on each node (N,) once all jobs up to the i-th in order of the ends have ended."""
+    """Return an array (N,) of the slots free on each node once all jobs up to the i-th in order of the ends have ended."""
     room = held.room.copy()
     for job in held.order[: i + 1]:
         for cell in range(held.first[job], held.first[job + 1]):
@@ -169,7 +172,7 @@ def room_after(held, i):
 
 @njit(inline="never")
 def room_for(held, each):
-    """Return the instants (N,) from which nodes have room for so many slots, by the ends of the jobs that run; inf if they never have."""
+    """Return an array (N,) of the instants (s) from which nodes have room for so many slots, as jobs end; inf: never."""
     most = held.rooms.shape[0]
     kept_rooms = min(held.count[ROOMS], most)
     room_row = 0
@@ -199,7 +202,7 @@ def fill_instants(held, each, instants):
 
 @njit(inline="always")
 def earliest(instants, usable, wide):
-    """Return the instant from which so many usable nodes have room."""
+    """Return the instant (s) from which so many usable nodes have room."""
     best = np.full(wide, np.inf)
     for n in range(usable.shape[0]):
         i = wide - 1

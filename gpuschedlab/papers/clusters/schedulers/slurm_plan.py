@@ -62,7 +62,7 @@ class SlurmRule(NamedTuple):
 
 @njit
 def waiting_jobs(jobs, claims, spare):
-    """Return jobs of which none has started, and none has its nodes counted."""
+    """Return `Waiting`, jobs of which none has started, and none has its nodes counted."""
     job_count = jobs.shape[0]
     nodes_wide = np.zeros(job_count, np.int64)
     slots_each = np.zeros(job_count, np.int64)
@@ -115,7 +115,7 @@ def sort_in(held, end):
 
 @bare()
 def share(site, waiting, q):
-    """Return the nodes of a waiting job, as asked or the fewest with equal parts of whole GPUs, and slots on each; else 0, all slots."""
+    """Return a tuple: nodes of a waiting job, as asked or the fewest with equal whole GPUs, and slots on each; else 0, all."""
     if waiting.each[q] == 0:
         count_nodes(site, waiting, q)
     return waiting.wide[q], waiting.each[q]
@@ -155,7 +155,7 @@ def large_enough(sizes, usable, each, wide):
 
 @njit(inline="never")
 def who_has(now, site, running, queue):
-    """Return the nodes that jobs hold, with room for those that wait; outages that are announced are promises."""
+    """Return `Held`, the nodes that jobs hold, with room for those that wait; outages that are announced are promises."""
     nodes = site.nodes
     windows = site.windows
     ends = running.runs["end"][:-1]
@@ -237,7 +237,7 @@ def backfill(now, held, site, waiting, rule, out):
 
 @bare()
 def last_tested(waiting, most):
-    """Return the last waiting job that a pass of backfill looks at: `most` of those that have not started; -1 if it looks at none."""
+    """Return the index of the last waiting job that backfill looks at, `most` of those not started; -1 if it looks at none."""
     last = -1
     tested = 0.0
     while tested < most and last < waiting.started.shape[0] - 1:
@@ -266,7 +266,7 @@ def may_start(now, held, site, waiting, q):
 
 @njit(inline="never")
 def plan(now, site, running, waiting, rule, wake):
-    """Return the answer of `gpuschedlab.Ordered.planner`: nodes and slots of the jobs that start.
+    """Return the answer of `gpuschedlab.Ordered.planner`, an array: nodes and slots of the jobs that start.
 
     The instant until which the planner rests is written into `wake`, as there. The claims of jobs that start are taken from the quotas.
     """
@@ -308,7 +308,7 @@ def main_loop(now, held, site, waiting, rule, out):
 
 @njit(inline="never")
 def answer_of(held, running, started):
-    """Return the cells of the jobs that started, in order of the queue."""
+    """Return an array of the cells of the jobs that started, in order of the queue."""
     before = held.first[running.runs.shape[0] - 1]
     answer_row = 0
     answer = np.empty(held.first[held.count[RUNNING]] - before, running.cells.dtype)

@@ -37,7 +37,7 @@ class Stretch(NamedTuple):
 
 @bare()
 def next_promise(held, opens, past):
-    """Return the instant at which the next promise begins or ends, or inf if none does: `opens` have begun, `past` have ended."""
+    """Return the instant (s) at which the next promise begins or ends, or inf: `opens` have begun, `past` have ended."""
     later = np.inf
     if opens < held.count[PROMISED]:
         later = held.begin[held.by_begin[opens]]
@@ -48,7 +48,7 @@ def next_promise(held, opens, past):
 
 @bare()
 def group_end(now, held, near, after, epoch):
-    """Return the place of the last end of the first group that ends at an instant or later, and when; -1 and inf if none does."""
+    """Return a tuple: place of the last end of the first group that ends at an instant or later, and when (s); or (-1, inf)."""
     i = end_of_group(held, near, after, epoch)
     if i < 0:
         return i, np.inf
@@ -60,7 +60,7 @@ def group_end(now, held, near, after, epoch):
 
 @njit(inline="never")
 def start_within(now, held, request, rule, stretch, out):
-    """Return the instant from which a job has room within a stretch, and on how many nodes: now, or the end of a group of ends.
+    """Return a tuple: the instant (s) from which a job has room within a stretch, now or a group's end, and on how many nodes.
 
     If it has no room in the stretch, return a later instant, or 0 nodes.
     """
@@ -79,7 +79,7 @@ def start_within(now, held, request, rule, stretch, out):
 
 @njit(inline="never")
 def attempt(now, held, request, rule, out):
-    """Return the instant at which a job starts beside all promises, and on how many nodes; inf and 0 if it does not.
+    """Return a tuple: the instant (s) at which a job starts beside all promises, and on how many nodes; inf and 0 if it does not.
 
     If the instant is later, the nodes are promised. Until the next promise begins or ends, nodes without one to the job's end are usable,
     and enough have room from `need`. Slurm follows the ends of jobs on all nodes of the partition (`near`), of whatever GPU type.

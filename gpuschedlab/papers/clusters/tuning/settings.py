@@ -100,7 +100,7 @@ def _with(rule: Slurm, name: str, value) -> Slurm:
 
 
 def _value(rule: Slurm, name: str):
-    """Value of a knob of a rule, or of its plan."""
+    """Return the value of a knob of a rule, or of its plan, of the knob's own type."""
     if name.startswith("plan."):
         return getattr(rule.plan, name.removeprefix("plan."))
     return getattr(rule, name)

@@ -63,7 +63,7 @@ def _with(prices: np.ndarray, coordinate: int, value: float) -> np.ndarray:
 
 
 def _best_along(problem: MultipleChoice, cells, prices: np.ndarray, coordinate: int, highest: float):
-    """Search the price of one type that gives the least bound; the others stay."""
+    """Search the price of one type that gives the least bound; return scipy's `OptimizeResult`. The other prices stay."""
     return minimize_scalar(
         lambda value: bound_at(problem, cells, _with(prices, coordinate, value)),
         bounds=(0.0, highest),

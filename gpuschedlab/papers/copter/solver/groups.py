@@ -110,7 +110,7 @@ def grouped(program: Program) -> Grouped:
 
 @njit
 def _owners(ptr, at, val, fits, ru, low, high):
-    """Row (n,) of each column's group, -1 for none, and coefficient (m,) of the rows that are a group's, 0 for others."""
+    """Return a tuple of arrays: row (n,) of each column's group, or -1; coefficient (m,) of rows that are a group's, others 0."""
     m = fits.shape[0]
     owner = np.full(low.shape[0], -1)
     group_weight = np.zeros(m)

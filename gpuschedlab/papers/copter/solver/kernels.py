@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 @njit
 def reduced_cost(columns, y, k):
-    """Return the cost of one unit of column k, less its price in the coupling rows at prices y."""
+    """Return the cost (float) of one unit of column k, less its price in the coupling rows at prices y."""
     cost = columns.c[k]
     for e in range(columns.ptr[k], columns.ptr[k + 1]):
         cost -= columns.val[e] * y[columns.at[e]]
@@ -50,7 +50,7 @@ def reduced_cost(columns, y, k):
 
 @njit
 def _keep_above(point, x0, first, end, threshold, moved):
-    """Keep the columns of `inside`, from `first` to `end`, that are above a threshold; return the new end, and the squares moved."""
+    """Keep the columns of `inside`, `first` to `end`, above a threshold; return a tuple: the new end, and the squares moved."""
     n = first
     for s in range(first, end):
         k = point.inside[s]
@@ -65,7 +65,7 @@ def _keep_above(point, x0, first, end, threshold, moved):
 
 @njit
 def _first_threshold(top, total, positive, room):
-    """Threshold from which Michelot's iteration rises, by the largest of the values, and the sum and number of the positive ones."""
+    """Return the threshold (float) from which Michelot's iteration rises, by the largest value, sum and number of positives."""
     threshold = top - room
     if total > room:
         threshold = max(threshold, (total - room) / positive)
@@ -81,7 +81,9 @@ def _add_column(columns, k, x, activity):
 
 @njit
 def project(groups, columns, x0, tau, y, point):
-    """The point of some prices in the groups, and their bound; thresholds by Michelot's iteration (Condat, Math. Program. 158).
+    """Find the point of some prices in the groups, and their bound; return a tuple of three floats.
+
+    Thresholds are by Michelot's iteration (Condat, Math. Program. 158).
 
     Fills the point; A x is added to its activity. Returns |x - x0|^2, c'x, and the least of (c - A'y)'x over all points.
     """

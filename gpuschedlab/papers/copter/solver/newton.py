@@ -144,7 +144,7 @@ class Newton:
         return y, False
 
     def _factorised(self, free, b):
-        """Function of the damping: the Newton step of some rows, exact."""
+        """Return a function of the damping: the Newton step of some rows, an array, exact."""
         row_place = np.full(len(self.lp.rl), -1)
         H = np.empty((len(free), len(free)))
         row_place[free] = np.arange(len(free))
@@ -153,7 +153,7 @@ class Newton:
         return lambda damping: np.linalg.solve(H + np.diag(damping * floor), b)
 
     def _conjugate(self, free, b):
-        """The same by conjugate gradients, to a tenth of the gradient, preconditioned by the diagonal without the groups."""
+        """Return the same function by conjugate gradients, to a tenth of the gradient; preconditioner: diagonal, no groups."""
         point = self.now.point
         group_counts = point.count
         k = group_counts.sum()

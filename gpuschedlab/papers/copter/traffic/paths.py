@@ -24,7 +24,7 @@ class _Search(NamedTuple):
 
 @njit
 def disjoint_paths(starts, heads, pairs, most):
-    """Paths of pairs (n, 2) of routers, each the shortest by links that shares none with those before, at most `most` for a pair.
+    """Return three arrays: paths of pairs (n, 2) of routers, each the shortest that shares no link with others; `most` a pair.
 
     `starts` (nodes + 1,) and `heads` (E,) are the links by the routers at which they start. Returned are the pair (P,) of each path,
     the place (P + 1,) at which its links begin among all, and these (L,).

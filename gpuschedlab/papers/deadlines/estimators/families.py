@@ -108,7 +108,7 @@ def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
 
 
 def _fit_one(name: str, x, y, weight, far):
-    """Score (lower is better) and fitted family; None if it is dropped."""
+    """Return a tuple: score (lower is better) and fitted family, a `Member`; None if it is dropped."""
     from scipy.optimize import least_squares
 
     f, starts = FAMILIES[name]

@@ -59,7 +59,7 @@ class LeasePlan(NamedTuple):
 
 @njit
 def backward(gpus, need, due, capacity):
-    """Give leases from the last to the first, at each to the jobs with the most leases left to take.
+    """Give leases from the last to the first, at each to the jobs with the most leases left to take; return three arrays (n,).
 
     Going backwards, deadlines are release times, and the longest remaining time first is optimal for jobs of one GPU. Jobs (n,) `need`
     so many leases until they are `due`. Returned are, by job, GPUs of the first lease, leases that found no room, and leases
@@ -143,7 +143,7 @@ def _best(value: np.ndarray) -> np.ndarray:
 
 
 def _one_plan(jobs: LeaseJobs, value: np.ndarray, capacity: float, aim: np.ndarray):
-    """Deadlines met (n,), jobs of the first lease (n,), sum of rewards: from the aims of jobs, given up if needed."""
+    """Return a tuple: arrays (n,), deadlines met and jobs of the first lease; sum of rewards, from aims given up if needed."""
     top = value.max(axis=1, initial=0)
     last_due = jobs.due.max(axis=1, initial=0)
     fills = (last_due <= 1) & (top < top[last_due > 1].min(initial=np.inf))
@@ -168,7 +168,7 @@ def _due(due, step):
 
 
 def _until_met(gpus, need, due, value, step, fills, capacity):
-    """Lower the aims (n,) until all are met; some that turn out to fit are taken up again."""
+    """Lower the aims until all are met, and take up some that fit; return two arrays (n,): aims, and jobs of the first lease."""
     step = step.copy()
     while True:
         first_lease, leases_left, early = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)

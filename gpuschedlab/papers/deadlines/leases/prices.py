@@ -12,13 +12,13 @@ SWEEPS = 40
 
 @njit
 def _taken(need, due, span):
-    """Leases among the first `span` of a job that takes its last ones before a deadline."""
+    """Return the number of leases among the first `span` of a job that takes its last ones before a deadline."""
     return max(0, need - max(0, due - span))
 
 
 @njit
 def _line(jobs, cost, span, price, fixed):
-    """Bound at a price of a GPU in each of the first `span` leases, on top of the present payments of jobs (`cost`, `fixed`)."""
+    """Return the bound (float) at a price of a GPU in each of the first `span` leases, beside payments (`cost`, `fixed`)."""
     total = fixed
     for i in range(len(jobs.gpus)):
         need = jobs.need[i, 0]
@@ -34,7 +34,7 @@ def _line(jobs, cost, span, price, fixed):
 
 @njit
 def _descend(jobs, capacity, spans):
-    """Bound, and payments of jobs (n, F), at prices of a GPU in the first leases, span by span, made better one at a time."""
+    """Return a tuple: bound, and payments of jobs, an array (n, F), at prices in the first leases, made better one at a time."""
     price = np.zeros(len(spans))
     cost = np.zeros(jobs.value.shape)
     bound = np.inf
@@ -76,7 +76,7 @@ def _pay(jobs, cost, span, price):
 
 @njit
 def _overfull(jobs, capacity, spans):
-    """Whether the first leases, of each number in `spans`, cannot hold the jobs that would have to run in them."""
+    """Return a mask: whether the first leases, of each number in `spans`, cannot hold the jobs that would have to run in them."""
     overfull_spans = np.zeros(len(spans), np.bool_)
     for k in range(len(spans)):
         load = 0.0

@@ -75,7 +75,7 @@ class YmirEstimator(Parameters):
         return parts
 
     def fit(self, losses: pl.DataFrame, embeddings: Mapping[str, np.ndarray] | None = None, pairs: pl.DataFrame = None):
-        """Fit curves and lines; itself, fitted."""
+        """Fit curves and lines; return itself, fitted."""
         self._check(losses, "losses", ("task", "k", "loss"))
         self.losses_ = losses
         self.tasks_ = {}

@@ -6,7 +6,9 @@ from gpuschedlab.errors import SpeedError
 
 
 def pipeline_switch(stages: int, backward: float, store: float, load: float, forward: float, reverse: bool = True):
-    """Instants at which the stages of the next job end their first forward pass, after the last job's backward pass began.
+    """Return an array of instants (s) at which the next job's stages end their first forward pass.
+
+    They are counted from the begin of the last job's backward pass.
 
     The last job's backward pass frees machine p first. In reverse direction, stage j of the next job is on the machine freed
     j-th: F_j = max(F_{j-1}, j b + s + l) + f. In the same direction it is on that freed (p + 1 - j)-th.

@@ -206,7 +206,7 @@ class _Attributes(AttributeTemplate):
 
 @extending.lower_getattr_generic(StateType)
 def _attribute(context, builder, kind, value, name):
-    """Read the address and shape of an array from the table and make a view of it; or the address of a function or record."""
+    """Return LLVM's value of an array, a view by its address and shape in the table; or the address of a function or record."""
     array_type = _TYPES[name]
     int64 = ir.IntType(64)
     address_table = builder.inttoptr(value, int64.as_pointer())

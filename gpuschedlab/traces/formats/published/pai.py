@@ -80,7 +80,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
 
 
 def _table(folder: Path, name: str, header: list[str], rules: list[Rule], counts: Sequence[str]):
-    """Read a table; return its good rows, and its bad ones with their table's name, as they stand in the file."""
+    """Read a table; return two frames: its good rows, and its bad ones with their table's name, as they stand in the file."""
     pai_file = find_file(folder, f"{name}.csv", source="pai")
     texts = read_texts(pai_file, source=f"pai {pai_file.name}", header=header)
     line = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE)
