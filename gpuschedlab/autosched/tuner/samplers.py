@@ -34,7 +34,11 @@ class Sampler:
                 )
         self.k = len(levels)
         self.rng = random_generator(rng, EstimatorError, f"{name}.rng")
-        self.values = {i: np.arange(n) / max(1, n - 1) for i, n in enumerate(levels) if n}
+        self.values = {
+            axis_number: np.arange(level_count) / max(1, level_count - 1)
+            for axis_number, level_count in enumerate(levels)
+            if level_count
+        }
         if start is None:
             self.start = np.full(self.k, 0.5)
         else:

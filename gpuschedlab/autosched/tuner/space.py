@@ -118,7 +118,7 @@ class Space:
         wrong = isinstance(policy, type)
         self.policy = policy
         if names is None:
-            self.names = tuple(n for n in infos if n not in policy.set_aside)
+            self.names = tuple(knob_name for knob_name in infos if knob_name not in policy.set_aside)
         else:
             self.names = names
         if wrong or not self.names or len({*self.names} & infos.keys() - TAKEN) < len(self.names):
