@@ -42,12 +42,20 @@ def numbers_of(values: object, raises: type[LabError], who: str, expected: str):
 
 
 def random_generator(rng: object, raises: type[LabError], who: str):
-    """Return the generator of a seed, or the generator that is given. Raise an error for a seed that is no whole number, or negative."""
+    """Return the generator of a seed, or the generator that is given.
+
+    A seed is a whole number, 0 or more, or several, as numpy takes them. Raise an error for any other.
+    """
     import numpy as np
 
     if isinstance(rng, np.random.Generator):
         return rng
-    check_seed(rng, raises, who, ", or a numpy.random.Generator")
+    expected = ", several of them, or a numpy.random.Generator"
+    if isinstance(rng, list | tuple) and rng:
+        for number in rng:
+            check_seed(number, raises, who, expected)
+        return np.random.default_rng([int(number) for number in rng])
+    check_seed(rng, raises, who, expected)
     return np.random.default_rng(int(rng))
 
 
