@@ -100,7 +100,7 @@ class ElasticFlow(Round):
         )
 
     def _plan(self, view, demand: Demand, setup, room, t: int, level) -> float:
-        """Levels of the jobs of one type, and the rest in `room`; seconds until a planned level changes."""
+        """Write the levels of the jobs of one type, and the rest into `room`. Return the seconds until a planned level changes."""
         admissions = view.memory
         jobs_of_type = np.flatnonzero(demand.gpu_type == t)
         due_order = jobs_of_type[np.lexsort((jobs_of_type, demand.due[jobs_of_type]))]
