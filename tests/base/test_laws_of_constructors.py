@@ -300,15 +300,16 @@ WITH_SEEDS = {
 }
 WITH_SEEDS |= {
     f"{name}({parameter})": (partial(made_with, name, parameter), parameter)
-    for name in CLASSES.keys() - {"Noisy"}  # declares that a seed may be negative
-    for parameter in {"seed", "rng"} & constructor_defaults(made(CLASSES[name]).make).keys()
+    for name in sorted(CLASSES.keys() - {"Noisy"})  # declares that a seed may be negative
+    for parameter in ("seed", "rng")
+    if parameter in constructor_defaults(made(CLASSES[name]).make)
 }
 WITH_SEEDS |= {f"{word} recipe": (cls(), "seed") for word, cls in recipes().items() if cls.drawn}
 
 
 @pytest.mark.parametrize("case", WITH_SEEDS)
 def test_no_seed_but_a_whole_number_from_0_on(case):
-    """What is made of it would else fail much later, with an error of numpy's."""
+    """What is made of it would else fail much later, with an error of numpy's; several whole numbers are a seed, as numpy takes them."""
     call, parameter = WITH_SEEDS[case]
     for seed in NO_SEEDS:
         with pytest.raises(LabError, match=rf"{parameter}: found {re.escape(repr(seed))}; expected "):
