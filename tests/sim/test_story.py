@@ -82,7 +82,7 @@ def test_on_the_default_week_a_story_counts_what_the_jobs_say(week, name):
     every = week.run(POLICIES[name], log=True)
     waits = every.jobs["queueing"].to_numpy()
     stops = every.jobs["preemptions"].to_numpy()
-    rows = np.random.default_rng(70).choice(np.flatnonzero(waits > 1.0), 32, replace=False)
+    rows = np.random.default_rng(70).choice(np.flatnonzero(waits > 1.0), 64, replace=False)
     told = Counter()
     for row in {*rows.tolist(), *np.argsort(waits)[-2:].tolist(), *np.argsort(stops)[-2:].tolist()}:
         said = every.story(every.jobs["job_id"][row])

@@ -59,7 +59,7 @@ class Tuning:
 
     @property
     def ranking(self) -> list[Trial]:
-        """List of the measured `Trial`s, each configuration once, by reward; the earliest first of equals."""
+        """Return a list of the measured trials (`Trial`), each configuration once, by reward; the earliest first of equals."""
         measured = [trial for trial in self.trials if trial.fate == "measured"]
         return sorted(measured, key=lambda trial: -trial.reward)
 

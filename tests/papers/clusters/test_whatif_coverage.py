@@ -127,7 +127,7 @@ def whatif_coverage(load: float, weeks: int, of: int, kind="flat", limit="") -> 
 @pytest.mark.parametrize("weeks", [8, 16, 26])
 def test_whatif_of_weeks(load, weeks):
     for name, found in whatif_coverage(load, weeks, 200).items():
-        assert found.right >= 0.86, name
+        assert found.right >= 0.85, name
         assert found.told >= 0.5 or name == "bounded slowdown" or weeks < 26
 
 
