@@ -9,6 +9,7 @@ import pickle
 import re
 from functools import cache, partial
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -309,8 +310,16 @@ WITH_SEEDS |= {f"{word} recipe": (cls(), "seed") for word, cls in recipes().item
 
 @pytest.mark.parametrize("case", WITH_SEEDS)
 def test_no_seed_but_a_whole_number_from_0_on(case):
-    """What is made of it would else fail much later, with an error of numpy's; several whole numbers are a seed, as numpy takes them."""
+    """What is made of it would else fail much later, with an error of numpy's."""
     call, parameter = WITH_SEEDS[case]
     for seed in NO_SEEDS:
         with pytest.raises(LabError, match=rf"{parameter}: found {re.escape(repr(seed))}; expected "):
             call(seed)
+
+
+def test_several_whole_numbers_are_a_seed_as_numpy_takes_them():
+    drawn_by = small_trace(3, [1, 2])
+    assert drawn_by.equals(small_trace(3, np.random.default_rng([1, 2])))
+    assert not drawn_by.equals(small_trace(3, [1, 3]))
+    with pytest.raises(LabError, match="rng: found -2; expected a whole number, 0 or more, several of them, or"):
+        small_trace(3, [1, -2])
