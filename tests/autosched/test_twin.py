@@ -162,7 +162,7 @@ def test_intervals_hold_as_asked_on_seeds_that_nothing_was_chosen_on(monkeypatch
     least = {"restart": 0.88, "prediction": 0.88, "placement": 0.9, "failure": 0.88, "repair": 0.88}
     for row in worlds.coverage(seen):
         asked = row["worlds"] * least[row["mechanism"].split()[0]]
-        assert row["holds"] >= asked - 2, row  # of sixteen worlds two fewer come by chance
+        assert row["holds"] >= asked - (2 if ALL else 1), row  # of sixteen worlds two fewer come by chance
         if row["mechanism"].startswith("restart"):
             assert row["close"] >= (0.85 * row["worlds"] if ALL else 0.5 * row["worlds"]), row
 
