@@ -33,6 +33,7 @@ from gpuschedlab.autosched import (
     true_forecast,
     why,
 )
+from gpuschedlab.autosched.causal.adjustment import bends, knots_of
 from gpuschedlab.autosched.causal.graph import direct_graph
 from gpuschedlab.autosched.causal.tables import cuts
 from gpuschedlab.autosched.forecast.arrivals import periodic_part
@@ -414,3 +415,12 @@ REFUSED = [
 def test_refusals_name_what_was_found(call, words):
     with pytest.raises(LabError, match=words):
         call()
+
+
+def test_a_spline_has_four_knots_at_harrells_quantiles_and_terms_as_by_hand():
+    """Regression Modeling Strategies, section 2.4.6: 5, 35, 65 and 95 %. Terms are cubes over squares, straight beyond the last knot."""
+    assert knots_of(np.arange(101.0)).tolist() == pytest.approx([5.0, 35.0, 65.0, 95.0])
+    assert knots_of(np.arange(8.0)).tolist() == [], "a line of so few"
+    at = np.array([-9.0, 5.0, 50.0, 100.0, 200.0, 300.0])
+    first = np.array([0.0, 5.0**3 / 100**2, 50.0**3 / 100**2, 100 - 25, 225.0, 375.0])
+    assert bends(at, np.array([0.0, 50.0, 100.0]))[:, 0] == pytest.approx(first)
