@@ -44,14 +44,16 @@ def numbers_of(values: object, raises: type[LabError], who: str, expected: str):
 def random_generator(rng: object, raises: type[LabError], who: str):
     """Return the generator of a seed, or the generator that is given.
 
-    A seed is a whole number, 0 or more, or several, as numpy takes them. Raise an error for any other.
+    A seed is a whole number, 0 or more, several of them, or one of numpy's own kinds. Raise an error for any other.
     """
     import numpy as np
 
-    if isinstance(rng, np.random.Generator):
-        return rng
+    if isinstance(rng, np.random.Generator | np.random.BitGenerator | np.random.SeedSequence):
+        return np.random.default_rng(rng)
     expected = ", several of them, or a numpy.random.Generator"
-    if isinstance(rng, list | tuple) and rng:
+    if isinstance(rng, np.ndarray):
+        rng = rng.tolist()
+    if isinstance(rng, list | tuple | range) and len(rng):
         for number in rng:
             check_seed(number, raises, who, expected)
         return np.random.default_rng([int(number) for number in rng])

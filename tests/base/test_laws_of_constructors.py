@@ -321,5 +321,7 @@ def test_several_whole_numbers_are_a_seed_as_numpy_takes_them():
     drawn_by = small_trace(3, [1, 2])
     assert drawn_by.equals(small_trace(3, np.random.default_rng([1, 2])))
     assert not drawn_by.equals(small_trace(3, [1, 3]))
+    for seed in ((1, 2), np.array([1, 2]), range(1, 3), np.random.SeedSequence([1, 2]), np.random.PCG64([1, 2])):
+        assert drawn_by.equals(small_trace(3, seed)), seed
     with pytest.raises(LabError, match="rng: found -2; expected a whole number, 0 or more, several of them, or"):
         small_trace(3, [1, -2])
