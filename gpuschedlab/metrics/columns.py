@@ -39,7 +39,7 @@ class Columns(Mapping):
 
     @cached_property
     def worth(self) -> tuple[np.ndarray, np.ndarray]:
-        """Deadlines and values of jobs, two arrays (n, F): `gpuschedlab.traces.value_table`."""
+        """Deadlines and values of jobs, a tuple of two arrays (n, F): `gpuschedlab.traces.value_table`."""
         return value_table(self.frame)
 
 

@@ -88,7 +88,7 @@ class Jobs(Part):
 
     @property
     def worth(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays (n, F), deadlines and values, as `Columns.worth`."""
+        """Return a tuple of two arrays (n, F), deadlines and values, as `Columns.worth`."""
         return self.trace.worth
 
     def frame(self) -> pl.DataFrame:

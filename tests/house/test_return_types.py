@@ -33,7 +33,7 @@ WORDS = {
     "set": "sets?",
     "str": r"str|strings?|texts?|words?|names?|sentences?|html|markdown|lines?|titles?|labels?|keys?|id|digest|checksum|messages?|json|"
     r"format|colour|characters?",
-    "tuple": r"tuples?|pairs?|triples?|both|\w+ and \w+",
+    "tuple": "tuples?|pairs?|triples?|both",
     "type": "class|type",
 }
 """Words of a docstring that say a type, as regular expressions. Any other class is said by its own name."""

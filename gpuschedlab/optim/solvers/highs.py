@@ -46,7 +46,7 @@ class Highs(Limits):
 
     @property
     def basis(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """HiGHS' status of each column and row of the last linear program by simplex, two arrays of ints; None if unknown.
+        """HiGHS' status of each column and row of the last linear program by simplex, a pair of int arrays; None if unknown.
 
         A program with so many columns and rows begins from it.
         """

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def sia_configurations(node_type: np.ndarray, node_gpus: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays, configurations of a cluster: on one node powers of two and all of it, beyond whole nodes (3.3.3).
+    """Return a tuple of three arrays, configurations of a cluster: on one node powers of two and all of it, beyond whole nodes (3.3.3).
 
     Parameters
     ----------

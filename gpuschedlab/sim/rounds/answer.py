@@ -100,7 +100,7 @@ class Check:
             )
 
     def _demands(self, out) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Check GPUs, types, partners and capacity; return an array (n,) of positions of hosts, and a dict of reservations."""
+        """Check GPUs, types, partners and capacity; return a tuple: an array (n,) of positions of hosts, and a dict of reservations."""
         allocation = self.answer
         host = out["host"]
         gpus = self._numbers("gpus")

@@ -76,7 +76,7 @@ def zipf_loads(
 
 
 def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (N, D), placement and shares of E-Store's greedy: servers above the band give their hottest shards away.
+    """Return a pair of arrays (N, D), placement and shares of E-Store's greedy: servers above the band give their hottest shards away.
 
     They go one at a time to the least loaded server with room.
 
