@@ -97,7 +97,7 @@ class Policy(Knobbed):
         return None
 
     def quotas(self, trace: pl.DataFrame, cluster: "Cluster") -> tuple[np.ndarray, np.ndarray] | None:
-        """Pair of arrays, quotas of slots and jobs that may be held at once, for a policy whose own `planner` keeps to them; None without any.
+        """Pair of arrays: slots and jobs that may be held at once, for a policy whose own `planner` keeps to them; None without any.
 
         Returns
         -------
