@@ -18,7 +18,7 @@ from gpuschedlab.sim.rounds.view import View
 class Pop(Wrapped):
     """Deal jobs and nodes out to parts, and let a round policy decide for each part as if it were the whole.
 
-    There are `parts` parts, or fewer if some job would not fit into each. Nodes go to the part that has the fewest
+    There are `parts` parts, or fewer if some job would find no place in one that is empty. Nodes go to the part that has the fewest
     GPUs of their type, job i of the trace to part i mod k. A job that runs is in the part of its nodes, and these stay in
     their part while it runs. Jobs are placed on nodes of their part, by the rule of the policy.
 
@@ -49,7 +49,7 @@ class Pop(Wrapped):
     def allocate(self, view: View) -> Allocation:
         """Decide part by part, and return the `Allocation` of all."""
         pop_parts = view.memory
-        if pop_parts.deal(view, self.parts):
+        if pop_parts.deal(view, self.parts, self.placement):
             pop_parts.carried = [self.policy.begin() for _ in range(pop_parts.count)]
         mine = pop_parts.of_jobs(view)
         answers = []
@@ -72,20 +72,16 @@ class _Parts:
     job: dict[int, int] = field(default_factory=dict)
     carried: list = field(default_factory=list)
 
-    def deal(self, view, most: int) -> bool:
+    def deal(self, view, most: int, rule: str) -> bool:
         """Deal the nodes out, unless they are in as many parts as can be; whether there are more or fewer parts than before."""
-        # What each part must hold: GPU types (T,) bool that some jobs can use, and the most GPUs that one of these asks for.
-        types, which, *_ = distinct_rows(view.usable())
-        most_of = np.zeros(len(types))
+        demands = Demands.of(view, rule)
         before = self.count
-        np.maximum.at(most_of, which, view.gpus)
-        wants = [(np.ones(len(view.capacity), bool), 1.0), *zip(types, most_of, strict=True)]
         for part_count in range(most, 0, -1):
-            if part_count > 1 and any((view.capacity[types] // gpus).sum() < part_count for types, gpus in wants):
+            if part_count > 1 and not demands.could_fit(part_count):
                 continue
-            same = part_count == before and _hold(view, self.node, part_count, wants)
+            same = part_count == before and demands.fit(self.node, part_count)
             dealt = self.node if same else self._dealt(view, part_count)
-            if part_count == 1 or _hold(view, dealt, part_count, wants):
+            if part_count == 1 or same or demands.fit(dealt, part_count):
                 break
         self.count = part_count
         self.node = dealt
@@ -137,16 +133,57 @@ def _groups(view) -> np.ndarray:
     return connected_components(jobs_on_nodes.T @ jobs_on_nodes, directed=False)[1]
 
 
-def _hold(view, part, count: int, wants) -> bool:
-    """Whether each part could hold, on nodes of one type that are up, the jobs that it must."""
-    cluster = view.cluster
-    room = np.zeros((count, len(view.capacity)))
-    np.add.at(room, (part, cluster.node_type), cluster.node_gpus * view.up)
-    for types, gpus in wants:
-        largest = room[:, types].max(axis=1, initial=0.0)
-        if largest.min() < gpus:
+@dataclass
+class Demands:
+    """The jobs of a view that each part must be able to place, by the GPU types that they can use and the GPUs that they ask for.
+
+    `types` (m, T) bool and `gpus` (m,) are all that differ; the last one is one GPU of any type, so that no part is without nodes.
+    """
+
+    view: View
+    rule: str
+    types: np.ndarray
+    gpus: np.ndarray
+
+    @classmethod
+    def of(cls, view: View, rule: str) -> "Demands":
+        """Return the `Demands` of a view under a rule of placement, one of `gpuschedlab.cluster.RULES`."""
+        types, kind, *_ = distinct_rows(view.usable())
+        asked = np.unique(np.column_stack([kind, view.gpus]), axis=0)
+        any_type = np.ones((1, len(view.capacity)), bool)
+        return cls(
+            view, rule, np.concatenate([types[asked[:, 0].astype(np.int64)], any_type]), np.append(asked[:, 1], 1.0)
+        )
+
+    def could_fit(self, part_count: int) -> bool:
+        """Whether the GPUs that are up are enough for each demand in so many parts, in whichever way they are dealt."""
+        return all(
+            (self.view.capacity[types] // gpus).sum() >= part_count
+            for types, gpus in zip(self.types, self.gpus, strict=True)
+        )
+
+    def fit(self, part: np.ndarray, part_count: int) -> bool:
+        """Whether each part, were it empty, could place each demand on nodes of one type that are up; `part` (N,) is that of each node."""
+        cluster = self.view.cluster
+        up = self.view.up
+        gpus_of_type = np.zeros((part_count, len(self.view.capacity)))
+        np.add.at(gpus_of_type, (part, cluster.node_type), cluster.node_gpus * up)
+        largest_node = np.zeros_like(gpus_of_type)
+        np.maximum.at(largest_node, (part, cluster.node_type), cluster.node_gpus * up)
+        if (_most(self.types, gpus_of_type) < self.gpus).any():
             return False
-    return True
+        # Beyond one node a rule asks for more than the GPUs, such as the fewest nodes. Cells of "buddy" are on any node.
+        spread = _most(self.types, largest_node) < self.gpus
+        return self.rule == "buddy" or all(
+            FreeGpus(cluster, self.rule, up=up & (part == k)).fits(self.gpus[row], self.types[row]).all()
+            for k, row in enumerate(spread)
+            if row.any()
+        )
+
+
+def _most(types: np.ndarray, of_parts: np.ndarray) -> np.ndarray:
+    """Return an array (k, m): the most of `of_parts` (k, T) over the types of a demand, of `types` (m, T) bool, in each part."""
+    return np.where(types, of_parts[:, None, :], 0.0).max(axis=2)
 
 
 def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:

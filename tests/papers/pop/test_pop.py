@@ -110,6 +110,27 @@ def test_jobs_run_on_nodes_of_their_part_and_these_follow_when_parts_become_fewe
     assert run.jobs["restarts"].sum() == 0
 
 
+@dataclass(frozen=True)
+class Consolidated(All):
+    """The same on the fewest nodes that could hold a job if all of them were empty."""
+
+    interval = 60.0
+    placement = "consolidate"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_large_jobs_find_a_place_though_nodes_differ_in_size(seed):
+    """Nodes of 2 to 6 GPUs, jobs of up to half of all: a part that has the GPUs for one may still need too many nodes."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 7, rng.integers(3, 8)).tolist()
+    cluster = Cluster.parse(",".join(f"1x{size}:v100" for size in sizes))
+    asked = rng.integers(1, sum(sizes) // 2 + 1, 6).tolist()
+    run = simulate(
+        trace_of(*((60.0 * i, gpus, 100) for i, gpus in enumerate(asked))), cluster, Pop(Consolidated(), parts=3)
+    )
+    assert run.jobs["end"].is_finite().all()
+
+
 def test_nodes_for_all_jobs_of_an_answer():
     """Both nodes hold a job of 1 GPU; one of 4 comes: one of them makes room. One of 4 more finds no place."""
     simulation = Simulation(
