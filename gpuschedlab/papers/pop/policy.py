@@ -13,6 +13,9 @@ from gpuschedlab.sim.policy import Round, Wrapped
 from gpuschedlab.sim.rounds.allocation import GPUS, NODE, POSITION, Allocation
 from gpuschedlab.sim.rounds.view import View
 
+ROOM_ALONE = {"buddy": "pack"}
+"""Rules that do not keep a job to the nodes of its part, with one that asks for nothing but GPUs: so much a part has for each job."""
+
 
 @dataclass(frozen=True)
 class Pop(Wrapped):
@@ -74,7 +77,7 @@ class _Parts:
 
     def deal(self, view, most: int, rule: str) -> bool:
         """Deal the nodes out, unless they are in as many parts as can be; whether there are more or fewer parts than before."""
-        demands = Demands.of(view, rule)
+        demands = Demands.of(view, ROOM_ALONE.get(rule, rule))
         before = self.count
         for part_count in range(most, 0, -1):
             if part_count > 1 and not demands.could_fit(part_count):
@@ -148,12 +151,10 @@ class Demands:
     @classmethod
     def of(cls, view: View, rule: str) -> "Demands":
         """Return the `Demands` of a view under a rule of placement, one of `gpuschedlab.cluster.RULES`."""
-        types, kind, *_ = distinct_rows(view.usable())
-        asked = np.unique(np.column_stack([kind, view.gpus]), axis=0)
-        any_type = np.ones((1, len(view.capacity)), bool)
-        return cls(
-            view, rule, np.concatenate([types[asked[:, 0].astype(np.int64)], any_type]), np.append(asked[:, 1], 1.0)
-        )
+        requests = distinct_rows(np.column_stack([view.usable(), view.gpus])).rows
+        any_type = np.ones((1, requests.shape[1]))
+        demands = np.concatenate([requests, any_type])
+        return cls(view, rule, demands[:, :-1] > 0, demands[:, -1])
 
     def could_fit(self, part_count: int) -> bool:
         """Whether the GPUs that are up are enough for each demand in so many parts, in whichever way they are dealt."""
@@ -165,25 +166,11 @@ class Demands:
     def fit(self, part: np.ndarray, part_count: int) -> bool:
         """Whether each part, were it empty, could place each demand on nodes of one type that are up; `part` (N,) is that of each node."""
         cluster = self.view.cluster
-        up = self.view.up
-        gpus_of_type = np.zeros((part_count, len(self.view.capacity)))
-        np.add.at(gpus_of_type, (part, cluster.node_type), cluster.node_gpus * up)
-        largest_node = np.zeros_like(gpus_of_type)
-        np.maximum.at(largest_node, (part, cluster.node_type), cluster.node_gpus * up)
-        if (_most(self.types, gpus_of_type) < self.gpus).any():
-            return False
-        # Beyond one node a rule asks for more than the GPUs, such as the fewest nodes. Cells of "buddy" are on any node.
-        spread = _most(self.types, largest_node) < self.gpus
-        return self.rule == "buddy" or all(
-            FreeGpus(cluster, self.rule, up=up & (part == k)).fits(self.gpus[row], self.types[row]).all()
-            for k, row in enumerate(spread)
-            if row.any()
-        )
-
-
-def _most(types: np.ndarray, of_parts: np.ndarray) -> np.ndarray:
-    """Return an array (k, m): the most of `of_parts` (k, T) over the types of a demand, of `types` (m, T) bool, in each part."""
-    return np.where(types, of_parts[:, None, :], 0.0).max(axis=2)
+        for part_number in range(part_count):
+            empty = FreeGpus(cluster, self.rule, up=self.view.up & (part == part_number))
+            if not empty.fits(self.gpus, self.types).all():
+                return False
+        return True
 
 
 def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
