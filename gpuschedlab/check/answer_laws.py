@@ -142,6 +142,8 @@ def partners_share(s, run, cluster) -> str | None:
     """
     partner_pairs = zip(s.index, s.of("partner", -1), s.of("gpus", 0), strict=True)
     host_of_job = {int(job): int(s.index[partner]) for job, partner, gpus in partner_pairs if partner >= 0 and gpus > 0}
+    if not host_of_job and not run.allocations["guest"].any():
+        return None
     held_cells = _held(run, s.now)
     by_job = held_cells.group_by("job", maintain_order=True).agg("node", "gpus")
     nodes = {job_row: set(zip(job_nodes, job_gpus, strict=True)) for job_row, job_nodes, job_gpus in by_job.iter_rows()}
@@ -206,6 +208,8 @@ def delays_are_those_named(s, run, cluster) -> str | None:
     """
     kinds = {delay_kind: dict(seconds).values() for delay_kind, seconds in run.info["delays"].get("kinds", ())}
     named_delay = dict(zip(s.index.tolist(), s.of("delay", "").tolist(), strict=True))
+    if not any(named_delay.values()):
+        return None
     delayed_starts = run.allocations.filter(pl.col("start") == s.now, pl.col("delay").is_not_null())
     for job, delay in delayed_starts.select("job", "delay").iter_rows():
         if named_delay.get(job) and delay not in kinds[named_delay[job]]:
@@ -218,6 +222,8 @@ def reserved_gpus_are_logged(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
+    if run.pools.is_empty() and not s.answer.reserved:
+        return None
     logged = {}
     for reserved_name, reserved_type, reserved_of_types in (
         run.pools.filter(pl.col("time") <= s.now).select("name", "gpu_type", "gpus").iter_rows()

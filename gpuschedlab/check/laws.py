@@ -6,6 +6,7 @@ They read a run's frames and nothing else, so they check the engine as well as t
 import numpy as np
 import polars as pl
 
+from gpuschedlab.cluster.distinct_rows import distinct_rows
 from gpuschedlab.metrics import cost, utilisation
 
 #: Relative error that adding up in another order may leave.
@@ -33,17 +34,27 @@ def capacity_holds(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    held_on_node = _at_once(_owned(run), "node")
-    node_size = pl.Series(np.asarray(cluster.node_gpus, float)).gather(held_on_node["node"])
-    overfull_nodes = held_on_node.with_columns(size=node_size).filter(pl.col("taken") > pl.col("size") + 1e-6)
-    problem = first_wrong(overfull_nodes, "node {node} gave {taken:g} GPUs at t={time:g} s; it has {size:g}")
+    held_columns = _owned(run)
+    node, time, held_gpus = _at_once(held_columns["node"], held_columns)
+    size = np.asarray(cluster.node_gpus, float)[node]
+    overfull = held_gpus > size + 1e-6
+    problem = first_of(
+        overfull,
+        "node {node} gave {taken:g} GPUs at t={time:g} s; it has {size:g}",
+        node=node,
+        taken=held_gpus,
+        time=time,
+        size=size,
+    )
     if problem:
         return problem
+    allocations = run.columns("allocations")
+    named = {name: allocations[name] for name in ("job", "node", "start", "end")}
     for event in cluster.events:
-        during = (pl.col("node") == event.node) & (pl.col("start") < event.end) & (pl.col("end") > event.start)
-        message = f"row {{job}} of .jobs held GPUs of node {event.node} from {{start:g}} to {{end:g}} s; "
+        during = (named["node"] == event.node) & (named["start"] < event.end) & (named["end"] > event.start)
+        message = "row {job} of .jobs held GPUs of node {node} from {start:g} to {end:g} s; "
         message += f"the node was down from {event.start:g} to {event.end:g} s"
-        problem = problem or first_wrong(run.allocations.filter(during), message)
+        problem = problem or first_of(during, message, **named)
     return problem
 
 
@@ -52,22 +63,31 @@ def reserved_gpus_fit(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    if run.pools.is_empty():
+    reserved = reserved_times(run)
+    if not len(reserved["start"]):
         return None
-    types = pl.Series(cluster.gpu_types)
-    held_stretches = _owned(run)
-    down = pl.DataFrame(_down(cluster), {"node": pl.Int64, "start": pl.Float64, "end": pl.Float64}, orient="row")
-    type_of_node = types.gather(pl.Series(cluster.node_type))
-    gpus_of_node = pl.Series(np.asarray(cluster.node_gpus, float))
-    down = down.with_columns(gpu_type=type_of_node.gather(down["node"]), gpus=gpus_of_node.gather(down["node"]))
-    claims_of_gpus = [
-        claims.select("gpu_type", "gpus", "start", "end") for claims in (held_stretches, down, reserved_times(run))
+    type_number = {gpu_type: number for number, gpu_type in enumerate(cluster.gpu_types)}
+    held_columns = _owned(run)
+    outages = np.array(_down(cluster), float).reshape(-1, 3)
+    nodes_down = outages[:, 0].astype(np.int64)
+    down = {"gpus": np.asarray(cluster.node_gpus, float)[nodes_down], "start": outages[:, 1], "end": outages[:, 2]}
+    claims = {
+        name: np.concatenate([held_columns[name], down[name], reserved[name]]) for name in ("gpus", "start", "end")
+    }
+    types = [
+        *held_columns["gpu_type"],
+        *np.asarray(cluster.gpu_types)[cluster.node_type[nodes_down]],
+        *reserved["gpu_type"],
     ]
-    claimed_gpus = _at_once(pl.concat(claims_of_gpus), "gpu_type")
-    most_gpus = pl.col("gpu_type").replace_strict(list(cluster.gpu_types), list(map(float, cluster.capacity)))
-    overfull_types = claimed_gpus.with_columns(most=most_gpus).filter(pl.col("taken") > pl.col("most") + 1e-6)
-    return first_wrong(
-        overfull_types, "{taken:g} GPUs of {gpu_type} are held, reserved or down at t={time:g} s; there are {most:g}"
+    kind, time, held_gpus = _at_once(np.array([type_number[gpu_type] for gpu_type in types], np.int64), claims)
+    most = np.asarray(cluster.capacity, float)[kind]
+    return first_of(
+        held_gpus > most + 1e-6,
+        "{taken:g} GPUs of {gpu_type} are held, reserved or down at t={time:g} s; there are {most:g}",
+        gpu_type=np.asarray(cluster.gpu_types)[kind],
+        taken=held_gpus,
+        time=time,
+        most=most,
     )
 
 
@@ -76,23 +96,18 @@ def bills_add_up(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    job_counts = run.jobs["submit"] >= 0
-    allocations = _owned(run)
-    allocations = allocations.filter(job_counts.gather(allocations["job"]))
+    counted = run.columns("jobs")["submit"] >= 0
+    held_columns = _owned(run)
+    held_seconds = np.where(counted[held_columns["job"]], held_columns["end"] - held_columns["start"], 0.0)
     reserved = reserved_times(run)
-    if not job_counts.all():
-        reserved = reserved.with_columns(pl.col("start").clip(0.0), pl.col("end").clip(0.0))
-    billed_stretches = pl.concat(
-        [paid_rows.select("gpu_type", "gpus", "start", "end") for paid_rows in (allocations, reserved)]
-    )
-    billed_stretches = billed_stretches.with_columns(seconds=pl.col("gpus") * (pl.col("end") - pl.col("start")))
+    reserved_seconds = np.maximum(reserved["end"], 0.0) - np.maximum(reserved["start"], 0.0)
+    gpu_seconds = np.concatenate([held_columns["gpus"] * held_seconds, reserved["gpus"] * reserved_seconds])
+    types = [*held_columns["gpu_type"], *reserved["gpu_type"]]
     prices = {gpu_type: 1.0 + type_number for type_number, gpu_type in enumerate(cluster.gpu_types)}
-    for price, worth in (
-        (1.0, pl.col("seconds")),
-        (prices, pl.col("seconds") * pl.col("gpu_type").replace_strict(prices)),
-    ):
+    price_of_type = np.array([prices[gpu_type] for gpu_type in types])
+    for price, price_of_stretch in ((1.0, np.ones(len(types))), (prices, price_of_type)):
+        expected = float(gpu_seconds @ price_of_stretch)
         billed_gpu_time = 3600 * cost(run, price)
-        expected = float(billed_stretches.select(worth.sum()).item())
         if not np.isclose(billed_gpu_time, expected, rtol=CLOSE):
             return f"{billed_gpu_time:.6f} GPU-s are billed at {price}; held and reserved GPUs add up to {expected:.6f}"
 
@@ -102,12 +117,11 @@ def gpu_time_is_conserved(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    held_stretches = _owned(run)
-    timeline_steps = np.diff(run.timeline["time"].to_numpy())
-    allocated = float((held_stretches["gpus"] * (held_stretches["end"] - held_stretches["start"])).sum())
-    used_gpus = run.timeline["used"].to_numpy()[:-1]
-    used = float(np.sum(used_gpus * timeline_steps))
-    attained_sum = float(run.jobs["attained"].sum())
+    held_columns = _owned(run)
+    timeline = run.columns("timeline")
+    allocated = float(held_columns["gpus"] @ (held_columns["end"] - held_columns["start"]))
+    used = float(timeline["used"][:-1] @ np.diff(timeline["time"]))
+    attained_sum = float(run.columns("jobs")["attained"].sum())
     if not np.allclose([allocated, used], attained_sum, rtol=CLOSE):
         return (
             f"allocations add up to {allocated:.6f} GPU-s, the timeline to {used:.6f}, "
@@ -133,23 +147,28 @@ def times_add_up(run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    job_stretches = run.allocations.unique(["job", "start", "end"], maintain_order=True)
-    stretch_length = pl.col("end") - pl.col("start")
-    jobs = jobs_with(run, job_stretches, seconds=stretch_length.sum())
-    life = pl.col("jct")
-    executed = pl.col("executed")
-    queueing = pl.col("queueing")
-    excess = queueing + executed - life
-    unrecorded = pl.col("seconds").fill_null(0) - executed
-    wrong_jobs = pl.any_horizontal(
-        excess.abs() > _near(life),
-        unrecorded.abs() > _near(life),
-        queueing < -_near(life),
+    allocations = run.columns("allocations")
+    jobs = run.columns("jobs")
+    stretches = np.column_stack([allocations["job"], allocations["start"], allocations["end"]])
+    job, start, end = distinct_rows(stretches).rows.T
+    seconds = np.bincount(job.astype(np.int64), end - start, len(jobs["jct"]))
+    life = jobs["jct"]
+    executed = jobs["executed"]
+    queueing = jobs["queueing"]
+    wrong_jobs = (
+        (np.abs(queueing + executed - life) > _near(life))
+        | (np.abs(seconds - executed) > _near(life))
+        | (queueing < -_near(life))
     )
-    return first_wrong(
-        jobs.filter(wrong_jobs),
-        "job {job_id} was in the system for {jct} s, waited {queueing} s and held GPUs for {executed} s, "
+    return first_of(
+        wrong_jobs,
+        "job {job_id} was in the system for {life} s, waited {queueing} s and held GPUs for {executed} s, "
         "by .allocations {seconds} s; expected waiting + holding = total, and the two holdings the same",
+        job_id=jobs["job_id"],
+        life=life,
+        queueing=queueing,
+        executed=executed,
+        seconds=seconds,
     )
 
 
@@ -195,11 +214,11 @@ def idle_time_is_left_out(run, cluster) -> str | None:
     up = cluster.total_gpus * (last_end - first_instant)
     for node, outage_start, back in _down(cluster):
         up -= cluster.node_gpus[node] * max(0.0, min(back, last_end) - max(outage_start, first_instant))
-    held_stretches = _owned(run)
-    seconds = (
-        held_stretches["end"].clip(first_instant, last_end) - held_stretches["start"].clip(first_instant, last_end)
-    ).to_numpy()
-    used = float(held_stretches["gpus"].to_numpy() @ seconds) / up
+    held_columns = _owned(run)
+    seconds = np.clip(held_columns["end"], first_instant, last_end) - np.clip(
+        held_columns["start"], first_instant, last_end
+    )
+    used = float(held_columns["gpus"] @ seconds) / up
     reported_utilisation = utilisation(run)
     if not np.isclose(reported_utilisation, used, rtol=CLOSE):
         return (
@@ -212,33 +231,36 @@ BOOKS = (capacity_holds, reserved_gpus_fit, gpu_time_is_conserved, bills_add_up,
 ENDED = (all_finish, littles_law_holds, idle_time_is_left_out)
 
 
-def jobs_with(run, rows: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
-    """Return a frame of the jobs of a run, with their row as `job` and columns of their rows in another frame."""
-    rows_of_jobs = rows.group_by("job", maintain_order=True).agg(**columns)
-    numbered_jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
-    return numbered_jobs.join(rows_of_jobs, on="job", how="left", maintain_order="left")
+def _at_once(group: np.ndarray, held_columns: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a tuple of arrays (e,): a group, a time (s) and the GPUs that its rows hold from then on, in order of time.
 
-
-def _at_once(gpu_stretches: pl.DataFrame, by: str) -> pl.DataFrame:
-    """Return a frame of the GPUs `taken` from each `time` (s) on, by a column, in order of time.
-
-    The given rows have `gpus` from `start` to `end`.
+    `group` (m,) is the number of the group of each row; `held_columns` has its `gpus` from `start` to `end` (m,).
     """
-    changes = gpu_stretches.select(by, time="end", more=-pl.col("gpus"))
-    changes = pl.concat([gpu_stretches.select(by, time="start", more="gpus"), changes]).group_by(
-        by, "time", maintain_order=True
-    )
-    gpu_change = pl.col("more")
-    changes = changes.agg(gpu_change.sum()).sort("time", by)
-    return changes.with_columns(taken=gpu_change.cum_sum().over(by))
+    groups = np.concatenate([group, group])
+    times = np.concatenate([held_columns["start"], held_columns["end"]])
+    changes = np.concatenate([held_columns["gpus"], -held_columns["gpus"]])
+    # A group's changes add up to zero, so that one running sum serves all; the last of an instant is what is held from then on.
+    order = np.lexsort((times, groups))
+    groups = groups[order]
+    times = times[order]
+    held_gpus = np.cumsum(changes[order])
+    last = np.ones(len(groups), bool)
+    last[:-1] = (groups[1:] != groups[:-1]) | (times[1:] != times[:-1])
+    by_time = np.lexsort((groups[last], times[last]))
+    return groups[last][by_time], times[last][by_time], held_gpus[last][by_time]
 
 
-def reserved_times(run) -> pl.DataFrame:
-    """Return the frame `Run.pools` with `start` and `end` (s): the next row of their name and type, or the end of the run."""
-    stop = max(run.info["now"], run.timeline["time"].max() or 0.0, run.pools["time"].max() or 0.0)
+def reserved_times(run) -> dict[str, np.ndarray]:
+    """Return a dict of columns (p,) of `Run.pools`, from `start` to `end` (s): the next row of their name and type, or the run's end."""
+    names = ("name", "gpu_type", "gpus", "start", "end")
+    pools = run.pools
+    if pools.is_empty():
+        return {name: np.zeros(0) for name in names}
+    stop = max(run.info["now"], run.timeline["time"].max() or 0.0, pools["time"].max())
     next_time = pl.col("time").shift(-1).over("name", "gpu_type")
     reserved_until = next_time.fill_null(stop)
-    return run.pools.sort("time", maintain_order=True).with_columns(start="time", end=reserved_until)
+    reserved = pools.sort("time", maintain_order=True).with_columns(start="time", end=reserved_until)
+    return {name: reserved[name].to_numpy() for name in names}
 
 
 def _down(cluster) -> list[tuple[int, float, float]]:
@@ -253,22 +275,38 @@ def _down(cluster) -> list[tuple[int, float, float]]:
     return outage_rows
 
 
-def _near(seconds: pl.Expr) -> pl.Expr:
-    return CLOSE * (1 + seconds.abs()) + 1e-6
+def _near(seconds: np.ndarray) -> np.ndarray:
+    return CLOSE * (1 + np.abs(seconds)) + 1e-6
 
 
-def _owned(run) -> pl.DataFrame:
-    """Return the frame of allocations without those of guests, which share the GPUs of another job."""
-    if "guest" not in run.allocations.columns:
-        return run.allocations
-    return run.allocations.filter(~pl.col("guest"))
+def _owned(run) -> dict[str, np.ndarray]:
+    """Return a dict of the columns (m,) of the allocations, without those of guests, which share the GPUs of another job."""
+    allocations = run.columns("allocations")
+    owned = np.ones(len(allocations["job"]), bool)
+    if "guest" in allocations:
+        owned = ~allocations["guest"]
+    return {name: allocations[name][owned] for name in ("job", "node", "gpu_type", "gpus", "start", "end")}
+
+
+def first_of(wrong: np.ndarray, message: str, **columns: np.ndarray) -> str | None:
+    """Return the problem of the first row (n,) that is `wrong`, as a text, written with its `columns`; None without any."""
+    count = int(wrong.sum())
+    if not count:
+        return None
+    first = int(wrong.argmax())
+    problem = message.format(**{name: column[first] for name, column in columns.items()})
+    return _with_more(problem, count)
 
 
 def first_wrong(wrong: pl.DataFrame, message: str) -> str | None:
     """Write the problem of the first of some rows, and how many more there are, as text; None without any."""
     if wrong.is_empty():
         return None
-    problem = message.format(**wrong.row(0, named=True))
-    if wrong.height > 1:
-        return f"{problem} ({wrong.height - 1} more like it)"
+    return _with_more(message.format(**wrong.row(0, named=True)), wrong.height)
+
+
+def _with_more(problem: str, count: int) -> str:
+    """Return the text of a problem that is the first of so many."""
+    if count > 1:
+        return f"{problem} ({count - 1} more like it)"
     return problem

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import polars as pl
 
-from gpuschedlab.check.laws import BOOKS, first_wrong, reserved_times
-from gpuschedlab.check.stretches import TINY, Stretch, Table, stretches
+from gpuschedlab.check.laws import BOOKS, first_of, reserved_times
+from gpuschedlab.check.stretches import TINY, Stretch, Table, rows_of_jobs, stretches
 from gpuschedlab.sim import Policy, Round, Run, Scenario
 
 CLOSE = 1e-9
@@ -35,14 +34,14 @@ def progress_adds_up(run: Run, scenario: Scenario, policies: tuple, most: int | 
     """Report in a text the first job whose end, starts or seconds do not follow from its allocations; None if all do."""
     # Of `most` jobs at most, spread evenly over the trace. Work, speeds, delays and outages are taken from the scenario; of the
     # policies, pairs (instant from which on, policy), only what they set aside for profiling, and whether they decide by rounds.
-    job_count = run.jobs.height
+    job_count = len(run.columns("jobs")["submit"])
     chosen = np.linspace(0, job_count - 1, min(job_count, most or job_count)).astype(int)
     stretches_of_jobs = stretches(run, chosen)
     try:
-        for job_row in chosen.tolist():
+        for job_row, row in zip(chosen.tolist(), rows_of_jobs(run, chosen), strict=True):
             for stretch in stretches_of_jobs.get(job_row, ()):
                 _check_partner(stretch, job_row, stretches_of_jobs)
-            _Account(job_row, run, scenario, policies).check(stretches_of_jobs.get(job_row, []))
+            _Account(job_row, row, run, scenario, policies).check(stretches_of_jobs.get(job_row, []))
     except Wrong as wrong:
         return str(wrong)
 
@@ -85,6 +84,7 @@ class _Account:
     """The account of one job, carried from stretch to stretch."""
 
     j: int
+    row: dict
     run: Run
     scenario: Scenario
     policies: tuple[tuple[float, Policy], ...]
@@ -102,7 +102,6 @@ class _Account:
     sums: dict = field(default_factory=lambda: dict.fromkeys(SUMMED + COUNTED, 0.0))
 
     def __post_init__(self):
-        self.row = self.run.jobs.row(self.j, named=True)
         self.name = f"job {self.row['job_id']}"
         speeds = self.scenario.speeds
         model = self.row.get("model")
@@ -122,7 +121,8 @@ class _Account:
         has_ended = self.row["end"] is not None
         self.sums["restarts"] = max(self.starts - 1, 0)
         for account_column, more in (("restarts", self.unseen), ("preemptions", self.unsure)):
-            self.sums[account_column] += np.clip(self.row[account_column] - self.sums[account_column], 0, more)
+            difference = self.row[account_column] - self.sums[account_column]
+            self.sums[account_column] += min(max(difference, 0), more)
         for account_column in (
             COUNTED + SUMMED if has_ended else ("executed", "attained", "overhead", "shared", "profiled")
         ):
@@ -258,7 +258,7 @@ class _Account:
     def _factor(self, table: str, job_a: int, job_b: int) -> float:
         """Factor of a table for the models of two jobs."""
         pair_speeds = self.scenario.speeds
-        job_models = self.run.jobs["model"]
+        job_models = self.run.columns("jobs")["model"]
         return float(
             getattr(pair_speeds, table)[
                 pair_speeds.models.index(job_models[job_a]), pair_speeds.models.index(job_models[job_b])
@@ -315,7 +315,7 @@ class _Account:
         if self._profiled(stretch, in_force):
             self._undo(0.0, 0.0)
         elif any(
-            event.node in dict(stretch.cells) and event.start == stretch.end for event in self.scenario.cluster.events
+            event.start == stretch.end and event.node in dict(stretch.cells) for event in self.scenario.cluster.events
         ):
             self.sums["failures"] += 1
             self._undo(*self.saved)
@@ -375,12 +375,11 @@ def reservations_are_given_back(run: Run, policies: tuple[tuple[float, Policy], 
 
     Return None, or the first breach of this law in words.
     """
+    reserved = reserved_times(run)
     ends = [since for since, _ in policies[1:]] + [math.inf]
     for (since, policy), policy_end in zip(policies, ends, strict=True):
         if not isinstance(policy, Round):
-            still_reserved = reserved_times(run).filter(
-                pl.col("gpus") > 0, pl.col("start") < policy_end, pl.col("end") > since
-            )
+            still_reserved = (reserved["gpus"] > 0) & (reserved["start"] < policy_end) & (reserved["end"] > since)
             message = f"{policy.name}, from t={since:g} s on, has {{gpus:g}} GPUs of {{gpu_type}} reserved as {{name}}"
-            if problem := first_wrong(still_reserved, message + " at t={start:g} s; expected none"):
+            if problem := first_of(still_reserved, message + " at t={start:g} s; expected none", **reserved):
                 return problem

@@ -1,8 +1,10 @@
 """GPUs that jobs held, from stretch to stretch, and the rate that a speed table has for it: read from frames and arrays alone."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +15,9 @@ from gpuschedlab.speeds.codes import ANY
 
 TINY = 1e-6
 """Seconds within which two instants are one, and GPUs within which two numbers are."""
+
+ROWS_OF_JOBS = ("partner", "source")
+"""Columns that name a job by its row, or none."""
 
 
 class Stretch(NamedTuple):
@@ -38,26 +43,40 @@ class Stretch(NamedTuple):
 def stretches(run: Run, jobs: np.ndarray) -> dict[int, list[Stretch]]:
     """Return a dict of lists of `Stretch`, those of each job (row of `Run.jobs`) and of its partners, in order of time."""
     by_job: dict[int, list[Stretch]] = {}
-    stretch_fields = Stretch._fields[:-2]
-    held_stretches = run.allocations
-    if len(jobs) < run.jobs.height:
-        is_one = held_stretches["job"].is_in(jobs)
-        partners = held_stretches["partner"].filter(is_one).drop_nulls()
-        is_partner = held_stretches["job"].is_in(partners.implode())
-        held_stretches = held_stretches.filter(is_one | is_partner)
-    sorted_stretches = (
-        held_stretches.sort("job", "start", "end", "node")
-        .select("job", *stretch_fields, "gpu_type", "node", "gpus")
-        .iter_rows()
-    )
-    for (job, *shared), group in groupby(
-        sorted_stretches, key=lambda stretch_row: stretch_row[: len(stretch_fields) + 1]
-    ):
-        stretch_rows = list(group)
-        cells = tuple(stretch_row[-2:] for stretch_row in stretch_rows)
-        gpu_types = tuple(dict.fromkeys(stretch_row[-3] for stretch_row in stretch_rows))
-        by_job.setdefault(job, []).append(Stretch(*shared, cells, gpu_types))
+    allocations = run.columns("allocations")
+    job_count = len(run.columns("jobs")["submit"])
+    is_followed = np.zeros(job_count, bool)
+    is_followed[jobs] = True
+    partners = allocations["partner"][is_followed[allocations["job"]]]
+    is_followed[partners[~np.isnan(partners)].astype(np.int64)] = True
+    rows = np.flatnonzero(is_followed[allocations["job"]])
+    order = np.lexsort(tuple(allocations[name][rows] for name in ("node", "end", "start", "job")))
+    ordered = rows[order]
+    shared = zip(*(_values(allocations, name, ordered) for name in ("job", *Stretch._fields[:-2])), strict=True)
+    cells = zip(*(allocations[name][ordered].tolist() for name in ("gpu_type", "node", "gpus")), strict=True)
+    for (job, *fields), group in groupby(zip(shared, cells, strict=True), key=itemgetter(0)):
+        cells_of_stretch = [cell for _, cell in group]
+        node_cells = tuple((node, gpus) for _, node, gpus in cells_of_stretch)
+        gpu_types = tuple(dict.fromkeys(gpu_type for gpu_type, _, _ in cells_of_stretch))
+        by_job.setdefault(job, []).append(Stretch(*fields, node_cells, gpu_types))
     return by_job
+
+
+def _values(columns: Mapping[str, np.ndarray], name: str, rows: np.ndarray) -> list:
+    """Return a list of the values of a column of a run in some rows, None for nan."""
+    column = columns[name][rows]
+    if column.dtype.kind != "f":
+        return column.tolist()
+    kind = int if name in ROWS_OF_JOBS else float
+    return [None if math.isnan(number) else kind(number) for number in column.tolist()]
+
+
+def rows_of_jobs(run: Run, jobs: np.ndarray) -> list[dict]:
+    """Return a list of dicts: rows of `Run.jobs` by the names of their columns, None for null, of some jobs (k,)."""
+    columns = run.columns("jobs")
+    names = list(columns)
+    rows = zip(*(_values(columns, name, jobs) for name in names), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 @dataclass
