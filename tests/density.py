@@ -3,8 +3,9 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr, ast.Raise)
@@ -23,6 +24,9 @@ OPERATIONS = (
 TRUTH = (ast.Compare, ast.BoolOp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
+CONDITIONAL_KINDS = (ast.IfExp, ast.BoolOp, ast.Subscript, ast.BinOp)
+LEAVES = (ast.Name, ast.Constant, ast.alias, ast.Pass)
+"""Nodes without any below them that count."""
 GENERIC = frozenset(
     {
         "found",
@@ -88,27 +92,52 @@ class Density:
     """Functions with more than `PARAMETERS` parameters, and NamedTuples with more than `PARTS` fields."""
 
 
-def measure(trees: Iterable[ast.Module]) -> Density:
-    """Return the figures of some modules."""
+def counts_of(tree: ast.Module) -> Counter:
+    """Return how often there is each thing that figures are made of, in a module; of a name that is assigned, as ("name", name)."""
     counts: Counter = Counter()
-    names: Counter = Counter()
-    for tree in trees:
-        for node in ast.walk(tree):
-            counts["packed"] += _is_packed(node)
-            counts["assignments"] += isinstance(node, ast.Assign)
+    # Each node with whether it is part of a simple statement; none of these is part of another.
+    waiting = [(tree, False)]
+    while waiting:
+        node, is_counted = waiting.pop()
+        kind = type(node)
+        if kind in SIMPLE:
+            is_counted = not _is_text(node)
+            counts["statements"] += is_counted
+        if is_counted and kind in OPERATIONS:
+            counts["operations"] += 1
+            counts["links"] += _is_link(node)
+        if kind in CONDITIONAL_KINDS:
             counts["conditionals"] += _is_conditional(node)
+        if kind is ast.Assign:
+            counts["assignments"] += 1
+            counts["packed"] += _is_packed(node)
+        if kind is ast.Name and isinstance(node.ctx, ast.Store):
+            counts["name", node.id] += 1
+        if kind in DOCUMENTED:
             counts["wide"] += _is_wide(node)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names[node.id] += 1
-            if isinstance(node, SIMPLE) and not _is_text(node):
-                counts["statements"] += 1
-                counts["operations"] += sum(isinstance(part, OPERATIONS) for part in ast.walk(node))
-                counts["links"] += sum(_is_link(part) for part in ast.walk(node))
+            counts["words"] += _words_of_docstring(node)
+        if kind not in LEAVES:
+            waiting += [(child, is_counted) for child in ast.iter_child_nodes(node)]
+    return counts
+
+
+@cache
+def counts_of_file(path: Path) -> Counter:
+    """Return the counts of a module, which is read once."""
+    return counts_of(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def measure(modules: Iterable[Counter]) -> Density:
+    """Return the figures of some modules, of which the counts are given."""
+    counts: Counter = Counter()
+    for counts_of_module in modules:
+        counts.update(counts_of_module)
     bare = Counter()
-    for name, count in names.items():
-        bare[name.strip("_").rstrip("0123456789").strip("_")] += count
+    for key, count in counts.items():
+        if isinstance(key, tuple):
+            bare[key[1].strip("_").rstrip("0123456789").strip("_")] += count
     statements = max(counts["statements"], 1)
-    stored = max(sum(names.values()), 1)
+    stored = max(bare.total(), 1)
     return Density(
         operations=counts["operations"] / statements,
         unchained=(counts["operations"] - counts["links"]) / statements,
@@ -120,10 +149,9 @@ def measure(trees: Iterable[ast.Module]) -> Density:
     )
 
 
-def words_of_docstrings(trees: Iterable[ast.Module]) -> int:
-    """Return how many words the docstrings have, without examples."""
-    texts = (ast.get_docstring(node) or "" for node in _documented(trees))
-    return sum(len(re.findall(r"[A-Za-z']+", re.sub(r"(?m)^\s*(>>>|\.\.\.).*$", "", text))) for text in texts)
+def words_of_docstrings(modules: Iterable[Counter]) -> int:
+    """Return how many words the docstrings of some modules have, without examples; their counts are given."""
+    return sum(counts["words"] for counts in modules)
 
 
 def rooms(package: Path) -> dict[str, list[Path]]:
@@ -143,9 +171,10 @@ def plainer(old: Density, new: Density) -> Density:
     return Density(**{figure.name: min(getattr(old, figure.name), getattr(new, figure.name)) for figure in fields(old)})
 
 
-def _documented(trees: Iterable[ast.Module]) -> Iterator[ast.AST]:
-    for tree in trees:
-        yield from (node for node in ast.walk(tree) if isinstance(node, DOCUMENTED))
+def _words_of_docstring(node: ast.AST) -> int:
+    """Return how many words a docstring has without its examples; 0 without one."""
+    text = ast.get_docstring(node) or ""
+    return len(re.findall(r"[A-Za-z']+", re.sub(r"(?m)^\s*(>>>|\.\.\.).*$", "", text)))
 
 
 def _is_text(node: ast.stmt) -> bool:

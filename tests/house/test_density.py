@@ -8,6 +8,8 @@ import ast
 import csv
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from density import Density, measure, plainer, rooms, words_of_docstrings
+from density import Density, counts_of, counts_of_file, measure, plainer, rooms, words_of_docstrings
 from package_files import PACKAGE, ROOT
 
 TABLE = Path(__file__).with_name("density.csv")
@@ -38,9 +40,14 @@ READERS = ("traces", "traces/formats", "traces/intake", "traces/logs")
 """Rooms that read tables by chains of polars calls, each of which counts as one operation."""
 
 
-def parsed(paths: list[Path]) -> list[ast.Module]:
-    """Syntax trees of some modules."""
-    return [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
+def counted(paths: Iterable[Path]) -> list[Counter]:
+    """Counts of some modules."""
+    return [counts_of_file(path) for path in paths]
+
+
+def measure_text(source: str) -> Density:
+    """Figures of some code."""
+    return measure([counts_of(ast.parse(source))])
 
 
 def limits() -> dict[str, Density]:
@@ -64,22 +71,22 @@ def too_dense(room: str, density: Density, limit: Density) -> list[str]:
 
 @pytest.mark.parametrize("room", sorted(rooms(PACKAGE)))
 def test_a_room_only_gets_plainer(room):
-    density = measure(parsed(rooms(PACKAGE)[room]))
+    density = measure(counted(rooms(PACKAGE)[room]))
     assert not too_dense(room, density, limits().get(room, AIMS))
     assert density.packed <= MOST_PACKED["room"]
 
 
 def test_assignments_are_not_packed():
-    package = measure(parsed(sorted(PACKAGE.rglob("*.py"))))
+    package = measure(counted(PACKAGE.rglob("*.py")))
     assert package.packed <= MOST_PACKED["package"]
-    tests = measure(parsed(beside_the_package()))
+    tests = measure(counted(beside_the_package()))
     assert tests.packed <= MOST_PACKED["tests"]
 
 
 def test_docstrings_are_not_cut_short():
     if not (PACKAGE / "papers" / "sia").is_dir():
         pytest.skip("a tree without papers has fewer docstrings")
-    assert words_of_docstrings(parsed(sorted(PACKAGE.rglob("*.py")))) >= WORDS
+    assert words_of_docstrings(counted(PACKAGE.rglob("*.py"))) >= WORDS
 
 
 def test_figures_do_not_depend_on_where_lines_break(tmp_path):
@@ -90,8 +97,8 @@ def test_figures_do_not_depend_on_where_lines_break(tmp_path):
     command = [sys.executable, "-m", "ruff", "format", "--quiet", "--isolated", "--line-length", "60", str(tmp_path)]
     subprocess.run(command, check=True)
     assert any(source.read_bytes() != copy.read_bytes() for source, copy in zip(sources, copies))
-    assert measure(parsed(sources)) == measure(parsed(copies))
-    assert words_of_docstrings(parsed(sources)) == words_of_docstrings(parsed(copies))
+    assert measure(counted(sources)) == measure(counted(copies))
+    assert words_of_docstrings(counted(sources)) == words_of_docstrings(counted(copies))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +118,7 @@ def test_figures_do_not_depend_on_where_lines_break(tmp_path):
     ],
 )
 def test_what_is_packed(packed, source):
-    assert measure([ast.parse(source)]).packed == packed
+    assert measure_text(source).packed == packed
 
 
 @pytest.mark.parametrize(
@@ -131,7 +138,7 @@ def test_what_is_packed(packed, source):
     ],
 )
 def test_what_is_a_conditional(conditional, source):
-    assert measure([ast.parse(source)]).conditionals == 1000 * conditional
+    assert measure_text(source).conditionals == 1000 * conditional
 
 
 @pytest.mark.parametrize(
@@ -146,11 +153,11 @@ def test_what_is_a_conditional(conditional, source):
     ],
 )
 def test_what_is_wide(wide, source):
-    assert measure([ast.parse(source)]).wide == wide
+    assert measure_text(source).wide == wide
 
 
 def test_names_and_operations():
-    density = measure([ast.parse("found_ = f(x[0])\n_left2 = frame.lazy().filter(a).collect()\nn = 1\njobs = n + 1")])
+    density = measure_text("found_ = f(x[0])\n_left2 = frame.lazy().filter(a).collect()\nn = 1\njobs = n + 1")
     assert density.generic == 0.5
     assert density.letters == 0.25
     assert density.operations == (2 + 3 + 0 + 1) / 4
@@ -158,8 +165,8 @@ def test_names_and_operations():
 
 
 def test_a_denser_line_is_noticed():
-    before = measure([ast.parse("jobs = n + 1\ntimes = m + 1")])
-    after = measure([ast.parse("jobs, times = n + 1, m + 1")])
+    before = measure_text("jobs = n + 1\ntimes = m + 1")
+    after = measure_text("jobs, times = n + 1, m + 1")
     (message,) = (words for words in too_dense("sim", after, before) if "packed" in words)
     assert message.startswith("sim: packed is 1.000, and was 0.000.")
 
@@ -167,14 +174,14 @@ def test_a_denser_line_is_noticed():
 def main() -> int:
     """Print the figures of each room, and lower the limits to them."""
     old = limits() if TABLE.exists() else {}
-    now = {room: measure(parsed(paths)) for room, paths in rooms(PACKAGE).items()}
+    now = {room: measure(counted(paths)) for room, paths in rooms(PACKAGE).items()}
     names = [figure.name for figure in fields(Density)]
     print(f"{'room':28}", *(f"{name:>12}" for name in names))
-    package = {"package": measure(parsed(sorted(PACKAGE.rglob("*.py"))))}
-    tests = {"tests": measure(parsed(beside_the_package()))}
+    package = {"package": measure(counted(PACKAGE.rglob("*.py")))}
+    tests = {"tests": measure(counted(beside_the_package()))}
     for room, density in (now | package | tests).items():
         print(f"{room:28}", *(f"{value:12.3f}" for value in asdict(density).values()))
-    print(f"words of docstrings: {words_of_docstrings(parsed(sorted(PACKAGE.rglob('*.py')))):,}")
+    print(f"words of docstrings: {words_of_docstrings(counted(PACKAGE.rglob('*.py'))):,}")
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["room", *names])
