@@ -1,6 +1,7 @@
 """Delay of a restart, from the attempts alone: no attempt after a restart can complete before the delay is over."""
 
 import itertools
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -164,19 +165,45 @@ def _varied_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float, 
     return cells
 
 
-def log_likelihood(attempts: Hazard, delay, sigma: float = 0.0, points: int = 9) -> float:
+def log_likelihood(attempts: Hazard, delay, sigma: float = 0.0) -> float:
     """Of attempts (n,): hazard 0 until the delay, then that of k log(1 + (work / before)^shape), k at its best; others are censored."""
+    if sigma == 0:
+        return _of_constant_delay(attempts, delay)
     spent, work_before, completed, shape = attempts
-    delay_factors = np.ones(1)
-    if sigma:
-        levels = (np.arange(points) + 0.5) / points
-        delay_factors = np.exp(sigma * norm.ppf(levels))
+    delay_factors = _delay_factors(sigma)
     work = np.maximum(spent[:, None] - delay[:, None] * delay_factors, 0.0)
     mean = np.maximum(spent - delay * delay_factors.mean(), 0.0)
-    passed = np.log1p((mean / work_before) ** shape).sum()  # 0: no attempt is longer than the delay
-    k = completed.sum() / max(passed, NOTHING)
+    k = _rate(completed, np.log1p((mean / work_before) ** shape))
     power = (work / work_before[:, None]) ** shape
     alive = np.exp(-k * np.log1p(power))
-    hazard = k * shape * power / np.maximum(work, 1e-9) / (1 + power)
-    likelihood = np.where(completed[:, None], hazard * alive, alive).mean(axis=1)
+    of_completed = power[completed]
+    hazard = k * shape * of_completed / np.maximum(work[completed], 1e-9) / (1 + of_completed)
+    likelihood = alive.mean(axis=1)
+    likelihood[completed] = (hazard * alive[completed]).mean(axis=1)
     return float(np.log(likelihood + NOTHING).sum())
+
+
+def _of_constant_delay(attempts: Hazard, delay: np.ndarray) -> float:
+    """Log-likelihood of attempts (n,) whose delays (n,) are certain: the same with one delay instead of several."""
+    spent, work_before, completed, shape = attempts
+    work = np.maximum(spent - delay, 0.0)
+    power = (work / work_before) ** shape
+    cumulative_hazard = np.log1p(power)
+    k = _rate(completed, cumulative_hazard)
+    likelihood = np.exp(-k * cumulative_hazard)
+    of_completed = power[completed]
+    hazard = k * shape * of_completed / np.maximum(work[completed], 1e-9) / (1 + of_completed)
+    likelihood[completed] = hazard * likelihood[completed]
+    return float(np.log(likelihood + NOTHING).sum())
+
+
+def _rate(completed: np.ndarray, cumulative_hazard: np.ndarray) -> float:
+    """Factor of the hazard at which the completions are likeliest; the sum of hazards is 0 if no attempt is longer than its delay."""
+    return completed.sum() / max(cumulative_hazard.sum(), NOTHING)
+
+
+@cache
+def _delay_factors(sigma: float, points: int = 9) -> np.ndarray:
+    """Quantiles (points,) of a log-normal variable of median 1, in the middle of shares that are alike."""
+    levels = (np.arange(points) + 0.5) / points
+    return np.exp(sigma * norm.ppf(levels))

@@ -47,7 +47,8 @@ def by_clock(number: Number) -> bool:
 def measured(source: str, folder, monkeypatch) -> tuple[dict, dict]:
     """What `cheap` of a source measures, and the work of its solvers."""
     module = importlib.import_module(SOURCES[source])
-    monkeypatch.setattr(parts, "least", timed)  # solved once: seconds, of which it takes the least of several, are not held
+    # COpter's rounds are solved once: seconds, of which the least of several counts, are not held.
+    monkeypatch.setattr(parts, "least", timed)
     study = Study(source, folder, workers=1)
     rows = module.cheap(study)
     with counted() as work:
