@@ -93,35 +93,37 @@ def restarts(log: pl.DataFrame, pace: Pace, known_delay: bool = True) -> Restart
     length = lengths(log)
     attempt_number = log["attempt"].to_numpy()
     broken = (log["why"] == "node").to_numpy()
-    gained = pace.gained(length)
-    saved_by_failed = pace.kept(length)
-    work_again = np.zeros(len(length))
-    work_before = np.zeros(len(length))
-    failed = np.zeros(len(length), bool)
-    is_sure = attempt_number > 0
-    for i in range(len(length)):
-        if attempt_number[i] == 0:
+    columns = zip(
+        attempt_number.tolist(), broken.tolist(), pace.gained(length).tolist(), pace.kept(length).tolist(), strict=True
+    )
+    work_again = []
+    work_before = []
+    failed = []
+    is_sure = []
+    for attempt, breaks, gained, saved_if_broken in columns:
+        if attempt == 0:
             saved = 0.0
             furthest = 0.0
             any_failed = False
             all_clear = True
-        work_again[i] = furthest - saved
-        work_before[i] = furthest
-        failed[i] = any_failed
-        is_sure[i] = is_sure[i] and all_clear
-        furthest = max(furthest, saved + gained[i])
-        if broken[i]:
-            saved += saved_by_failed[i]
+        work_again.append(furthest - saved)
+        work_before.append(furthest)
+        failed.append(any_failed)
+        is_sure.append(attempt > 0 and all_clear)
+        furthest = max(furthest, saved + gained)
+        if breaks:
+            saved += saved_if_broken
         else:
-            saved += gained[i]
-        any_failed = any_failed or broken[i]
-        unclear = broken[i] and attempt_number[i] > 0 and pace.period > 0 and not known_delay
+            saved += gained
+        any_failed = any_failed or breaks
+        unclear = breaks and attempt > 0 and pace.period > 0 and not known_delay
         all_clear = all_clear and not unclear
     speed = np.exp(pace.slow)
     completed = (log["why"] == "done") & (log["status"] == "completed")
-    spent = length - work_again / speed
-    work_before = np.maximum(work_before / speed, SHORTEST)
+    spent = length - np.array(work_again) / speed
+    full_speed_before = np.maximum(np.array(work_before) / speed, SHORTEST)
+    has_failed = np.array(failed, bool)
     restarted = Restarts(
-        spent, work_before, completed.to_numpy(), log["gpus"].to_numpy(), failed, np.arange(len(length))
+        spent, full_speed_before, completed.to_numpy(), log["gpus"].to_numpy(), has_failed, np.arange(len(length))
     )
-    return restarted.take(is_sure)
+    return restarted.take(np.array(is_sure, bool))
