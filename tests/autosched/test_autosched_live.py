@@ -91,13 +91,13 @@ def test_each_tuner_learns_by_itself(contest, stretch):
 
 
 def test_who_never_tunes_is_as_if_alone(contest, stretch):
-    for _ in range(3):
+    for _ in range(2):
         list(contest.hour())
     alone = lab.Simulation(
         lab.Scenario(stretch[1], CLUSTER, speeds=default_speeds(CLUSTER), delays=lab.Delays(restart=60.0)),
         lab.Tiresias(),
     )
-    alone.advance(3 * HOUR)
+    alone.advance(2 * HOUR)
     jct = alone.result().jobs["jct"].drop_nulls()
     assert contest.averages["default"][-1] == pytest.approx(jct.mean())
 

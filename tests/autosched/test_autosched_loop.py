@@ -817,7 +817,7 @@ def test_a_stopped_loop_with_all_its_parts_goes_on_as_if_it_had_not(trace, tmp_p
         journal = Journal(tmp_path / name, {}, resume=resume)
         given = {"history": history, "model": train(samples, space), "journal": journal}
         return attach(
-            "autosched", running(trace, at=0.0), tuner=Tuner.thesis(batch=32), interval=4 * HOUR, futures=2, **given
+            "autosched", running(trace, at=0.0), tuner=Tuner.thesis(batch=16), interval=4 * HOUR, futures=2, **given
         ), journal
 
     whole, _ = whole_loop("whole.jsonl")
