@@ -170,11 +170,11 @@ def log_likelihood(attempts: Hazard, delay: np.ndarray, sigma: float) -> float:
     delay_factors = _delay_factors(sigma)
     work = np.maximum(spent[:, None] - delay[:, None] * delay_factors, 0.0)
     mean = np.maximum(spent - delay * delay_factors.mean(), 0.0)
-    k = _rate(completed, np.log1p((mean / work_before) ** shape))
+    rate = _rate(completed, np.log1p((mean / work_before) ** shape))
     power = (work / work_before[:, None]) ** shape
-    alive = np.exp(-k * np.log1p(power))
+    alive = np.exp(-rate * np.log1p(power))
     of_completed = power[completed]
-    hazard = k * shape * of_completed / np.maximum(work[completed], 1e-9) / (1 + of_completed)
+    hazard = rate * shape * of_completed / np.maximum(work[completed], 1e-9) / (1 + of_completed)
     likelihood = alive.mean(axis=1)
     likelihood[completed] = (hazard * alive[completed]).mean(axis=1)
     return float(np.log(likelihood + NOTHING).sum())
@@ -186,10 +186,10 @@ def _of_constant_delays(attempts: Hazard, delays: np.ndarray) -> np.ndarray:
     work = np.maximum(spent - delays, 0.0)
     power = (work / work_before) ** shape
     cumulative_hazard = np.log1p(power)
-    k = _rate(completed, cumulative_hazard)[:, None]
-    likelihood = np.exp(-k * cumulative_hazard)
+    rate = _rate(completed, cumulative_hazard)[:, None]
+    likelihood = np.exp(-rate * cumulative_hazard)
     of_completed = power[:, completed]
-    hazard = k * shape * of_completed / np.maximum(work[:, completed], 1e-9) / (1 + of_completed)
+    hazard = rate * shape * of_completed / np.maximum(work[:, completed], 1e-9) / (1 + of_completed)
     likelihood[:, completed] *= hazard
     return np.log(likelihood + NOTHING).sum(axis=1)
 

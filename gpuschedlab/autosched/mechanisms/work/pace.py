@@ -125,22 +125,22 @@ def _followed(attempt_number, broken, gained, saved_by_failed, hides_delay):
     furthest = 0.0
     any_failed = False
     all_clear = True
-    for i in range(count):
-        if attempt_number[i] == 0:
+    for row in range(count):
+        if attempt_number[row] == 0:
             saved = 0.0
             furthest = 0.0
             any_failed = False
             all_clear = True
-        work_again[i] = furthest - saved
-        work_before[i] = furthest
-        failed[i] = any_failed
-        is_sure[i] = attempt_number[i] > 0 and all_clear
-        furthest = max(furthest, saved + gained[i])
-        if broken[i]:
-            saved += saved_by_failed[i]
+        work_again[row] = furthest - saved
+        work_before[row] = furthest
+        failed[row] = any_failed
+        is_sure[row] = attempt_number[row] > 0 and all_clear
+        furthest = max(furthest, saved + gained[row])
+        if broken[row]:
+            saved += saved_by_failed[row]
         else:
-            saved += gained[i]
-        any_failed = any_failed or broken[i]
-        if broken[i] and attempt_number[i] > 0 and hides_delay:
+            saved += gained[row]
+        any_failed = any_failed or broken[row]
+        if broken[row] and attempt_number[row] > 0 and hides_delay:
             all_clear = False
     return work_again, work_before, failed, is_sure
