@@ -6,6 +6,7 @@ import ast
 import contextlib
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -141,7 +142,13 @@ def file_of(module: str) -> Path | None:
 
 def meaning(path: Path) -> bytes:
     """Code of a file without its comments, docstrings and layout."""
-    tree = ast.parse(path.read_text())
+    return _meaning_of(path.read_text())
+
+
+@cache
+def _meaning_of(text: str) -> bytes:
+    """The same of a text: benches ask for all modules again for each of their measures."""
+    tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):
             node.body = [

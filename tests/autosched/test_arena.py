@@ -6,6 +6,7 @@ import pytest
 from scenes import arena, believed
 from scenes.believed import Answer, verdict
 
+from gpuschedlab.autosched.logbook.log import Log
 from reproduce.autosched import causes
 
 HIDDEN = 107
@@ -30,13 +31,23 @@ def test_flaws_are_those_of_the_number():
     assert len(arena.FLAWS) == 16
 
 
-def test_a_log_of_the_arena_has_the_truth_of_its_forks():
+def test_a_log_of_the_arena_has_the_truth_of_its_forks(monkeypatch):
     """The effect of all intervals, forked; a log with a hidden cause holds the load of a day before."""
+    forked = []
+    oracle = Log.oracle
+
+    def recorded(log, *ends, **about):
+        forked.append((ends, about, oracle(log, *ends, **about)))
+        return forked[-1][-1]
+
+    monkeypatch.setattr(Log, "oracle", recorded)
     case = arena.operated(114, 0)
     log = case.log
-    again = log.oracle((log.values[0], log.values[-1]), hold=7200.0, jobs=7200.0, instants=log.frame.height)
-    assert case.truth == again.effect[0]
-    assert case.half == pytest.approx(np.ptp(again.effect[1:]) / 2)
+    ((ends, about, forks),) = forked
+    assert ends == ((log.values[0], log.values[-1]),)
+    assert about == {"hold": 7200.0, "jobs": 7200.0, "instants": log.frame.height}
+    assert case.truth == forks.effect[0]
+    assert case.half == pytest.approx(np.ptp(forks.effect[1:]) / 2)
     assert case.outcome.to_list() == log.frame["objective"].to_list()
 
 
@@ -77,9 +88,18 @@ def test_a_truth_that_was_played_counts_with_its_interval():
 
 
 @pytest.mark.slow
-def test_the_lesson_answers_which_estimator_to_believe():
+def test_the_lesson_answers_which_estimator_to_believe(monkeypatch):
     """Its bars: without a flaw the default is right or refuses, it refuses without overlap, and the naive one is right in none."""
+    played = []
+    answers = believed.answers
+
+    def recorded(case):
+        played.append((case, answers(case)))
+        return played[-1][-1]
+
+    monkeypatch.setattr(believed, "answers", recorded)
     found = believed.played(103, 6)
+    by_number = dict(zip(range(103, 109), played, strict=True))
     bars = {bar.name: dict(zip(bar.x, bar.y)) for bar in believed.verdicts(found).data}
     assert set(bars) == set(believed.VERDICTS)
     own = found.filter(estimator="default", flaw="none")["verdict"]
@@ -88,12 +108,12 @@ def test_the_lesson_answers_which_estimator_to_believe():
     assert bars["right"]["naive"] == 0
     assert bars["refused"]["default"] > 0
     assert found.filter(estimator="default", system=NO_OVERLAP)["verdict"].item() == "refused"
-    case = arena.system(103, 0)
-    points = believed.beside(case, believed.answers(case)).data[0]
+    case, of_each = by_number[103]
+    points = believed.beside(case, of_each).data[0]
     near = {name: abs(y - case.truth) for name, y in zip(points.x, points.y)}
     assert near["default"] < near["naive"]
     assert near["do"] < min(near["trees"], near["CausalNex"])
-    hidden = believed.answers(arena.system(HIDDEN, 0))["default"]
+    hidden = by_number[HIDDEN][1]["default"]
     assert 0.2 < hidden.strength < 1
 
 

@@ -335,9 +335,9 @@ def test_what_a_method_of_tune_begins_with_does_not_depend_on_the_others(here, m
     monkeypatch.setattr("gpuschedlab.autosched.attach", record)
     words = [
         "--cluster",
-        "4x8",
+        "2x8",
         "--jobs",
-        "120",
+        "40",
         "--load",
         "1.1",
         "--history",
@@ -378,8 +378,8 @@ def test_tune_says_what_it_is_about_to_do_before_it_reads_or_imports_anything(he
 
 def test_every_phase_of_tune_is_followed(here, capsys, monkeypatch):
     """Where there is no terminal: a line when it begins, and others while it lasts."""
-    monkeypatch.setattr(progress, "EVERY", 0.02)
-    small = "--cluster 4x8 --jobs 120 --load 1.1 --history 1 --hours 2 --rounds 2"
+    monkeypatch.setattr(progress, "EVERY", 0.005)
+    small = "--cluster 2x8 --jobs 40 --load 1.1 --history 1 --hours 2 --rounds 2"
     assert main(["tune", *small.split(), "--methods", "default", "fixed", "autosched"]) == 0
     lines = capsys.readouterr().out.splitlines()
     begun = [line for line in lines if " so far" not in line]

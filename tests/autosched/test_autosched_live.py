@@ -91,13 +91,13 @@ def test_each_tuner_learns_by_itself(contest, stretch):
 
 
 def test_who_never_tunes_is_as_if_alone(contest, stretch):
-    for _ in range(3):
+    for _ in range(2):
         list(contest.hour())
     alone = lab.Simulation(
         lab.Scenario(stretch[1], CLUSTER, speeds=default_speeds(CLUSTER), delays=lab.Delays(restart=60.0)),
         lab.Tiresias(),
     )
-    alone.advance(3 * HOUR)
+    alone.advance(2 * HOUR)
     jct = alone.result().jobs["jct"].drop_nulls()
     assert contest.averages["default"][-1] == pytest.approx(jct.mean())
 
@@ -114,7 +114,7 @@ def test_the_forecast_knows_no_future(stretch):
                 gpus=pl.when(pl.col("submit") > 6 * HOUR).then(1.0).otherwise("gpus"),
             )
             changed = late
-        contest = make((history, changed), others=())
+        contest = make((history, changed), others=(), instants=3, configurations=8)
         loop = contest.loops["autosched"]
         contest.simulations["autosched"].advance(6 * HOUR)
         decision = loop.decide()
@@ -157,7 +157,7 @@ def test_figures_of_a_search_tell_fates_apart_without_colour(contest):
 # --- the command line
 
 
-WORDS = "tune --hours 4 --jobs 120 --cluster 4x8 --load 1.1 --rounds 4 --history 1 --restart 60 --methods default"
+WORDS = "tune --hours 4 --jobs 60 --cluster 4x8 --load 1.1 --rounds 4 --history 1 --restart 60 --methods default"
 
 
 def tune_words(*methods):

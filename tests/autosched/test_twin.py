@@ -328,7 +328,7 @@ def test_of_a_log_search_on_its_mechanisms_is_offered_first(tmp_path, capsys, mo
     from gpuschedlab.autosched import Controller
     from gpuschedlab.cli import main
 
-    trace = lab.generate("venus", days=1, jobs=150, load=1.3, cluster_gpus=32, rng=4).filter(pl.col("gpus") <= 16)
+    trace = lab.generate("venus", days=1, jobs=100, load=1.3, cluster_gpus=32, rng=4).filter(pl.col("gpus") <= 16)
     real = Scenario(trace, lab.Cluster.homogeneous(4, 8), delays=Delays(restart=900.0))
     path = sacct(real.run(lab.Tiresias(thresholds=(1e4,))), tmp_path / "sacct.txt")
     restarts = {}

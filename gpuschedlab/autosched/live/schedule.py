@@ -54,6 +54,13 @@ def by_clock(scenario: Scenario, day, night, until: float | None = None) -> Line
     return line
 
 
+def _ends_by_clock(scenario: Scenario, day, night) -> np.ndarray:
+    """Return an array (n,) of the ends of all jobs (s) under a pair; `Line.ends` would play the line a second time."""
+    simulation = by_clock(scenario, day, night).simulation
+    simulation.advance(np.inf)
+    return simulation.snapshot().jobs["end"]
+
+
 def by_phase(scenario: Scenario, policy, other) -> tuple[float, float]:
     """Return a tuple of average JCTs under a policy over those under another: of jobs that come by day, and by night.
 
@@ -86,7 +93,7 @@ class Past:
         """Figure of a pair; of a constant, if both are the same."""
         if (day, night) not in self._known:
             figures = [
-                figure(self.goal, scenario.trace, by_clock(scenario, day, night).ends()) for scenario in self.scenarios
+                figure(self.goal, scenario.trace, _ends_by_clock(scenario, day, night)) for scenario in self.scenarios
             ]
             self._known[day, night] = float(np.mean(figures))
         return self._known[day, night]

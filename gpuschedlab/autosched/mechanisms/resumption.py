@@ -1,6 +1,7 @@
 """Delay of a restart, from the attempts alone: no attempt after a restart can complete before the delay is over."""
 
 import itertools
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -136,10 +137,9 @@ def _constant_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float
         if exponent == 0:
             prior_of_exponent = 0.5
         prior = np.log(greatest_scale * np.mean(powers) * prior_of_exponent)
-        for place_on_grid in PLACES:
-            scale = greatest_scale * (1 - place_on_grid**2)
-            cell_width = np.log(2 * place_on_grid / len(PLACES))
-            chance = prior + cell_width + log_likelihood(hazard, scale * powers)
+        scales = greatest_scale * (1 - PLACES**2)
+        chances = prior + np.log(2 * PLACES / len(PLACES)) + _of_constant_delays(hazard, scales[:, None] * powers)
+        for scale, chance in zip(scales, chances, strict=True):
             cells.append((scale, exponent, 0.0, chance))
     return cells
 
@@ -164,19 +164,48 @@ def _varied_cells(hazard: Hazard, gpus: np.ndarray) -> list[tuple[float, float, 
     return cells
 
 
-def log_likelihood(attempts: Hazard, delay, sigma: float = 0.0, points: int = 9) -> float:
+def log_likelihood(attempts: Hazard, delay: np.ndarray, sigma: float) -> float:
     """Of attempts (n,): hazard 0 until the delay, then that of k log(1 + (work / before)^shape), k at its best; others are censored."""
     spent, work_before, completed, shape = attempts
-    delay_factors = np.ones(1)
-    if sigma:
-        levels = (np.arange(points) + 0.5) / points
-        delay_factors = np.exp(sigma * norm.ppf(levels))
+    delay_factors = _delay_factors(sigma)
     work = np.maximum(spent[:, None] - delay[:, None] * delay_factors, 0.0)
     mean = np.maximum(spent - delay * delay_factors.mean(), 0.0)
-    passed = np.log1p((mean / work_before) ** shape).sum()  # 0: no attempt is longer than the delay
-    k = completed.sum() / max(passed, NOTHING)
+    rate = _rate(completed, np.log1p((mean / work_before) ** shape))
     power = (work / work_before[:, None]) ** shape
-    alive = np.exp(-k * np.log1p(power))
-    hazard = k * shape * power / np.maximum(work, 1e-9) / (1 + power)
-    likelihood = np.where(completed[:, None], hazard * alive, alive).mean(axis=1)
+    alive = np.exp(-rate * np.log1p(power))
+    of_completed = power[completed]
+    hazard = rate * shape * of_completed / np.maximum(work[completed], 1e-9) / (1 + of_completed)
+    likelihood = alive.mean(axis=1)
+    likelihood[completed] = (hazard * alive[completed]).mean(axis=1)
     return float(np.log(likelihood + NOTHING).sum())
+
+
+def _of_constant_delays(attempts: Hazard, delays: np.ndarray) -> np.ndarray:
+    """Return an array (m,): the same for each row of delays (m, n) that do not scatter."""
+    spent, work_before, completed, shape = attempts
+    work = np.maximum(spent - delays, 0.0)
+    power = (work / work_before) ** shape
+    cumulative_hazard = np.log1p(power)
+    rate = _rate(completed, cumulative_hazard)[:, None]
+    likelihood = np.exp(-rate * cumulative_hazard)
+    of_completed = power[:, completed]
+    hazard = rate * shape * of_completed / np.maximum(work[:, completed], 1e-9) / (1 + of_completed)
+    likelihood[:, completed] *= hazard
+    return np.log(likelihood + NOTHING).sum(axis=1)
+
+
+def _rate(completed: np.ndarray, cumulative_hazard: np.ndarray) -> np.ndarray:
+    """Return an array of the factors of hazards (..., n) at which the completions are likeliest.
+
+    The sum of hazards is 0 if no attempt is longer than its delay.
+    """
+    return completed.sum() / np.maximum(cumulative_hazard.sum(axis=-1), NOTHING)
+
+
+@cache
+def _delay_factors(sigma: float, points: int = 9) -> np.ndarray:
+    """Quantiles (points,) of a log-normal variable of median 1, in the middle of shares that are alike; one if it does not scatter."""
+    if sigma == 0:
+        return np.ones(1)
+    levels = (np.arange(points) + 0.5) / points
+    return np.exp(sigma * norm.ppf(levels))

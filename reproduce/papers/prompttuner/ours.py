@@ -54,8 +54,12 @@ def ours(study: Study) -> dict[Number, Row]:
 
 
 def cheap(study: Study) -> dict[Number, Row]:
-    """PromptTuner beside the baselines, on the first seed."""
-    return _compared(Runs(study, 1))
+    """PromptTuner beside one baseline at each load and level, and beside the others at low load and on one model; on the first seed."""
+    runs = Runs(study, 1)
+    rows = _beside(runs, "elasticflow") | _readings(runs, READINGS[1:])
+    for other in OTHERS:
+        rows |= _at_load(runs, other, "low") | _alone(runs, other)
+    return rows
 
 
 def measured_by(number: Number) -> tuple[str, ...]:
@@ -67,17 +71,34 @@ def _compared(runs: Runs) -> dict[Number, Row]:
     """PromptTuner against the baselines."""
     rows: dict[Number, Row] = {}
     for other in OTHERS:
-        for metric in ("late", "cost"):
-            number = Number("abstract", "all", other, f"{metric}_over_prompttuner_at_most")
-            rows[number] = partial(_worst, runs, metric, other)
-        for load in LOADS:
-            number = Number("figure 4.7a", load, other, "late_less_prompttuner")
-            rows[number] = partial(_points, runs, other, load, 1.0)
-        for slo in LEVELS:
-            rows[Number("figure 4.7d", f"medium, S={slo:g}", other, "cost_saved")] = partial(_saved, runs, slo, other)
-        rows[Number("figure 4.7c", "medium", other, "late_less_prompttuner_at_least")] = partial(_least, runs, other)
-        rows |= _alone(runs, other)
-    for one, other in READINGS:
+        rows |= _beside(runs, other) | _alone(runs, other)
+    return rows | _readings(runs, READINGS)
+
+
+def _beside(runs: Runs, other: str) -> dict[Number, Row]:
+    """Abstract, figures 4.7a, 4.7c and 4.7d: a baseline at each load and each level of deadlines."""
+    rows: dict[Number, Row] = {}
+    for metric in ("late", "cost"):
+        number = Number("abstract", "all", other, f"{metric}_over_prompttuner_at_most")
+        rows[number] = partial(_worst, runs, metric, other)
+    for load in LOADS:
+        rows |= _at_load(runs, other, load)
+    for slo in LEVELS:
+        rows[Number("figure 4.7d", f"medium, S={slo:g}", other, "cost_saved")] = partial(_saved, runs, slo, other)
+    rows[Number("figure 4.7c", "medium", other, "late_less_prompttuner_at_least")] = partial(_least, runs, other)
+    return rows
+
+
+def _at_load(runs: Runs, other: str, load: str) -> dict[Number, Row]:
+    """Figure 4.7a: a baseline at a load."""
+    number = Number("figure 4.7a", load, other, "late_less_prompttuner")
+    return {number: partial(_points, runs, other, load, 1.0)}
+
+
+def _readings(runs: Runs, readings) -> dict[Number, Row]:
+    """Figure 4.7c: pairs of baselines that the text compares."""
+    rows: dict[Number, Row] = {}
+    for one, other in readings:
         number = Number("figure 4.7c", f"medium, S={LEVELS[0]:g}", one, "late_over_elasticflow")
         rows[number] = partial(_late_over, runs, one, other)
     return rows

@@ -10,6 +10,8 @@ import time
 import pytest
 
 from gpuschedlab.optim.programs.program import Program
+from reproduce.papers.copter import parts
+from reproduce.papers.copter.relaxations import timed
 from reproduce.published import SOURCES, Number, read_measured
 from reproduce.published.committed import CLOCK, CLOCKS, FOLDER, moved
 from reproduce.published.numbers import as_ours
@@ -21,10 +23,10 @@ LEAST = {
     "copter": 2,
     "copter-problems": 16,
     "pollux-artifact": 8,
-    "prompttuner": 40,
-    "sia": 40,
+    "prompttuner": 20,
+    "sia": 34,
     "unisched": 20,
-    "ymir": 50,
+    "ymir": 34,
 }
 """Rows at least of each source that has `cheap`: enough in all that a changed rule is seen."""
 
@@ -42,9 +44,11 @@ def by_clock(number: Number) -> bool:
     return bool(CLOCK.search(number.metric) or CLOCKS.search(number.metric))
 
 
-def measured(source: str, folder) -> tuple[dict, dict]:
+def measured(source: str, folder, monkeypatch) -> tuple[dict, dict]:
     """What `cheap` of a source measures, and the work of its solvers."""
     module = importlib.import_module(SOURCES[source])
+    # COpter's rounds are solved once: seconds, of which the least of several counts, are not held.
+    monkeypatch.setattr(parts, "least", timed)
     study = Study(source, folder, workers=1)
     rows = module.cheap(study)
     with counted() as work:
@@ -65,7 +69,7 @@ def test_cheap_rows_are_what_is_committed(source, data_dir, tmp_path, monkeypatc
     """Measured anew, whatever a run before has kept."""
     monkeypatch.chdir(tmp_path)
     begin = time.process_time()
-    found, work = measured(source, data_dir.resolve())
+    found, work = measured(source, data_dir.resolve(), monkeypatch)
     record_property("cpu_seconds", time.process_time() - begin)
     for number in filter(by_clock, found):
         record_property(", ".join(number), as_ours(found[number]).value)

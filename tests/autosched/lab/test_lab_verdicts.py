@@ -12,7 +12,7 @@ from gpuschedlab.autosched.lab.paths import PathModel
 from gpuschedlab.autosched.lab.verdict import AGREES, MISSES, SILENT, WRONG, judged
 from gpuschedlab.errors import EstimatorError
 
-LOGS = 30
+LOGS = 20
 
 
 def logs(rows: int, curved: bool, count: int):
@@ -29,7 +29,7 @@ def frame():
 @pytest.mark.parametrize("curved", [False, True])
 @pytest.mark.parametrize("rows", [100, 300])
 def test_intervals_hold_a_known_truth(curved, rows):
-    """Of 30 intervals of 95 % at least 25 hold the truth: fewer come in 1 of 300 cases. The rows alone are wrong, and sure of it."""
+    """Of 20 intervals of 95 % at least 16 hold the truth: fewer come in 1 of 380 cases. The rows alone are wrong, and sure of it."""
     effect = known_effect(curved)
     counts = {"held": 0, "path": 0, "naive": 0}
     for log in logs(rows, curved, LOGS):
@@ -41,7 +41,7 @@ def test_intervals_hold_a_known_truth(curved, rows):
         for name, span in spans.items():
             counts[name] += span.low <= effect <= span.high
     assert counts.pop("naive") == 0
-    assert min(counts.values()) >= 25
+    assert min(counts.values()) >= 16
 
 
 def test_the_interval_of_any_pair_is_that_of_the_pair_alone(frame):

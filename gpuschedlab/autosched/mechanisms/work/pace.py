@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from gpuschedlab._compiled import njit
+
 
 class Pace(NamedTuple):
     """What attempts (n,) cost.
@@ -93,30 +95,10 @@ def restarts(log: pl.DataFrame, pace: Pace, known_delay: bool = True) -> Restart
     length = lengths(log)
     attempt_number = log["attempt"].to_numpy()
     broken = (log["why"] == "node").to_numpy()
-    gained = pace.gained(length)
-    saved_by_failed = pace.kept(length)
-    work_again = np.zeros(len(length))
-    work_before = np.zeros(len(length))
-    failed = np.zeros(len(length), bool)
-    is_sure = attempt_number > 0
-    for i in range(len(length)):
-        if attempt_number[i] == 0:
-            saved = 0.0
-            furthest = 0.0
-            any_failed = False
-            all_clear = True
-        work_again[i] = furthest - saved
-        work_before[i] = furthest
-        failed[i] = any_failed
-        is_sure[i] = is_sure[i] and all_clear
-        furthest = max(furthest, saved + gained[i])
-        if broken[i]:
-            saved += saved_by_failed[i]
-        else:
-            saved += gained[i]
-        any_failed = any_failed or broken[i]
-        unclear = broken[i] and attempt_number[i] > 0 and pace.period > 0 and not known_delay
-        all_clear = all_clear and not unclear
+    hides_delay = pace.period > 0 and not known_delay
+    work_again, work_before, failed, is_sure = _followed(
+        attempt_number, broken, pace.gained(length), pace.kept(length), hides_delay
+    )
     speed = np.exp(pace.slow)
     completed = (log["why"] == "done") & (log["status"] == "completed")
     spent = length - work_again / speed
@@ -125,3 +107,40 @@ def restarts(log: pl.DataFrame, pace: Pace, known_delay: bool = True) -> Restart
         spent, work_before, completed.to_numpy(), log["gpus"].to_numpy(), failed, np.arange(len(length))
     )
     return restarted.take(is_sure)
+
+
+@njit
+def _followed(attempt_number, broken, gained, saved_by_failed, hides_delay):
+    """Follow jobs through their attempts (n,), which stand job by job.
+
+    Return arrays (n,) of the work that each does again (s), the work done before it (s), whether a node of the job had failed before,
+    and whether its restart counts: if a failure `hides_delay`, those after a restart that failed do not.
+    """
+    count = len(attempt_number)
+    work_again = np.zeros(count)
+    work_before = np.zeros(count)
+    failed = np.zeros(count, np.bool_)
+    is_sure = np.zeros(count, np.bool_)
+    saved = 0.0
+    furthest = 0.0
+    any_failed = False
+    all_clear = True
+    for row in range(count):
+        if attempt_number[row] == 0:
+            saved = 0.0
+            furthest = 0.0
+            any_failed = False
+            all_clear = True
+        work_again[row] = furthest - saved
+        work_before[row] = furthest
+        failed[row] = any_failed
+        is_sure[row] = attempt_number[row] > 0 and all_clear
+        furthest = max(furthest, saved + gained[row])
+        if broken[row]:
+            saved += saved_by_failed[row]
+        else:
+            saved += gained[row]
+        any_failed = any_failed or broken[row]
+        if broken[row] and attempt_number[row] > 0 and hides_delay:
+            all_clear = False
+    return work_again, work_before, failed, is_sure
