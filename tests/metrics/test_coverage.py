@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 import numpy as np
 import polars as pl
 import pytest
+from few import ALL, few
 from present import here
 from scipy.signal import lfilter
 from scipy.stats import norm
@@ -25,7 +26,9 @@ from gpuschedlab.suite import Standing
 
 WORLDS = ("normal", "lognormal", "queue", "autocorrelated")
 LOAD = 0.85
-LENGTHS = {"test": (1_000, 10_000), "all": (200, 500, 1_000, 2_500, 10_000)}
+LENGTHS = (200, 500, 1_000, 2_500, 10_000)
+"""Jobs of a log."""
+TRIED = LENGTHS if ALL else (1_000, 10_000)
 
 
 @lru_cache(maxsize=1)
@@ -130,18 +133,10 @@ def judged(kind: str, world: str, n: int, times: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", LENGTHS["test"])
+@pytest.mark.parametrize("n", TRIED)
 @pytest.mark.parametrize("world", WORLDS)
 def test_intervals_along_a_log(kind, world, n):
-    judged(kind, world, n, 60)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", LENGTHS["all"])
-@pytest.mark.parametrize("world", WORLDS)
-def test_intervals_along_a_log_of_every_length(kind, world, n):
-    judged(kind, world, n, 200)
+    judged(kind, world, n, few(60, 200))
 
 
 def test_ten_blocks_and_no_silence_would_not_pass(monkeypatch):
@@ -211,19 +206,10 @@ def equal(world: str, policies: int, seeds: int, rng) -> np.ndarray:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_of_26_equal_policies_none_is_behind_the_best_in_95_of_100_tasks(world):
-    rng = np.random.default_rng(3)
-    times = 60
-    wrong = np.mean([bool(named(equal(world, 26, 10, rng))) for _ in range(times)])
-    assert wrong <= 0.05 + far(0.05, times)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize(("policies", "seeds"), [(26, 10), (26, 5), (4, 10), (4, 2)])
-def test_the_best_of_equal_policies(world, policies, seeds):
+@pytest.mark.parametrize(("policies", "seeds"), [(26, 10), (26, 5), (4, 10), (4, 2)][: few(1, 4)])
+def test_of_equal_policies_none_is_behind_the_best_in_95_of_100_tasks(world, policies, seeds):
     rng = np.random.default_rng(4)
-    times = 120
+    times = few(60, 120)
     wrong = np.mean([bool(named(equal(world, policies, seeds, rng))) for _ in range(times)])
     assert wrong <= 0.05 + far(0.05, times)
 
@@ -270,7 +256,7 @@ if __name__ == "__main__":
     print("kind, world, jobs: right or too short, told, of these held")
     for kind in KINDS:
         for world in WORLDS:
-            for n in LENGTHS["all"]:
+            for n in LENGTHS:
                 print(f"{kind}, {world}, {n}:", *(f"{100 * share:.0f} %" for share in coverage(kind, world, n, 600)))
     for world in WORLDS:
         print(f"seeds, {world}:", *(f"{n}: {seeds_coverage(world, n, 2_000):.1%}" for n in (2, 3, 5, 10, 30)))
