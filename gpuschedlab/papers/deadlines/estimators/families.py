@@ -141,12 +141,14 @@ def _forward_slopes(errors, parameters) -> np.ndarray:
     """Return an array (n, p) of derivatives of errors by the parameters, by forward differences, as scipy takes them."""
     # scipy's own spends three quarters of a fit on checks of its arguments.
     base = errors(parameters)
+    steps = FORWARD * np.maximum(1.0, np.abs(parameters))
+    steps[parameters < 0] *= -1
     derivatives = np.empty((len(parameters), len(base)))
-    for j, parameter in enumerate(parameters):
-        step = FORWARD * max(1.0, abs(parameter))
+    for j, step in enumerate(steps):
         moved = parameters.copy()
-        moved[j] = parameter + (step if parameter >= 0 else -step)
-        derivatives[j] = (errors(moved) - base) / (moved[j] - parameter)
+        moved[j] += step
+        difference = errors(moved) - base
+        derivatives[j] = difference / (moved[j] - parameters[j])
     return derivatives.T
 
 
