@@ -32,8 +32,8 @@ SLOW = 20.0
 """Seconds of the processor from which on a run is named."""
 LEFT_OUT = ("time_limit", "late")
 BRIEF = {"population": 6, "generations": 4}
-SHORTEST = {"Shockwave": 60.0}
-"""Seconds between rounds, at least, of policies that solve a program in each round."""
+SHORTEST = {"Shockwave": 60.0, "Gavel": 10.0, "Pollux": 10.0}
+"""Seconds between rounds, at least, of policies whose rounds take milliseconds."""
 MODELS = ("a", "b", "c")
 PLANS = (Plan(), Plan(tested=2), Plan(window=500.0, resolution=30.0), Plan(keep=True), Plan(every=60.0, min_age=20.0))
 

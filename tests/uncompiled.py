@@ -14,7 +14,7 @@ from gpuschedlab.metrics import summary
 from gpuschedlab.policies import ALL, ThemisRounds
 from gpuschedlab.speeds import Speeds
 
-SHORT = {"population": 20, "generations": 10, "interval": 300.0}
+SHORT = {"population": 8, "generations": 5, "interval": 300.0}
 OUTAGES = (lab.Outage(0, 300.0, 900.0), lab.Outage(3, 500.0, 700.0))
 ONE_TYPE = lab.Cluster((lab.Nodes("v100", 4, 4), lab.Nodes("v100", 1, 2)), OUTAGES)
 TWO_TYPES = lab.Cluster((lab.Nodes("slow", 2, 4), lab.Nodes("fast", 2, 4)))

@@ -157,7 +157,7 @@ class _PolicyBattery:
 
         Return the problem in words, or None.
         """
-        return self._broken()
+        return self._broken_by(self.scenario(), self.usual)
 
     def laws_with_failures(self):
         """The same while nodes fail and return.
@@ -329,7 +329,9 @@ class _PolicyBattery:
 
     def _broken(self, *parts, **more):
         scenario = self.scenario(*parts, **more)
-        run = scenario.run(self.policy)
+        return self._broken_by(scenario, scenario.run(self.policy))
+
+    def _broken_by(self, scenario, run):
         problems = filter(None, (law(run, scenario.cluster) for law in ENDED))
         return next(problems, None) or books_add_up(run, scenario, self.policy)
 

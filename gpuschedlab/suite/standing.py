@@ -53,13 +53,7 @@ class Standing:
         if other == "bound":
             compared = runs.select("seed", theirs="bound")
         both = runs.join(compared, on="seed", maintain_order="left").sort("seed")
-        if both.is_empty() or both["theirs"].null_count() or both["value"].null_count():
-            return None
-        theirs = both["theirs"].to_numpy()
-        difference = both["value"].to_numpy() - theirs
-        if both["metric"][0] in SHARES:
-            return difference
-        return difference / np.where(theirs == 0, np.nan, theirs)
+        return _differences_of(both)
 
     def against(self, policy: str, other: str, task: str, many: int = 0) -> tuple[float, float] | None:
         """Return a tuple: mean of a policy's `differences` from another, or the bound, and half width of its 95 % interval.
@@ -100,9 +94,16 @@ class Standing:
         means = self.frame.filter(task=task).group_by("policy", maintain_order=True)
         means = means.agg(seeds=pl.len(), value=pl.col("value").mean()).sort("value", maintain_order=True)
         best_policy = means.filter(pl.col("seeds") == pl.col("seeds").max())["policy"][0]
+        runs = self.frame.filter(task=task)
+        best_runs = runs.filter(policy=best_policy).select("seed", theirs="value")
+        both = runs.join(best_runs, on="seed", maintain_order="left").sort("seed", maintain_order=True)
+        pairs_by_policy = both.partition_by("policy", as_dict=True)
         rungs = []
         for rung in means.iter_rows(named=True):
-            rung["behind"] = self.against(rung["policy"], best_policy, task, means.height)
+            differences = _differences_of(pairs_by_policy.get((rung["policy"],), both.clear()))
+            rung["behind"] = None
+            if differences is not None:
+                rung["behind"] = mean_interval(differences, means.height)
             rungs.append(rung)
         return rungs
 
@@ -160,6 +161,20 @@ class Standing:
             "GPU-time in restarts": float(sums["gpu_time_overhead"]) / gpu_time,
             "GPU-time lost": float(sums["gpu_time_lost"]) / gpu_time,
         }
+
+
+def _differences_of(both: pl.DataFrame) -> np.ndarray | None:
+    """Return an array (n,): differences of `value` from `theirs` in each seed, relative unless the metric is a share.
+
+    None without a seed, or if a figure is missing.
+    """
+    if both.is_empty() or both["theirs"].null_count() or both["value"].null_count():
+        return None
+    theirs = both["theirs"].to_numpy()
+    difference = both["value"].to_numpy() - theirs
+    if both["metric"][0] in SHARES:
+        return difference
+    return difference / np.where(theirs == 0, np.nan, theirs)
 
 
 def stand(

@@ -273,14 +273,13 @@ def test_shipped_code_is_loaded_for_its_sources_and_versions_alone(tmp_path, mon
 
     shutil.copytree(made, shipped)
     assert compiled() == 0
+    for_others = shipped.rename(shipped.with_name("compiled-toys-0123456789abcdef"))
+    assert compiled() == 5
+    for_others.rename(shipped)
     for path in shipped.glob("*.machine"):
         path.unlink()
     assert compiled() == 0
     os.chmod(shipped, 0o777)
-    assert compiled() == 5
-    os.chmod(shipped, 0o755)
-    assert compiled() == 0
-    shipped.rename(shipped.with_name("compiled-toys-0123456789abcdef"))
     assert compiled() == 5
 
 

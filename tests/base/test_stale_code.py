@@ -62,8 +62,10 @@ def test_machine_code_is_made_of_all_kernels_that_it_calls():
     kernels = {name for name in modules if "import njit" in source(name).read_text()}
     assert "gpuschedlab.sim.engine.jobs.queues" in kernels
     assert len(kernels) > 30
+    parts = {part_of(name) for name in kernels}
+    sources = {part: {path for pattern in sources_of(part) for path in PACKAGE.glob(pattern)} for part in parts}
     for name in sorted(kernels):
-        made_of = {path for pattern in sources_of(part_of(name)) for path in PACKAGE.glob(pattern)}
+        made_of = sources[part_of(name)]
         missing = [there for there in modules[name] & kernels if source(there) not in made_of]
         assert not missing, f"{name} calls kernels of {missing}, but its machine code outlasts their changes"
 

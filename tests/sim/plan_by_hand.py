@@ -175,8 +175,11 @@ class ByHand:
         """Least room of nodes from an instant to another, and the cells that are taken at any time between."""
         room = {n: self.sizes[n] for n in nodes}
         bits = dict.fromkeys(nodes, 0)
-        for n in nodes:
-            mine = [c for c in claims if c.node == n and c.begin < end and c.end > begin]
+        claims_of = {n: [] for n in nodes}
+        for c in claims:
+            if c.node in claims_of and c.begin < end and c.end > begin:
+                claims_of[c.node].append(c)
+        for n, mine in claims_of.items():
             for at in {begin} | {c.begin for c in mine if c.begin > begin}:
                 held = sum(c.gpus for c in mine if c.begin <= at < c.end)
                 room[n] = max(0, min(room[n], self.sizes[n] - held))

@@ -40,9 +40,9 @@ def not_interrupts(found: dict[str, int]) -> list[str]:
 
 @pytest.mark.skipif(not whole(), reason="the policies that compute for long are those of papers")
 def test_interrupts_within_compiled_code_of_a_policy():
-    """Where Pollux's search and Sia's prices run, half of the signals come within compiled code."""
-    found = interrupted("16", "1", "pollux", "sia")
-    assert sum(found.values()) == 16
+    """Where Pollux's search and Sia's prices run: one signal of twelve comes out as another error if nothing is done about it."""
+    found = interrupted("48", "1", "pollux", "sia")
+    assert sum(found.values()) == 48
     assert not_interrupts(found) == []
 
 

@@ -35,10 +35,11 @@ def replayed(simulation, half_life=HALF_LIFE) -> dict:
     log = run.allocations.with_columns(
         gpus=pl.col("gpus") * pl.when(pl.col("partner").is_null()).then(1.0).otherwise(0.5)
     )
-    found = dict.fromkeys(sorted(run.jobs["user"].unique()), 0.0)
+    users = run.jobs["user"].to_list()
+    found = dict.fromkeys(sorted(set(users)), 0.0)
     for job, gpus, start, end in log.select("job", "gpus", "start", "end").rows():
         left = [0.5 ** ((now - at) / half_life) for at in (start, end)]
-        found[run.jobs["user"][job]] += gpus * half_life / np.log(2) * (left[1] - left[0])
+        found[users[job]] += gpus * half_life / np.log(2) * (left[1] - left[0])
     return found
 
 

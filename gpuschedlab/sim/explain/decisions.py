@@ -185,6 +185,8 @@ class Decisions:
         running = state.running[: state.scalar["running"][0]].astype(np.int64)
         began = np.sort(running[state.job["started"][running] == instant])
         began = began[state.job["starts"][began] != self.seen["starts"][began]]
+        if not len(began):
+            return
         started_rows = _blank(instant, began)
         started_rows["missing"] = 0
         started_rows["place"] = -1
@@ -192,8 +194,7 @@ class Decisions:
             started_rows["key"] = state.body["key"][began]
         self.seen["starts"][began] = state.job["starts"][began]
         self.last[began] = started_rows
-        if len(began):
-            self.parts.append(started_rows)
+        self.parts.append(started_rows)
 
     def _keep(self, state, jobs, decision_rows):
         """Append the rows that say something new, each with how the wait began if it is the first of one."""

@@ -65,6 +65,20 @@ def shadow(free, re, rj, nr, nodes, kn, gp, g, per, mask, t, buf):
     return 1e18
 
 
+# Loops below stand for assignments to slices: numba compiles for each of those the words of an error as well, for seconds.
+
+
+@njit()
+def sort_first(jobs, count, keys):
+    """Sort the first jobs of an array by their keys."""
+    order = np.argsort(keys)
+    sorted_jobs = np.empty(count, np.int64)
+    for i in range(count):
+        sorted_jobs[i] = jobs[order[i]]
+    for i in range(count):
+        jobs[i] = sorted_jobs[i]
+
+
 @njit()
 def simulate(
     sub,
@@ -109,7 +123,7 @@ def simulate(
             child[dep[j]] = j
         else:
             elig[j] = max(sub[j], begin[j])
-    eo = np.argsort(np.where(np.isfinite(elig), elig, 1e300))
+    eo = np.argsort(elig)
     ai = 0
     n0 = 0
     for j in range(n):
@@ -129,6 +143,8 @@ def simulate(
     lastu = 0.0
     t = 0.0
     fail = np.zeros((P, 65), np.bool_)
+    head = np.empty(P, np.int64)
+    sh = np.empty(P)
     heldby = np.zeros(n, np.bool_)
     lastf = 0.0
     pri = np.zeros(nu)
@@ -212,19 +228,22 @@ def simulate(
         if fair:
             if t - lastf >= 300:
                 lastf = t
-                pri[:] = np.floor(np.log2(usage + 3600.0) * 4)
+                for u in range(nu):
+                    pri[u] = np.floor(np.log2(usage[u] + 3600.0) * 4)
             kk = np.empty(nq)
             for i in range(nq):
                 kk[i] = pri[user[q[i]]] * 1e9 + elig[q[i]] + 1e-6 * q[i]
-            q[:nq] = q[:nq][np.argsort(kk)]
+            sort_first(q, nq, kk)
         if rule == SHORTEST:
             kk = np.empty(nq)
             for i in range(nq):
                 kk[i] = req[q[i]] - 1e9 * tier[q[i]] + 1e-7 * elig[q[i]]
-            q[:nq] = q[:nq][np.argsort(kk)]
-        fail[:] = False
-        head = np.full(P, -1)
-        sh = np.zeros(P)
+            sort_first(q, nq, kk)
+        for p in range(P):
+            for g in range(65):
+                fail[p, g] = False
+            head[p] = -1
+            sh[p] = 0.0
         w = 0
         h = (t % 86400) / 3600
         for i in range(nq):
@@ -263,7 +282,8 @@ def simulate(
                     head[p] = j
                     sh[p] = shadow(free, re, rj, nr, nodes, kn, gp, g, per, masks[p], t, np.empty(64, np.int64))
             else:
-                nodes[j, :c] = buf[:c]
+                for x in range(c):
+                    nodes[j, x] = buf[x]
                 kn[j] = c
                 for hp in range(P):
                     if head[hp] >= 0 and t + req[j] > sh[hp]:

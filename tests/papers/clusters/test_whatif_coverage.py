@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 import pytest
+from few import few
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.metrics.intervals import difference_interval
@@ -147,7 +148,7 @@ def test_whatif_of_weeks_within_limits(weeks, limit):
 
 
 def test_whatif_of_sixteen_weeks():
-    for found in whatif_coverage(0.8, 16, 150).values():
+    for found in whatif_coverage(0.8, 16, few(150, 200)).values():
         assert found.right >= 0.8
         assert found.told > 0
 

@@ -175,12 +175,12 @@ def test_backwards_all_single_gpu_jobs_are_done_where_that_is_possible(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_a_proven_gap_is_one(seed):
     rng = np.random.default_rng(seed)
-    n = 40
+    n = 25
     need = rng.integers(1, 12, n)
     due = np.stack([need + rng.integers(0, 6, n), need + rng.integers(6, 12, n)], axis=1)
     jobs = LeaseJobs.of(rng.choice([1, 1, 1, 2, 4], n), need, due, np.tile([100, 50], (n, 1)))
-    plan = prove_leases(jobs, 20.0, gap=1e-3, work=20)
-    exact = solve(lease_program(jobs, 20.0), gap=1e-6)
+    plan = prove_leases(jobs, 12.0, gap=1e-3, work=20)
+    exact = solve(lease_program(jobs, 12.0), gap=1e-6)
     assert plan.objective <= exact.bound + 1e-6
     assert plan.bound >= exact.objective - 1e-6
 
@@ -188,21 +188,21 @@ def test_a_proven_gap_is_one(seed):
 def test_a_plan_says_which_limit_ended_its_proof(monkeypatch):
     """Work that was done, the guard in seconds, or no work at all; another error is none of them, and stays one."""
     rng = np.random.default_rng(0)
-    n = 40
+    n = 25
     need = rng.integers(1, 12, n)
     due = np.stack([need + rng.integers(0, 6, n), need + rng.integers(6, 12, n)], axis=1)
     jobs = LeaseJobs.of(rng.choice([1, 1, 1, 2, 4], n), need, due, np.tile([100, 50], (n, 1)))
-    plan = plan_leases(jobs, 20.0)
+    plan = plan_leases(jobs, 12.0)
     assert plan.gap > 1e-9
-    asked = prove_leases(jobs, 20.0, gap=1e-9, work=0)
+    asked = prove_leases(jobs, 12.0, gap=1e-9, work=0)
     assert (asked.status, asked.objective) == ("stopped", plan.objective)
     for error, status in ((OutOfTime("no point", "stopped"), "stopped"), (OutOfTime("no point"), "time limit")):
         monkeypatch.setattr(lease_plan, "solve", raising(error))
-        assert prove_leases(jobs, 20.0, gap=1e-9)[:-1][2:] == (plan.objective, plan.bound)
-        assert prove_leases(jobs, 20.0, gap=1e-9).status == status
+        assert prove_leases(jobs, 12.0, gap=1e-9)[:-1][2:] == (plan.objective, plan.bound)
+        assert prove_leases(jobs, 12.0, gap=1e-9).status == status
     monkeypatch.setattr(lease_plan, "solve", raising(SolverError("broken")))
     with pytest.raises(SolverError, match="broken"):
-        prove_leases(jobs, 20.0, gap=1e-9)
+        prove_leases(jobs, 12.0, gap=1e-9)
 
 
 def raising(error):

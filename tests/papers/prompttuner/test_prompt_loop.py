@@ -85,8 +85,9 @@ def test_a_frozen_bank_takes_nothing_in():
 def test_an_oracle_of_the_bank_is_refused_where_it_finds_no_end(monkeypatch):
     loop = settled()
     monkeypatch.setattr(type(loop), "walk", lambda self, jobs: self.scenario.trace["target"].to_numpy() * 1.01)
+    few_jobs = PromptLoop(PromptJobs("low", minutes=1), cap=25)
     with pytest.raises(EstimatorError, match="found no end after"):
-        SMALL.loop(1, loop.prompts)
+        few_jobs.loop(1, loop.prompts)
 
 
 def test_upper_bounds_are_the_users_iterations_at_the_worst_pace():

@@ -1,6 +1,7 @@
 """PromptTuner at window 0, where no GPU is reused: by hand, and beside an independent simulation in rounds of 50 ms."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -59,7 +60,7 @@ class Case:
     cold: float
     late: str
 
-    @property
+    @cached_property
     def sizes(self) -> range:
         """Numbers of GPUs that a job can have."""
         return range(1, min(self.gpus, 4) + 1)

@@ -63,6 +63,7 @@ class Newton:
         self.columns = kernels.Columns(lp.ptr, lp.at, lp.val, lp.c)
         self.A = sp.csc_array((lp.val, lp.at, lp.ptr), (len(lp.rl), len(lp.c)))
         self.loose = self.A[:, lp.begin[-1] :]
+        self._loose_by_column = self.loose.T
         self.has_low = np.isfinite(lp.rl)
         self.has_high = np.isfinite(lp.ru)
         self._low = np.where(self.has_low, lp.rl, 0.0)
@@ -81,7 +82,7 @@ class Newton:
             free = slice(lp.begin[-1], None)
             low = lp.low
             high = lp.high
-            reduced = lp.c[free] - self.loose.T @ y
+            reduced = lp.c[free] - self._loose_by_column @ y
             x = np.clip(x0[free] - tau * reduced, low, high)
             point.x[free] = x
             within = np.flatnonzero((low < x) & (x < high))
