@@ -36,6 +36,18 @@ FLAT = """() => [...document.querySelectorAll('math')].filter((each) => each.che
 """Formulas of a page that take no room."""
 
 
+BUILD = """
+import gc, pathlib, sys
+gc.set_threshold(50_000, 20, 20)  # trees of nodes are no garbage until their page is written
+sys.path.insert(0, {0!r})
+from assemble import assemble
+from sphinx.cmd.build import main
+assemble(pathlib.Path({1!r}), execute=True)
+sys.exit(main({2!r}))
+"""
+"""Puts the sources together and builds the site, in one process."""
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     """Folder of the built site; the first test says whether it was built without a warning."""
@@ -43,15 +55,12 @@ def site(tmp_path_factory) -> Path:
         return Path(BUILT)
     folder = tmp_path_factory.mktemp("site")
     env = os.environ | {"GPUSCHEDLAB_DOCS_EXECUTE": "0"}
-    assemble = f"import sys; sys.path.insert(0, {str(DOCS / '_ext')!r}); import assemble, pathlib; "
-    assemble += f"assemble.assemble(pathlib.Path({str(folder / 'source')!r}), execute=True)"
     options = ["-W", "--keep-going", "-n", "-q", "-b", "html", "-c", str(DOCS), "-d", str(folder / "trees")]
     options += ["-D", "html_theme_options.navigation_depth=2"]  # not every name beside every page of the reference
-    for command in (["-c", assemble], ["-m", "sphinx", *options, str(folder / "source"), str(folder / "html")]):
-        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=env)
-        (folder / "words").write_text(done.stderr * bool(done.returncode))
-        if done.returncode:
-            break
+    options += [str(folder / "source"), str(folder / "html")]
+    command = [sys.executable, "-c", BUILD.format(str(DOCS / "_ext"), str(folder / "source"), options)]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    (folder / "words").write_text(done.stderr * bool(done.returncode))
     return folder / "html"
 
 

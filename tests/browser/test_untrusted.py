@@ -12,7 +12,7 @@ import yaml
 
 from browser import serving
 from browser.notebooks import NOTEBOOKS
-from browser.pages import await_drawn, open_in
+from browser.pages import BOTH
 
 papermill = pytest.importorskip("papermill", reason="papermill, of the extra lab, is not installed")
 nbconvert = pytest.importorskip("nbconvert", reason="nbconvert, of the extra lab, is not installed")
@@ -114,20 +114,6 @@ def exported(saved: Path) -> Path:
     return written
 
 
-BOTH = """() => {
-  window.seen = { both: 0, pictures: 0, boards: 0 };
-  const visible = (e) => e && e.checkVisibility({ visibilityProperty: true }) && e.offsetHeight > 0;
-  const look = () => {
-    for (const pictures of document.querySelectorAll('.gpuschedlab-pictures')) {
-      if (!visible(pictures)) continue;
-      window.seen[pictures.dataset.pictures ? 'boards' : 'pictures'] += 1;
-      if (visible(pictures.parentNode.querySelector('.js-plotly-plot'))) window.seen.both += 1;
-    }
-    requestAnimationFrame(look);
-  };
-  look();
-}"""
-"""Watches, frame by frame, what is seen: pictures of figures, pictures of boards, pictures beside live figures."""
 LIVE = """(count) => {
   const drawn = [...document.querySelectorAll('.js-plotly-plot')].filter((e) => e.checkVisibility({ visibilityProperty: true }));
   return drawn.length === count && !document.querySelector('.gpuschedlab-pictures:not([data-pictures])');
@@ -141,14 +127,3 @@ def test_live_figures_take_the_place_of_pictures_on_a_page_with_scripts(saved, p
     seen = page.evaluate("window.seen")
     assert seen["pictures"] > 0, "pictures are seen until the figures are drawn"
     assert (seen["both"], seen["boards"]) == (0, 0)
-
-
-def test_no_picture_is_seen_beside_an_explorer(place, page):
-    where, address = place
-    page.add_init_script(f"document.addEventListener('DOMContentLoaded', {BOTH})")
-    open_in(page, where, address, "explorer")
-    assert await_drawn(page) == []
-    page.wait_for_timeout(3000)
-    seen = page.evaluate("window.seen")
-    assert (seen["both"], seen["boards"]) == (0, 0)
-    assert page.locator(".js-plotly-plot").filter(visible=True).count() == 2
