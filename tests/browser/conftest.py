@@ -60,23 +60,6 @@ def page(launch, artifacts, request):
         chromium.close()
 
 
-@pytest.fixture(scope="module")
-def chromium(launch):
-    """A browser for all tests of a module."""
-    return launch()
-
-
-@pytest.fixture
-def sheet(chromium, artifacts, request):
-    """A page of a file in the module's browser, with storage of its own: no kernel keeps it from closing."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
-    shown = context.new_page()
-    shown.set_default_timeout(150_000)
-    yield shown
-    shown.screenshot(path=artifacts / f"{request.node.name}-end.png")
-    context.close()
-
-
 @pytest.fixture(scope="session")
 def warm():
     """The engine, compiled ahead, as the installation does: a minute once for each state of the sources."""

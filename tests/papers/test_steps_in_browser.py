@@ -43,87 +43,93 @@ def addresses(players, tmp_path_factory) -> dict[str, str]:
     return found
 
 
-def told(sheet) -> str:
-    return sheet.locator(".gpuschedlab-steps-words").inner_text()
+def told(page) -> str:
+    return page.locator(".gpuschedlab-steps-words").inner_text()
 
 
 @pytest.mark.parametrize("name", ["merger", "prompt"])
-def test_each_click_shows_the_next_step_of_the_recording(sheet, players, addresses, name):
+def test_each_click_shows_the_next_step_of_the_recording(page, players, addresses, name):
     player = players[name]
     steps = player.cases[player.at].steps
-    sheet.goto(addresses[name])
+    page.goto(addresses[name])
     for i, step in enumerate(steps):
-        sheet.wait_for_function(SHOWN, arg=f"{player.at} {i}")
-        assert told(sheet) == f"{step.read} {step.decided}"
-        assert sheet.locator(LIT).inner_text() == player.listing[step.line - 1].strip()
-        assert sheet.locator(".gpuschedlab-steps-table tbody tr").count() == len(step.rows)
-        assert sheet.locator(".gpuschedlab-steps-table tr[aria-current]").count() == len(step.lit)
+        page.wait_for_function(SHOWN, arg=f"{player.at} {i}")
+        assert told(page) == f"{step.read} {step.decided}"
+        assert page.locator(LIT).inner_text() == player.listing[step.line - 1].strip()
+        assert page.locator(".gpuschedlab-steps-table tbody tr").count() == len(step.rows)
+        assert page.locator(".gpuschedlab-steps-table tr[aria-current]").count() == len(step.lit)
         if i < len(steps) - 1:
-            sheet.get_by_role("button", name="next step").click()
-    assert sheet.get_by_role("button", name="next step").is_disabled()
-    sheet.get_by_role("button", name="step back").click()
-    sheet.wait_for_function(SHOWN, arg=f"{player.at} {len(steps) - 2}")
+            page.get_by_role("button", name="next step").click()
+    assert page.get_by_role("button", name="next step").is_disabled()
+    page.get_by_role("button", name="step back").click()
+    page.wait_for_function(SHOWN, arg=f"{player.at} {len(steps) - 2}")
 
 
-def test_a_deadline_that_moves_tips_the_decision(sheet, players, addresses):
+def test_a_deadline_that_moves_tips_the_decision(page, players, addresses):
     player = players["prompt"]
     name = player.what
     at = player.at
-    sheet.goto(addresses["prompt"])
-    sheet.wait_for_function(SHOWN, arg=f"{at} 0")
-    slider = sheet.get_by_role("slider", name=name)
+    page.goto(addresses["prompt"])
+    page.wait_for_function(SHOWN, arg=f"{at} 0")
+    slider = page.get_by_role("slider", name=name)
     words = set()
     for case in range(len(player.cases)):
         slider.fill(str(case))
-        sheet.keyboard.press("End")
-        sheet.wait_for_function(SHOWN, arg=f"{case} {len(player.cases[case].steps) - 1}")
-        row = sheet.locator(".gpuschedlab-steps-table tr", has_text=name.removeprefix("deadline of "))
+        page.keyboard.press("End")
+        page.wait_for_function(SHOWN, arg=f"{case} {len(player.cases[case].steps) - 1}")
+        row = page.locator(".gpuschedlab-steps-table tr", has_text=name.removeprefix("deadline of "))
         words.add(row.locator("td").last.inner_text())
     assert len(words) > 1
     assert "waits for GPUs of its pool" in words
 
 
-def test_keys_and_the_play_button_step(sheet, players, addresses):
+def test_keys_and_the_play_button_step(page, players, addresses):
     player = players["merger"]
-    sheet.goto(addresses["merger"])
-    sheet.wait_for_function(SHOWN, arg=f"{player.at} 0")
-    sheet.get_by_role("button", name="next step").focus()
+    page.goto(addresses["merger"])
+    page.wait_for_function(SHOWN, arg=f"{player.at} 0")
+    page.get_by_role("button", name="next step").focus()
     for key, shown in (("ArrowRight", f"{player.at} 1"), ("ArrowLeft", f"{player.at} 0"), ("Home", f"{player.at} 0")):
-        sheet.keyboard.press(key)
-        sheet.wait_for_function(SHOWN, arg=shown)
+        page.keyboard.press(key)
+        page.wait_for_function(SHOWN, arg=shown)
     other = player.at - 1 if player.at else 1
-    sheet.keyboard.press("PageUp" if player.at else "PageDown")
-    sheet.wait_for_function(SHOWN, arg=f"{other} 0")
-    sheet.get_by_role("button", name="play the steps").click()
-    sheet.wait_for_function(SHOWN, arg=f"{other} 2")
-    sheet.get_by_role("button", name="play the steps").click()
-    assert sheet.get_by_role("button", name="play the steps").inner_text() == "Play"
-    assert sheet.locator(".gpuschedlab-player :is(input, button):not([aria-label])").count() == 0
+    page.keyboard.press("PageUp" if player.at else "PageDown")
+    page.wait_for_function(SHOWN, arg=f"{other} 0")
+    page.get_by_role("button", name="play the steps").click()
+    page.wait_for_function(SHOWN, arg=f"{other} 2")
+    page.get_by_role("button", name="play the steps").click()
+    assert page.get_by_role("button", name="play the steps").inner_text() == "Play"
+    assert page.locator(".gpuschedlab-player :is(input, button):not([aria-label])").count() == 0
 
 
-@pytest.mark.parametrize("size", SIZES, ids=["1280", "800"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", ["merger", "prompt"])
-def test_nothing_is_cut_and_nothing_overlaps(sheet, players, addresses, artifacts, name, dark, size):
-    sheet.set_viewport_size({"width": size[0], "height": size[1]})
-    sheet.goto(addresses[name])
+def test_nothing_is_cut_and_nothing_overlaps(page, players, addresses, artifacts, name, dark):
+    page.set_viewport_size({"width": SIZES[0][0], "height": SIZES[0][1]})
+    page.goto(addresses[name])
     if dark:
-        sheet.evaluate(DARK)
+        page.evaluate(DARK)
     player = players[name]
     for step in range(4):
-        sheet.wait_for_function(SHOWN, arg=f"{player.at} {step}")
-        sheet.get_by_role("button", name="next step").click()
+        page.wait_for_function(SHOWN, arg=f"{player.at} {step}")
+        page.get_by_role("button", name="next step").click()
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        check_looks(page, name, width)
+        page.screenshot(path=artifacts / f"steps-{name}-{width}-{'dark' if dark else 'light'}.png")
+
+
+def check_looks(page, name: str, width: int):
+    """Check that nothing is cut, and that the line of the listing can be read."""
     if name == "prompt":
-        sheet.locator(".gpuschedlab-player .js-plotly-plot .trace path, .gpuschedlab-player .bars path").first.wait_for(
+        page.locator(".gpuschedlab-player .js-plotly-plot .trace path, .gpuschedlab-player .bars path").first.wait_for(
             state="attached"
         )
-        sheet.wait_for_timeout(300)
-        assert sheet.evaluate(FAULTS) == []
-    sheet.screenshot(path=artifacts / f"steps-{name}-{size[0]}-{'dark' if dark else 'light'}.png")
-    assert sheet.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    bottom = sheet.evaluate("document.querySelector('.gpuschedlab-player').getBoundingClientRect().bottom")
-    assert bottom < 640 or size[0] < 1000, "controls, table and figure are seen together"
-    ink, paper = sheet.evaluate(
+        page.wait_for_timeout(300)
+        assert page.evaluate(FAULTS) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    bottom = page.evaluate("document.querySelector('.gpuschedlab-player').getBoundingClientRect().bottom")
+    assert bottom < 640 or width < 1000, "controls, table and figure are seen together"
+    ink, paper = page.evaluate(
         "(s) => { const c = getComputedStyle(document.querySelector(s)); return [c.color, c.backgroundColor]; }", LIT
     )
     lightness = [sum(map(int, colour[4:-1].split(",")[:3])) for colour in (ink, paper)]
