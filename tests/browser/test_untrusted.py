@@ -36,9 +36,9 @@ PICTURES = """() => Array.from(document.querySelectorAll('img[alt]'), (e) => e)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """Where notebooks are kept as papermill saved them."""
-    return serving.write_notebooks(tmp_path_factory.mktemp("saved"), {})
+def folder(notebooks) -> Path:
+    """Where notebooks are kept as papermill saved them: JupyterLab has them, and no hand has trusted them there."""
+    return serving.write_notebooks(notebooks / "saved", {})
 
 
 @pytest.fixture
@@ -58,13 +58,6 @@ def saved(folder, monkeypatch, request) -> Path:
     return out
 
 
-@pytest.fixture(scope="module")
-def untrusting(folder):
-    """Address of a JupyterLab with those notebooks."""
-    with serving.serve(folder, "jupyterlab") as address:
-        yield address
-
-
 def figures_of(path: Path) -> int:
     """How many figures a notebook holds."""
     html = [
@@ -81,12 +74,12 @@ def figures_of(path: Path) -> int:
 
 
 @named
-def test_an_untrusted_notebook_shows_a_picture_of_every_figure(name, saved, untrusting, page):
+def test_an_untrusted_notebook_shows_a_picture_of_every_figure(name, saved, jupyterlab, page):
     count = figures_of(saved)
     assert count > 3
     assert saved.stat().st_size < 3_000_000
     page.set_viewport_size({"width": 1280, "height": 9000})  # JupyterLab leaves out cells that are out of sight
-    page.goto(f"{untrusting}/lab/tree/{name}.ipynb?reset")
+    page.goto(f"{jupyterlab}/lab/tree/saved/{name}.ipynb?reset")
     page.wait_for_function(f"(count) => ({PICTURES})().length >= count", arg=count, timeout=60_000)
     assert len(page.evaluate(PICTURES)) == count
     assert page.locator(".js-plotly-plot").count() == 0, "a script ran: this was to be a notebook that nobody trusts"
