@@ -67,13 +67,15 @@ def opened(page, address: str, notebooks, options: str = ""):
     assert await_drawn(page) == []
 
 
-def await_all(page, intervals: int = 60):
+def await_all(page):
     """Wait until the last interval is simulated."""
-    page.locator(STATUS, has_text=f"in {intervals} simulated intervals").wait_for()
+    page.locator(STATUS, has_text="in 20 simulated intervals").wait_for()
 
 
-def test_clicks_and_keys_change_who_is_right(page, jupyterlab, notebooks, artifacts):
-    opened(page, jupyterlab, notebooks, "seed=1")
+def test_clicks_and_keys_change_who_is_right_and_a_slider_ends_what_was_arriving(
+    page, jupyterlab, notebooks, artifacts
+):
+    opened(page, jupyterlab, notebooks, "seed=1, rows=200, intervals=20")
     await_all(page)
     whole = sentence(page)
     assert "agrees" in whole
@@ -116,12 +118,18 @@ def test_clicks_and_keys_change_who_is_right(page, jupyterlab, notebooks, artifa
     await_sentence(page, whole)
     assert page.evaluate(WHISKERS) > 0
 
+    for _ in range(2):  # the second time while rows arrive since the first
+        press(page, "restart takes", "ArrowLeft")
+        page.locator(".gpuschedlab-title", has_text="of 200 intervals of the log").wait_for()
+    await_all(page)
+    page.locator(".gpuschedlab-title", has_text="200 intervals of the log, 20 of the truth").wait_for()
+
 
 @pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_the_screen_is_seen_whole_while_rows_arrive(theme, page, jupyterlab, notebooks, artifacts, request):
     request.addfinalizer(lambda: wear(notebooks, "light"))
     wear(notebooks, theme)
-    opened(page, jupyterlab, notebooks, "guess=True")
+    opened(page, jupyterlab, notebooks, "rows=200, intervals=20, guess=True")
     explorer = page.locator(".gpuschedlab-explorer")
     page.locator(STATUS, has_text="Guess:").wait_for()
     assert "In truth" not in page.locator(STATUS).inner_text()
@@ -137,11 +145,3 @@ def test_the_screen_is_seen_whole_while_rows_arrive(theme, page, jupyterlab, not
         page.screenshot(path=artifacts / f"causal-lab-{theme}-{width}.png")
     assert wrong == {}
     assert unreadable(page) == []
-
-
-def test_a_slider_ends_what_was_arriving(page, jupyterlab, notebooks):
-    opened(page, jupyterlab, notebooks)
-    press(page, "restart takes", "ArrowLeft")
-    page.locator(".gpuschedlab-title", has_text="of 300 intervals of the log").wait_for()
-    await_all(page)
-    page.locator(".gpuschedlab-title", has_text="300 intervals of the log, 60 of the truth").wait_for()

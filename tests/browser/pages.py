@@ -39,6 +39,20 @@ FAULTS = """() => {
   return found;
 }"""
 """Words of the figures that are cut off, or lie on others."""
+BOTH = """() => {
+  window.seen = { both: 0, pictures: 0, boards: 0 };
+  const visible = (e) => e && e.checkVisibility({ visibilityProperty: true }) && e.offsetHeight > 0;
+  const look = () => {
+    for (const pictures of document.querySelectorAll('.gpuschedlab-pictures')) {
+      if (!visible(pictures)) continue;
+      window.seen[pictures.dataset.pictures ? 'boards' : 'pictures'] += 1;
+      if (visible(pictures.parentNode.querySelector('.js-plotly-plot'))) window.seen.both += 1;
+    }
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+"""Watches, frame by frame, what is seen: pictures of figures, pictures of boards, pictures beside live figures."""
 NAMELESS = """() => [...document.querySelectorAll('.gpuschedlab-player :is(input, select, button)')].filter((each) =>
   !each.getAttribute('aria-label') && !each.textContent.trim()).length"""
 

@@ -21,6 +21,7 @@ CULLED = ("--MappingKernelManager.cull_idle_timeout=60", "--MappingKernelManager
 SWITCHES = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # the network ends at this machine
+    "--js-flags=--no-opt --no-maglev",  # a page lives for seconds: less than its scripts take to be compiled well
 ]
 ROOT = Path(__file__).resolve().parents[2]
 

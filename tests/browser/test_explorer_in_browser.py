@@ -6,7 +6,19 @@ import pytest
 from present import needs
 
 from browser.notebooks import LESSONS
-from browser.pages import NUMBERS, await_drawn, await_text, choose, control, more, open_in, pick, press, skip_guess
+from browser.pages import (
+    BOTH,
+    NUMBERS,
+    await_drawn,
+    await_text,
+    choose,
+    control,
+    more,
+    open_in,
+    pick,
+    press,
+    skip_guess,
+)
 from browser.serving import busy
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
@@ -66,10 +78,12 @@ def await_change(page, before: list[str], which=slice(None)):
     )
 
 
-def test_all_figures_follow_the_policy_and_the_keyboard(page, place):
+def test_all_figures_follow_the_policy_and_the_keyboard_and_no_picture_is_seen_beside_them(page, place):
+    page.add_init_script(f"document.addEventListener('DOMContentLoaded', {BOTH})")
     open_notebook(page, place[1], "explorer", place[0])
     before = page.evaluate(NUMBERS)
     assert len(before) == 2
+    assert page.locator(".js-plotly-plot").filter(visible=True).count() == 2
     pick(page, "Srtf")
     await_change(page, before)
     await_text(page.locator(f"{EXPLORER} .gpuschedlab-said b.now").first, "Srtf")
@@ -82,6 +96,8 @@ def test_all_figures_follow_the_policy_and_the_keyboard(page, place):
     press(page, "first node", "ArrowRight")
     await_change(page, before, slice(4, 5))
     assert page.evaluate(NUMBERS)[:4] == before[:4]
+    seen = page.evaluate("window.seen")
+    assert (seen["both"], seen["boards"]) == (0, 0)
 
 
 HURRY = """(handle) => {

@@ -12,7 +12,7 @@ import yaml
 
 from browser import serving
 from browser.notebooks import NOTEBOOKS
-from browser.pages import await_drawn, open_in
+from browser.pages import BOTH
 
 papermill = pytest.importorskip("papermill", reason="papermill, of the extra lab, is not installed")
 nbconvert = pytest.importorskip("nbconvert", reason="nbconvert, of the extra lab, is not installed")
@@ -36,9 +36,9 @@ PICTURES = """() => Array.from(document.querySelectorAll('img[alt]'), (e) => e)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """Where notebooks are kept as papermill saved them."""
-    return serving.write_notebooks(tmp_path_factory.mktemp("saved"), {})
+def folder(notebooks) -> Path:
+    """Where notebooks are kept as papermill saved them: JupyterLab has them, and no hand has trusted them there."""
+    return serving.write_notebooks(notebooks / "saved", {})
 
 
 @pytest.fixture
@@ -58,13 +58,6 @@ def saved(folder, monkeypatch, request) -> Path:
     return out
 
 
-@pytest.fixture(scope="module")
-def untrusting(folder):
-    """Address of a JupyterLab with those notebooks."""
-    with serving.serve(folder, "jupyterlab") as address:
-        yield address
-
-
 def figures_of(path: Path) -> int:
     """How many figures a notebook holds."""
     html = [
@@ -81,12 +74,12 @@ def figures_of(path: Path) -> int:
 
 
 @named
-def test_an_untrusted_notebook_shows_a_picture_of_every_figure(name, saved, untrusting, page):
+def test_an_untrusted_notebook_shows_a_picture_of_every_figure(name, saved, jupyterlab, page):
     count = figures_of(saved)
     assert count > 3
     assert saved.stat().st_size < 3_000_000
     page.set_viewport_size({"width": 1280, "height": 9000})  # JupyterLab leaves out cells that are out of sight
-    page.goto(f"{untrusting}/lab/tree/{name}.ipynb?reset")
+    page.goto(f"{jupyterlab}/lab/tree/saved/{name}.ipynb?reset")
     page.wait_for_function(f"(count) => ({PICTURES})().length >= count", arg=count, timeout=60_000)
     assert len(page.evaluate(PICTURES)) == count
     assert page.locator(".js-plotly-plot").count() == 0, "a script ran: this was to be a notebook that nobody trusts"
@@ -114,20 +107,6 @@ def exported(saved: Path) -> Path:
     return written
 
 
-BOTH = """() => {
-  window.seen = { both: 0, pictures: 0, boards: 0 };
-  const visible = (e) => e && e.checkVisibility({ visibilityProperty: true }) && e.offsetHeight > 0;
-  const look = () => {
-    for (const pictures of document.querySelectorAll('.gpuschedlab-pictures')) {
-      if (!visible(pictures)) continue;
-      window.seen[pictures.dataset.pictures ? 'boards' : 'pictures'] += 1;
-      if (visible(pictures.parentNode.querySelector('.js-plotly-plot'))) window.seen.both += 1;
-    }
-    requestAnimationFrame(look);
-  };
-  look();
-}"""
-"""Watches, frame by frame, what is seen: pictures of figures, pictures of boards, pictures beside live figures."""
 LIVE = """(count) => {
   const drawn = [...document.querySelectorAll('.js-plotly-plot')].filter((e) => e.checkVisibility({ visibilityProperty: true }));
   return drawn.length === count && !document.querySelector('.gpuschedlab-pictures:not([data-pictures])');
@@ -141,14 +120,3 @@ def test_live_figures_take_the_place_of_pictures_on_a_page_with_scripts(saved, p
     seen = page.evaluate("window.seen")
     assert seen["pictures"] > 0, "pictures are seen until the figures are drawn"
     assert (seen["both"], seen["boards"]) == (0, 0)
-
-
-def test_no_picture_is_seen_beside_an_explorer(place, page):
-    where, address = place
-    page.add_init_script(f"document.addEventListener('DOMContentLoaded', {BOTH})")
-    open_in(page, where, address, "explorer")
-    assert await_drawn(page) == []
-    page.wait_for_timeout(3000)
-    seen = page.evaluate("window.seen")
-    assert (seen["both"], seen["boards"]) == (0, 0)
-    assert page.locator(".js-plotly-plot").filter(visible=True).count() == 2

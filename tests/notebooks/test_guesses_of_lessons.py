@@ -1,12 +1,12 @@
-"""No answer stands on a page before *See*: lessons that are run as a page runs them, all cells at once; and as a batch run does."""
+"""No answer stands on a page before *See*: lessons that are run as a page runs them, all cells at once."""
 
-import html
 import json
 import re
 from pathlib import Path
 
 import pytest
 import yaml
+from notebook_guesses import ANSWERS, divided, listing
 
 from gpuschedlab.widgets import Guess
 
@@ -14,20 +14,6 @@ nbclient = pytest.importorskip("nbclient", reason="nbclient, of the extra lab, i
 nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
 
 ROOT = Path(__file__).resolve().parents[2]
-GATE = re.compile(r"data-(?:guess|waits)=")
-"""What hides the outputs of a cell that follow it."""
-
-ANSWERS = {
-    "00_quickstart": "[duration(runs['Srtf'].summary()[name]) for name in measures[:4:3]] + ['Job completion time']",
-    "02_policies": "[f'{averages[name] / 3600:.2f}' for name in ('SRTF', 'SJF', 'Lucid')]",
-    "06_copter": "[f'{undecided} of {JOBS} jobs are', f'{undecided} of {JOBS}; the']",
-    "09_autosched": "[f'Best here: {asked.right}']",
-    "10_causal": "[f'In truth: {screen.finish().answers.truth_number}', 'Correlation has the wrong', 'Chosen of twelve']",
-    "11_arena": "[case.kind]",
-    "12_ymir": "[f'{right:.0%} of the signs', 'nothing is won', 'Epochs after a transfer']",
-    "13_prompttuner": "['second half']",
-}
-"""Of each lesson that asks, code that lists what answers: words and numbers that may stand behind a guess alone."""
 QUICK = ("02_policies", "12_ymir")
 lessons = pytest.mark.parametrize(
     "stem", [pytest.param(stem, marks=[] if stem in QUICK else pytest.mark.long) for stem in ANSWERS]
@@ -43,43 +29,19 @@ def lesson(stem: str):
     notebook = nbformat.read(path, 4)
     small = yaml.safe_load((ROOT / "notebooks" / "small" / f"{stem}.yaml").read_text())
     notebook.cells[1].source += "".join(f"\n{name} = {value}" for name, value in small.items())
-    code = f"import json\nfrom gpuschedlab.metrics.display import duration\nprint(json.dumps({ANSWERS[stem]}))"
-    notebook.cells.append(nbformat.v4.new_code_cell(code))
+    notebook.cells.append(nbformat.v4.new_code_cell(listing(stem)))
     return notebook
 
 
-def run_all(notebook, folder: Path, monkeypatch, page: bool):
-    """Run all cells, as a page (Voila's kernels have its address) or as a batch run."""
+def run_all(notebook, folder: Path, monkeypatch):
+    """Run all cells as a page: Voila's kernels have its address."""
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'notebooks'}")
     monkeypatch.setenv("TQDM_DISABLE", "1")
-    if page:
-        monkeypatch.setenv("VOILA_REQUEST_URL", "http://127.0.0.1/")
+    monkeypatch.setenv("VOILA_REQUEST_URL", "http://127.0.0.1/")
     nbclient.NotebookClient(
         notebook, timeout=200, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     ).execute()
     return notebook
-
-
-def words(output) -> str:
-    """Words of an output as a reader sees them: without scripts, styles, marks and what an explorer folds."""
-    data = output.get("data", {"text/plain": output.get("text", "")})
-    text = data.get("text/html") or data.get("text/markdown") or data.get("text/plain", "")
-    text = re.sub(r'<img[^>]*alt="([^"]*)"[^>]*>', r" \1 ", text)  # pictures, by their titles
-    unseen = r"<details class=.gpuschedlab-asked.*?</details>|<script.*?</script>|<style.*?</style>|<[^>]*>"
-    return html.unescape(re.sub(unseen, " ", text, flags=re.DOTALL))
-
-
-def divided(notebook) -> tuple[str, str]:
-    """What is seen at once of the outputs, and what waits for a guess."""
-    seen = []
-    hidden = []
-    for cell in notebook.cells[:-1]:
-        place = seen
-        for output in cell.get("outputs", ()):
-            place.append(words(output))
-            if GATE.search(output.get("data", {}).get("text/html", "")):
-                place = hidden
-    return " ".join(seen), " ".join(hidden)
 
 
 @pytest.mark.slow
@@ -87,10 +49,10 @@ def divided(notebook) -> tuple[str, str]:
 @pytest.mark.xdist_group("notebooks")
 @lessons
 def test_no_answer_is_seen_before_see(stem, tmp_path, monkeypatch):
-    notebook = run_all(lesson(stem), tmp_path, monkeypatch, page=True)
+    notebook = run_all(lesson(stem), tmp_path, monkeypatch)
     answers = json.loads(notebook.cells[-1].outputs[0]["text"])
     assert answers
-    seen, hidden = divided(notebook)
+    seen, hidden = divided(notebook.cells[:-1])
     text = " ".join(
         re.sub(r"<details>.*?</details>", "", c.source, flags=re.DOTALL)
         for c in notebook.cells
@@ -98,16 +60,6 @@ def test_no_answer_is_seen_before_see(stem, tmp_path, monkeypatch):
     )
     assert [answer for answer in answers if answer in seen or answer in text] == []
     assert any(answer in hidden for answer in answers), "what answers is not found behind the guess either"
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.xdist_group("notebooks")
-def test_a_batch_run_shows_all(tmp_path, monkeypatch):
-    notebook = run_all(lesson("02_policies"), tmp_path, monkeypatch, page=False)
-    seen, hidden = divided(notebook)
-    assert hidden == ""
-    assert any(answer in seen for answer in json.loads(notebook.cells[-1].outputs[0]["text"]))
 
 
 @pytest.mark.parametrize("stem", ANSWERS)

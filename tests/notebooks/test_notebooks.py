@@ -14,6 +14,7 @@ import urllib.request
 import zipfile
 from pathlib import Path
 
+import notebook_guesses
 import notebook_text
 import pytest
 import yaml
@@ -179,8 +180,9 @@ def run_batch(tmp_path, monkeypatch):
 
 
 def with_checks(path: Path):
-    """Notebook of ours with a last cell that checks the numbers of its text."""
+    """Notebook of ours with a cell that lists what answers its guesses, and a last one that checks the numbers of its text."""
     notebook = nbformat.read(path, 4)
+    notebook.cells.append(nbformat.v4.new_code_cell(notebook_guesses.listing(path.stem)))
     notebook.cells.append(nbformat.v4.new_code_cell(notebook_text.checking(path.stem)))
     return notebook
 
@@ -269,6 +271,19 @@ def test_it_runs_in_batch(path, run_batch):
     assert find_errors(done) == []
     shown = [cell for cell in done.cells if cell.get("outputs")]
     assert shown, "a notebook that shows nothing"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("notebooks")
+@named
+def test_a_batch_run_waits_for_no_guess(path, run_batch):
+    if path.stem not in notebook_guesses.ANSWERS:
+        pytest.skip("it asks for no guess")
+    done = executed(path, run_batch)
+    answers = json.loads(done.cells[-2].outputs[0]["text"])
+    seen, hidden = notebook_guesses.divided(done.cells[:-2])
+    assert hidden == ""
+    assert any(answer in seen for answer in answers)
 
 
 @pytest.mark.slow
