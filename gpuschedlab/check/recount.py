@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from gpuschedlab.check.laws import BOOKS, first_of, reserved_times
-from gpuschedlab.check.stretches import TINY, Stretch, Table, rows_of_jobs, stretches
+from gpuschedlab.check.stretches import TINY, Stretch, rows_of_jobs, stretches, table_of
 from gpuschedlab.sim import Policy, Round, Run, Scenario
 
 CLOSE = 1e-9
@@ -106,7 +106,7 @@ class _Account:
         speeds = self.scenario.speeds
         model = self.row.get("model")
         model_is_known = speeds is not None and model in speeds.models
-        self.table = Table(speeds, speeds.models.index(model)) if model_is_known else None
+        self.table = table_of(speeds, speeds.models.index(model)) if model_is_known else None
         self.work = self.row["duration"]
         if model_is_known and not speeds.relative[self.table.model]:
             self.work = self.table.ends[-1] if self.row.get("target") is None else self.row["target"]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -126,3 +127,9 @@ class Table:
         turned = [(type_code, tuple(gpus_of_nodes[turn:] + gpus_of_nodes[:turn])) for turn in range(len(gpus_of_nodes))]
         keys = (*turned, (type_code, nodes, gpus), (type_code, ANY, gpus), (type_code, ANY, ANY))
         return next((self.entries[configuration] for configuration in keys if configuration in self.entries), None)
+
+
+@lru_cache(maxsize=64)  # a run asks for those of its models, job by job
+def table_of(speeds: Speeds, model: int) -> Table:
+    """Return the `Table` of a model, by its number, read once."""
+    return Table(speeds, model)
