@@ -4,6 +4,7 @@ They compare the answer with the events after it, so they check the engine as we
 the engine refuses by name before they see it.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
@@ -55,15 +56,20 @@ class Recorded(Wrapped):
         return answer
 
 
-def _held(run, instant: float) -> pl.DataFrame:
-    """Return a frame of the GPUs held just after an instant: a row per job and node."""
-    return run.allocations.filter((pl.col("start") <= instant) & (pl.col("end") > instant + SLACK))
+def _held(run, instant: float, *names: str) -> list[tuple]:
+    """Return a list of rows, tuples of columns of the allocations, with a row per job and node that held GPUs just after an instant."""
+    allocations = run.columns("allocations")
+    rows = np.flatnonzero((allocations["start"] <= instant) & (allocations["end"] > instant + SLACK))
+    return list(zip(*(allocations[name][rows].tolist() for name in names), strict=True))
 
 
 def _of_round(run, instant: float, name: str):
     """Return the value of a column of `Run.rounds` for the last round at an instant; None without one."""
-    values_of_round = run.rounds.filter(time=instant)[name].to_list()
-    return values_of_round[-1] if values_of_round else None
+    rounds = run.columns("rounds")
+    rows = np.flatnonzero(rounds["time"] == instant)
+    if not len(rows):
+        return None
+    return rounds[name][rows[-1]]
 
 
 def _each(law: Callable) -> Callable:
@@ -83,8 +89,9 @@ def gpus_are_held(s, run, cluster) -> str | None:
 
     Return None, or the first breach of this law in words.
     """
-    by_job = _held(run, s.now).group_by("job", maintain_order=True)
-    held_gpus = dict(by_job.agg(pl.col("gpus").sum()).iter_rows())
+    held_gpus = Counter()
+    for job, gpus in _held(run, s.now, "job", "gpus"):
+        held_gpus[job] += gpus
     wrong_positions = []
     for position, job_row in enumerate(s.index):
         difference = held_gpus.get(job_row, 0.0) - s.answer.gpus[position]
@@ -97,7 +104,7 @@ def gpus_are_held(s, run, cluster) -> str | None:
             f"row {s.index[position]} of .jobs holds {held_gpus[s.index[position]]:g} GPUs; the answer gave "
             f"{s.answer.gpus[position]:g}"
         )
-    job_ends = run.jobs["end"].fill_null(np.inf).to_numpy()
+    job_ends = np.nan_to_num(run.columns("jobs")["end"], nan=np.inf)
     lost = [position for position in wrong_positions if job_ends[s.index[position]] > s.now + SLACK]
     if lost and "not placed" not in (_of_round(run, s.now, "status") or ""):
         return f"row {s.index[lost[0]]} of .jobs holds nothing; the answer gave {s.answer.gpus[lost[0]]:g} GPUs"
@@ -112,7 +119,7 @@ def types_are_held(s, run, cluster) -> str | None:
     answered_type = dict(
         zip(s.index.tolist(), np.asarray(cluster.gpu_types)[np.asarray(s.answer.gpu_type, int)], strict=True)
     )
-    for job, held_type in _held(run, s.now).select("job", "gpu_type").iter_rows():
+    for job, held_type in _held(run, s.now, "job", "gpu_type"):
         if job in answered_type and held_type != answered_type[job]:
             return f"row {job} of .jobs holds {held_type}; the answer gave {answered_type[job]}"
 
@@ -127,8 +134,7 @@ def named_nodes_are_held(s, run, cluster) -> str | None:
         return None
     named_rows = np.asarray(s.answer.nodes, float)
     wanted = {(int(s.index[int(position)]), int(node)): gpus for position, node, gpus in named_rows}
-    rows_held = _held(run, s.now).select("job", "node", "gpus")
-    held_gpus = {(job, node): gpus for job, node, gpus in rows_held.iter_rows()}
+    held_gpus = {(job, node): gpus for job, node, gpus in _held(run, s.now, "job", "node", "gpus")}
     for (job, node), gpus in wanted.items():
         if abs(held_gpus.get((job, node), 0.0) - gpus) > SLACK:
             return f"row {job} of .jobs holds {held_gpus.get((job, node), 0.0):g} GPUs of node {node}; the answer named {gpus:g}"
@@ -144,10 +150,13 @@ def partners_share(s, run, cluster) -> str | None:
     host_of_job = {int(job): int(s.index[partner]) for job, partner, gpus in partner_pairs if partner >= 0 and gpus > 0}
     if not host_of_job and not run.allocations["guest"].any():
         return None
-    held_cells = _held(run, s.now)
-    by_job = held_cells.group_by("job", maintain_order=True).agg("node", "gpus")
-    nodes = {job_row: set(zip(job_nodes, job_gpus, strict=True)) for job_row, job_nodes, job_gpus in by_job.iter_rows()}
-    for job in held_cells.filter("guest")["job"].unique().sort():
+    nodes: dict[int, set] = {}
+    guests = set()
+    for job, node, gpus, is_guest in _held(run, s.now, "job", "node", "gpus", "guest"):
+        nodes.setdefault(job, set()).add((node, gpus))
+        if is_guest:
+            guests.add(job)
+    for job in sorted(guests):
         if job not in host_of_job:
             return f"row {job} of .jobs shares GPUs; the answer names no partner"
     for job, host in host_of_job.items():
@@ -210,8 +219,11 @@ def delays_are_those_named(s, run, cluster) -> str | None:
     named_delay = dict(zip(s.index.tolist(), s.of("delay", "").tolist(), strict=True))
     if not any(named_delay.values()):
         return None
-    delayed_starts = run.allocations.filter(pl.col("start") == s.now, pl.col("delay").is_not_null())
-    for job, delay in delayed_starts.select("job", "delay").iter_rows():
+    allocations = run.columns("allocations")
+    delays = allocations["delay"]
+    for row in np.flatnonzero((allocations["start"] == s.now) & ~np.isnan(delays)):
+        job = int(allocations["job"][row])
+        delay = float(delays[row])
         if named_delay.get(job) and delay not in kinds[named_delay[job]]:
             return f"row {job} of .jobs started with a delay of {delay:g} s; the answer named {named_delay[job]!r}"
 
