@@ -255,10 +255,18 @@ def spline(at: np.ndarray, seen: np.ndarray) -> np.ndarray:
 
 def knots_of(seen: np.ndarray) -> np.ndarray:
     """Return an array of the knots of a natural cubic spline, at quantiles of values seen; empty (a line) if these are few."""
+    if _are_few(seen):
+        return np.empty(0)
     knots = np.unique(np.quantile(seen, np.linspace(0.05, 0.95, KNOTS)))
-    if len(knots) < 3 or len(np.unique(seen)) <= FEW:
+    if len(knots) < 3:
         return np.empty(0)
     return knots
+
+
+def _are_few(seen: np.ndarray) -> bool:
+    """Whether there are at most `FEW` different values (n,)."""
+    first_values = seen[: 4 * FEW]  # mostly enough to say no, without sorting all
+    return len(np.unique(first_values)) <= FEW and len(np.unique(seen)) <= FEW
 
 
 def bends(at: np.ndarray, knots: np.ndarray) -> np.ndarray:

@@ -168,15 +168,18 @@ def log_likelihood(attempts: Hazard, delay: np.ndarray, sigma: float) -> float:
     """Of attempts (n,): hazard 0 until the delay, then that of k log(1 + (work / before)^shape), k at its best; others are censored."""
     spent, work_before, completed, shape = attempts
     delay_factors = _delay_factors(sigma)
-    work = np.maximum(spent[:, None] - delay[:, None] * delay_factors, 0.0)
     mean = np.maximum(spent - delay * delay_factors.mean(), 0.0)
     rate = _rate(completed, np.log1p((mean / work_before) ** shape))
-    power = (work / work_before[:, None]) ** shape
+    likelihood = np.where(completed, 0.0, 1.0)  # of attempts that end before the shortest delay
+    works = spent > delay * delay_factors.min()
+    work = np.maximum(spent[works, None] - delay[works, None] * delay_factors, 0.0)
+    power = (work / work_before[works, None]) ** shape
     alive = np.exp(-rate * np.log1p(power))
-    of_completed = power[completed]
-    hazard = rate * shape * of_completed / np.maximum(work[completed], 1e-9) / (1 + of_completed)
-    likelihood = alive.mean(axis=1)
-    likelihood[completed] = (hazard * alive[completed]).mean(axis=1)
+    completes = completed[works]
+    of_completed = power[completes]
+    hazard = rate * shape * of_completed / np.maximum(work[completes], 1e-9) / (1 + of_completed)
+    alive[completes] *= hazard
+    likelihood[works] = alive.sum(axis=1) / len(delay_factors)
     return float(np.log(likelihood + NOTHING).sum())
 
 

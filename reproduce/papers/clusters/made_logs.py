@@ -19,7 +19,7 @@ SHORTEST = 2
 """Rules of `simulate`: EASY backfill in order of submission; greedy backfill; EASY in order of requested time."""
 
 
-@njit()
+@njit(cache=True)
 def place(free, g, per, mask, out):
     n = len(free)
     if g <= per:
@@ -42,7 +42,7 @@ def place(free, g, per, mask, out):
     return 0
 
 
-@njit()
+@njit(cache=True)
 def put(free, nodes, k, g, per, s):
     left = g
     for x in range(k):
@@ -51,7 +51,7 @@ def put(free, nodes, k, g, per, s):
         left -= a
 
 
-@njit()
+@njit(cache=True)
 def shadow(free, re, rj, nr, nodes, kn, gp, g, per, mask, t, buf):
     f = free.copy()
     if place(f, g, per, mask, buf):
@@ -68,7 +68,7 @@ def shadow(free, re, rj, nr, nodes, kn, gp, g, per, mask, t, buf):
 # Loops below stand for assignments to slices: numba compiles for each of those the words of an error as well, for seconds.
 
 
-@njit()
+@njit(cache=True)
 def sort_first(jobs, count, keys):
     """Sort the first jobs of an array by their keys."""
     order = np.argsort(keys)
@@ -79,7 +79,7 @@ def sort_first(jobs, count, keys):
         jobs[i] = sorted_jobs[i]
 
 
-@njit()
+@njit(cache=True)
 def simulate(
     sub,
     begin,

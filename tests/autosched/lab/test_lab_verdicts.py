@@ -1,5 +1,7 @@
 """Answers of the causal lab on systems of which the truth is known, and the verdicts on them."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -15,9 +17,15 @@ from gpuschedlab.errors import EstimatorError
 LOGS = 20
 
 
-def logs(rows: int, curved: bool, count: int):
-    """Logs of a known system."""
-    return [known_log(np.random.default_rng([seed, rows]), rows, curved) for seed in range(count)]
+def log_of(rows: int, curved: bool, seed: int):
+    """Log of a known system."""
+    return known_log(np.random.default_rng([seed, rows]), rows, curved)
+
+
+@cache
+def path_effect(rows: int, curved: bool, seed: int) -> Span:
+    """Effect by the path model of a log, by the whole graph."""
+    return PathModel(lab_graph(), log_of(rows, curved, seed)).effect(*VALUES)
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +40,11 @@ def test_intervals_hold_a_known_truth(curved, rows):
     """Of 20 intervals of 95 % at least 16 hold the truth: fewer come in 1 of 380 cases. The rows alone are wrong, and sure of it."""
     effect = known_effect(curved)
     counts = {"held": 0, "path": 0, "naive": 0}
-    for log in logs(rows, curved, LOGS):
+    for seed in range(LOGS):
+        log = log_of(rows, curved, seed)
         spans = {
             "held": held(lab_graph(), log, VALUES).effect(0, 1),
-            "path": PathModel(lab_graph(), log).effect(*VALUES),
+            "path": path_effect(rows, curved, seed),
             "naive": naive(log, VALUES).effect(0, 1),
         }
         for name, span in spans.items():
@@ -78,11 +87,13 @@ def test_without_the_edges_of_the_load_the_sign_is_wrong():
     graph = cut(lab_graph(), *LOAD)
     right = 0
     verdicts = []
-    for log in logs(300, False, 12):
-        assert held(graph, log, VALUES).held == ()
-        assert judged(held(graph, log, VALUES).effect(0, 1), truth) == WRONG
+    for seed in range(12):
+        log = log_of(300, False, seed)
+        uncorrected = held(graph, log, VALUES)
+        assert uncorrected.held == ()
+        assert judged(uncorrected.effect(0, 1), truth) == WRONG
         verdicts.append(judged(PathModel(graph, log).effect(*VALUES), truth))
-        right += judged(PathModel(lab_graph(), log).effect(*VALUES), truth) == AGREES
+        right += judged(path_effect(300, False, seed), truth) == AGREES
     assert right >= 9
     assert AGREES not in verdicts
     assert verdicts.count(WRONG) >= 6
@@ -132,8 +143,8 @@ def test_a_model_covers_the_truth_or_says_that_it_does_not_fit(name):
     """On 10 logs at least 8 times: intervals of 95 % do so but in 1 of 90 cases."""
     effect = known_effect(False)
     good = 0
-    for log in logs(300, False, 10):
-        curve = modelled(name, lab_graph(), log, np.array(VALUES))
+    for seed in range(10):
+        curve = modelled(name, lab_graph(), log_of(300, False, seed), np.array(VALUES))
         span = curve.effect(0, 1)
         good += bool(curve.word) or bool(curve.refusal) or span.low <= effect <= span.high
     assert good >= 8
