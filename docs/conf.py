@@ -37,6 +37,7 @@ extensions = [
     "sphinx_copybutton",
     "docstrings",
     "outputs",
+    "once",
     "redirects",
 ]
 html_math_renderer = "mathml"

@@ -73,18 +73,21 @@ def run_page(tmp_path, monkeypatch, capsys):
 
 
 SMALLER = {
-    "ask": {'--at "10.4 d"': '--at "10.4 d" --plays 5', "plays=10": "plays=5"},
+    "ask": {'--at "10.4 d"': '--at "10.4 d" --plays 3', "plays=10": "plays=3"},
     "learn": {
         "for generation in range(5)": "for generation in range(2)",
         "rng.standard_normal((10, 5))": "rng.standard_normal((4, 5))",
         "range(1000, 1005)": "range(1000, 1002)",
     },
     "my-cluster": {"days=12, jobs=2500": "days=6, jobs=900"},
-    "own-key": {"days=2, jobs=1500": "days=1, jobs=400"},
+    "own-key": {
+        "days=2, jobs=1500": "days=1, jobs=400",
+        "fifo --out mine.html": "fifo --out mine.html --days 1 --jobs 200",
+    },
     "own-recipe": {
         "burst=60/600 --seeds 5": "burst=60/600 --seeds 2",
-        "--days 2 --jobs 500 --cluster 20x8": "--days 1 --jobs 100 --cluster 20x8",
-        "days=2,jobs=500,cluster=20x8": "days=1,jobs=100,cluster=20x8",
+        "--days 2 --jobs 500 --cluster 20x8": "--days 0.5 --jobs 50 --cluster 5x8",
+        "days=2,jobs=500,cluster=20x8": "days=0.5,jobs=50,cluster=5x8",
         "--days 1 --jobs 300": "--days 1 --jobs 100",
     },
 }

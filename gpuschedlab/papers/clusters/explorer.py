@@ -51,7 +51,9 @@ class SiteExplorer(KnobExplorer):
 
     def _scenario(self, change):
         site = self.calibration.site
-        scenario = replace(site, more=site.more + change.more).recorded()
+        changed_site = replace(site, more=site.more + change.more)
+        changed_site.__dict__["log"] = site.log  # read once
+        scenario = changed_site.recorded()
         if change.known:
             return scenario.replace(estimator=Oracle())
         return scenario
