@@ -47,7 +47,7 @@ app: $(CODE) ## the Explorer as a page, on this machine only
 	$(BIN)/voila --VoilaConfiguration.progressive_rendering=True --Voila.ip=127.0.0.1 --no-browser $(NOTEBOOK)
 
 test: $(CODE) ## tests, then lint (ALL=1: those in a browser, slow ones and all seeds as well; TESTS="tests/cli -k name" for some)
-	$(if $(ALL),GPUSCHEDLAB_ALL_TESTS=1) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(WORKERS),3) --dist loadgroup $(TESTS)
+	$(if $(ALL),GPUSCHEDLAB_ALL_TESTS=1) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(WORKERS),4) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
 
 picture: $(CODE) ## README's pictures and numbers, as the code prints them now (needs a Chromium)
