@@ -57,7 +57,7 @@ def noticed(source: str, known: Mapping[Number, float | str | Ours]) -> Noticed:
     by_own = 0
     by_claim = 0
     clock = 0
-    ranged = [(claim, claim.numbers(known)) for claim in read_claims(source) if claim.range]
+    ranged = [(claim, frozenset(claim.numbers(known))) for claim in read_claims(source) if claim.range]
     for number, value in known.items():
         if isinstance(value, str) or not as_ours(value).value:
             continue

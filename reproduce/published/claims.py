@@ -139,9 +139,9 @@ class Claim:
             return one + other
         return one / other if other else math.inf
 
-    def numbers(self, table: Iterable[Number]) -> set[Number]:
-        """All rows of a table that its size follows from."""
-        return {number for pair in self.pairs(table) for number in pair if number}
+    def numbers(self, table: Iterable[Number]) -> list[Number]:
+        """All rows of a table that its size follows from, each once, in the order of its pairs."""
+        return list(dict.fromkeys(number for pair in self.pairs(table) for number in pair if number))
 
 
 def read_claims(source: str, folder: Path | None = None) -> list[Claim]:

@@ -135,7 +135,7 @@ def _judged(claim: Claim, table: dict, found: Mapping, noise: Mapping, causes: M
 
 
 def _causes_of_rows(claim: Claim, table: Mapping, causes: Mapping) -> str:
-    about = claim.numbers(table)
+    about = frozenset(claim.numbers(table))
     sentences = [sentence for number in table if number in about for sentence in SENTENCE.split(causes[number] or "")]
     return " ".join(dict.fromkeys(filter(None, sentences)))
 

@@ -35,7 +35,7 @@ class Power:
 def power_of(claim: Claim, table: Mapping, found: Mapping, noise: Mapping[str, float], draws: int = DRAWS) -> Power:
     """Return the power of a claim whose numbers are all measured."""
     own = OwnNoise(found, noise, random.Random(f"{claim.at}: {claim.says}"))
-    wanted = claim.numbers(table)
+    wanted = frozenset(claim.numbers(table))
     table = {number: value for number, value in table.items() if number in wanted}  # each draw looks through it
     right = truth_of(claim, filled_in(claim, table, found))
     confirms = _share_as_published(claim, table, right, own, draws)

@@ -13,6 +13,7 @@ from reproduce.published.committed import CLOCK, FOLDER, moved, read_measured, w
 from reproduce.published.judging import judged as judging
 from reproduce.published.judging.causes import causes_of, known_causes, unread
 from reproduce.published.judging.judged import range_of
+from reproduce.published.judging.sizes import size_of
 from reproduce.published.judging.words import (
     AS_PUBLISHED,
     LESS,
@@ -166,6 +167,14 @@ def test_a_row_that_lacks_a_published_number_gives_no_size(monkeypatch):
 def test_two_rows_can_be_added(table):
     one = judged({A: 2.5, B: 1.5}, Claim("s", "t", {"policy": "a"}, plus={"policy": "b"}, above=3.0))
     assert (one.size.published, one.size.ours) == (pytest.approx(3.0), pytest.approx(4.0))
+
+
+def test_of_rows_that_were_not_measured_the_first_says_why(table):
+    """In the order of the table, whichever way texts are hashed."""
+    rows = {Number("table 1", "w", f"policy {i}", "avg_jct"): 1.0 for i in range(30)}
+    claim = Claim("s", "t", {"metric": "avg_jct"}, above=1.0)
+    assert claim.numbers(rows) == list(rows)
+    assert size_of(claim, rows, {number: number.policy for number in rows}).missing == "policy 0"
 
 
 def test_workloads_are_paired(table):
