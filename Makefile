@@ -5,7 +5,7 @@ PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 pytho
   $(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $(p))))
 VENV := .venv
 # Policies that are compiled ahead with the engine, but for `make demo`, which compares them and shows a first table sooner so. Others
-# take seconds at their first use.
+# take seconds at their first use; with ALL=1 they are compiled, too: workers of the tests would compile the same ones side by side.
 COMPILED := fifo sjf srtf tiresias themis lucid gavel
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
@@ -114,7 +114,7 @@ $(READY): requirements.lock pyproject.toml postBuild
 	@echo "$(CURDIR)" > $@
 
 $(CODE): $(READY)
-	@$(BIN)/gpuschedlab warm $(COMPILED) > /dev/null || echo "make: not compiled ahead; the first simulation will take longer" >&2
+	@$(BIN)/gpuschedlab warm $(if $(ALL),,$(COMPILED)) > /dev/null || echo "make: not compiled ahead; the first simulation will take longer" >&2
 	@touch $@
 
 lock: $(READY) ## resolve pyproject.toml again into requirements.lock (UPGRADE=--upgrade for newer versions)
