@@ -7,6 +7,9 @@ VENV := .venv
 # Policies that are compiled ahead with the engine, but for `make demo`, which compares them and shows a first table sooner so. Others
 # take seconds at their first use; with ALL=1 they are compiled, too: workers of the tests would compile the same ones side by side.
 COMPILED := fifo sjf srtf tiresias themis lucid gavel
+ifdef ALL
+COMPILED :=
+endif
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 CODE := $(VENV)/compiled
@@ -114,7 +117,7 @@ $(READY): requirements.lock pyproject.toml postBuild
 	@echo "$(CURDIR)" > $@
 
 $(CODE): $(READY)
-	@$(BIN)/gpuschedlab warm $(if $(ALL),,$(COMPILED)) > /dev/null || echo "make: not compiled ahead; the first simulation will take longer" >&2
+	@$(BIN)/gpuschedlab warm $(COMPILED) > /dev/null || echo "make: not compiled ahead; the first simulation will take longer" >&2
 	@touch $@
 
 lock: $(READY) ## resolve pyproject.toml again into requirements.lock (UPGRADE=--upgrade for newer versions)
