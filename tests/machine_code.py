@@ -8,8 +8,6 @@ import os
 import sys
 from pathlib import Path
 
-import polars as pl
-
 from gpuschedlab._compiled.code_files import PORTABLE_CPU, PORTABLE_FEATURES
 
 
@@ -24,28 +22,10 @@ def compile_into(folder: Path, policies: list[str]):
 
     code_files.cache_folder = inside
     from gpuschedlab.cli.commands.warm import compile_ahead
+    from gpuschedlab.cli.small_uses import small_uses
     from gpuschedlab.policies import ALL
 
-    compile_ahead(policies or list(ALL))
-    compile_more()
-
-
-def compile_more():
-    """Compile what no policy with its usual knobs needs: plans, logs of decisions, warm starts."""
-    import gpuschedlab as lab
-    from gpuschedlab.check.samples import small_trace
-
-    trace = small_trace()
-    cluster = lab.Cluster.homogeneous(2, 8)
-    for policy in (lab.Fifo(backfill="easy"), lab.Fifo(), lab.Tiresias()):
-        lab.simulate(trace, cluster, policy, log=True)
-    simulation = lab.Simulation(lab.Scenario(trace, cluster), lab.Fifo())
-    simulation.advance(float(trace["submit"].median()))
-    twin = simulation.under(lab.Tiresias())
-    twin.run()
-    unfinished = simulation.unfinished()
-    rest = trace.filter((pl.col("submit") > simulation.now) | pl.col("job_id").is_in(unfinished["job_id"].to_list()))
-    lab.Simulation(lab.Scenario(rest, cluster), lab.Fifo(), start=simulation.now, initial=unfinished).run()
+    compile_ahead(policies or list(ALL), small_uses())
 
 
 def main(words: list[str]) -> int:

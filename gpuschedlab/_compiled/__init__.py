@@ -30,6 +30,11 @@ def records(array):
     return array.view(np.dtype((Row, array.dtype))) if numba.config.DISABLE_JIT and array.dtype.names else array
 
 
+def plain_array(array, dtype) -> np.ndarray:
+    """Return the array in C order, writable and of a type, a copy if it is not: for each other form a function is compiled again."""
+    return np.require(array, dtype, ["C_CONTIGUOUS", "WRITEABLE"])
+
+
 def njit(*args, **options):
     """Decorate as `numba.njit`, with IR and machine code kept in files, and return the dispatcher; for this package's functions.
 

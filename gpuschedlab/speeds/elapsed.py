@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuschedlab._compiled import njit
+from gpuschedlab._compiled import njit, plain_array
 from gpuschedlab.speeds.codes import RateTable, find_row, segments_at
 from gpuschedlab.speeds.table import Speeds
 
@@ -10,10 +10,8 @@ from gpuschedlab.speeds.table import Speeds
 def seconds_to(speeds: Speeds, model, progress, types, nodes, gpus) -> np.ndarray:
     """Return an array (n,) of seconds from the start to some progress (inf: the table's end), each job in one configuration."""
     # Arguments as of `Speeds.rates`, but for a configuration (n,) of each job; nan without a model, or if it has no such one.
-    model, types, nodes, gpus = (
-        np.asarray(configuration_array, np.int64) for configuration_array in (model, types, nodes, gpus)
-    )
-    progress = np.asarray(progress, np.float64)
+    model, types, nodes, gpus = (plain_array(codes, np.int64) for codes in (model, types, nodes, gpus))
+    progress = plain_array(progress, np.float64)
     return _seconds_to(RateTable.of(speeds), model, progress, types, nodes, gpus)
 
 

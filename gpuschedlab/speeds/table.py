@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from gpuschedlab._compiled import plain_array
 from gpuschedlab._knob import check_kind
 from gpuschedlab.cluster.cluster import bare
 from gpuschedlab.errors import SpeedError
@@ -207,9 +208,8 @@ class Speeds:
         SpeedError
             Arrays of different lengths, or a model that does not exist.
         """
-        model = np.asarray(model, np.int64)
-        progress = np.asarray(progress, np.float64)
-        types, nodes, gpus = (np.asarray(configuration_array, np.int64) for configuration_array in (types, nodes, gpus))
+        model, types, nodes, gpus = (plain_array(codes, np.int64) for codes in (model, types, nodes, gpus))
+        progress = plain_array(progress, np.float64)
         check_asked(self, model, progress, types, nodes, gpus)
         if self._places.first_asked(types, nodes, gpus):
             return rates_of(RateTable.of(self), model, progress, types, nodes, gpus)

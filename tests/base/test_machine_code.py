@@ -1,5 +1,6 @@
 """Kept machine code that was harmed is compiled again, with one line of words; processes that start at once do not disturb each other."""
 
+import importlib
 import os
 import pickle
 import shutil
@@ -7,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import machine_code
 import numpy as np
 import pytest
 from package_files import PACKAGE
 
 from gpuschedlab._compiled import code_files
+from gpuschedlab.cli.small_uses import small_uses
 
 SUMS = """from gpuschedlab._compiled import njit
 
@@ -300,6 +301,18 @@ def test_code_of_another_numba_llvmlite_python_or_platform_has_another_folder(mo
     assert code_files.folder_name("sim", PACKAGE) != here
 
 
-@pytest.mark.compiled("logs of decisions, warm starts")
-def test_what_a_wheel_with_machine_code_compiles_beside_policies_runs():
-    machine_code.compile_more()
+@pytest.mark.compiled("logs of decisions, warm starts, solvers")
+@pytest.mark.parametrize(
+    ("part_name", "module", "function_name"),
+    [
+        ("decisions", "gpuschedlab.sim.engine.warm_start", "reinsert"),
+        ("speeds", "gpuschedlab.speeds.codes", "rates_of"),
+        ("clusters, other code", "gpuschedlab.papers.clusters.explains.sweep", "_swept"),
+        ("copter, other code", "gpuschedlab.papers.copter.solver.kernels", "project"),
+        ("autosched, other code", "gpuschedlab.autosched.forecast.features", "_gather"),
+    ],
+)
+def test_what_is_compiled_beside_policies_is_what_no_policy_needs(part_name, module, function_name):
+    small_uses()[part_name]()
+    compiled = getattr(importlib.import_module(module), function_name)
+    assert compiled.overloads or compiled.inner

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab._compiled import njit
+from gpuschedlab._compiled import njit, plain_array
 
 RANGES = (300.0, 1800.0, 3600.0, 7200.0, 14_400.0)
 """Bounds of the ranges (s), section 6.5.1."""
@@ -226,10 +226,8 @@ class Seen:
         """Return an array (q, f) of the features of queries at instants (q,) in s; later events are not looked at."""
         if rows is None:
             rows = self._rows(query)
-        at = np.ascontiguousarray(at, float)
-        submit = query["submit"].to_numpy().astype(float)
-        executed = query["executed"].to_numpy().astype(float)
-        queries = Queries(at, submit, executed, rows)
+        times = (plain_array(column, float) for column in (at, query["submit"], query["executed"]))
+        queries = Queries(*times, plain_array(rows, np.int64))
         jobs = Jobs(self.submit, self.end, self.duration, self.ran)
         bounds = np.array(RANGES)
         feature_levels = [np.column_stack(self._alone(query, queries, recent))]

@@ -1,4 +1,4 @@
-"""`gpuschedlab warm`: compile the engine and the policies ahead, so that first runs are quick."""
+"""`gpuschedlab warm`: compile the engine, the policies and what else is compiled ahead, so that first uses are quick."""
 
 import contextlib
 import functools
@@ -17,26 +17,30 @@ from gpuschedlab.errors import MissingExtra
 def add(parser):
     """Add the arguments."""
     parser.closing = policies_help
-    parser.add_argument("policies", nargs="*", metavar="POLICY", help="policies to compile for (default: all)")
+    help_of_policies = "policies to compile for (default: all, and what no policy needs)"
+    parser.add_argument("policies", nargs="*", metavar="POLICY", help=help_of_policies)
     add_json(parser)
 
 
 def warm(args) -> int:
     """Compile the engine and the parts that policies need, in two processes if there are two cores; return exit code 0.
 
-    Report the time taken.
+    Report the time taken. If no policy is named, also compile all else that is (`small_uses`).
     """
+    from gpuschedlab.cli.small_uses import small_uses
     from gpuschedlab.parse import policy_of
     from gpuschedlab.policies import ALL
 
     policy_words = args.policies or list(ALL)
     for policy_word in policy_words:
         policy_of(policy_word)  # an unknown one is reported before anything is compiled
+    uses = {} if args.policies else small_uses()
+    part_count = len(policy_words) + 3 + len(uses)
     with (
-        Progress(sys.stderr).phase("compiling ahead", len(policy_words) + 3, "parts done") as advance,
-        _beside(policy_words),
+        Progress(sys.stderr).phase("compiling ahead", part_count, "parts done") as advance,
+        _beside(policy_words, bool(uses)),
     ):
-        seconds = compile_ahead(policy_words, each=advance)
+        seconds = compile_ahead(policy_words, uses, advance)
     if args.json:
         print(as_json(seconds))
     else:
@@ -44,10 +48,14 @@ def warm(args) -> int:
     return 0
 
 
-def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = None) -> dict[str, float]:
+def compile_ahead(
+    words: Iterable[str],
+    uses: dict[str, Callable[[], None]] | None = None,
+    each: Callable[[int], None] | None = None,
+) -> dict[str, float]:
     """Compile the engine, the generator, and code of policies, figures and estimates; return a dict of the seconds of each part.
 
-    `each` is called with the number of parts that are done.
+    `uses` are functions that are run after these, by the names of their parts; `each` is called with the number of parts that are done.
     """
     seconds = {}
     part_begin = time.perf_counter()
@@ -72,6 +80,7 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
     }
     compiled_parts["figures"] = lambda: (plots.gantt(run), plots.seats(run))
     compiled_parts["estimates"] = lambda: Runtime().fit(trace)
+    compiled_parts |= uses or {}
     for part_name, compile_part in compiled_parts.items():
         try:
             compile_part()
@@ -82,16 +91,20 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
 
 
 @contextlib.contextmanager
-def _beside(policy_words: list[str]):
+def _beside(policy_words: list[str], with_uses: bool):
     """Context manager: compile the parts needed last in a second process; either loads the other's. One core: do nothing."""
     if os.cpu_count() == 1:
         yield
         return
-    code = (
-        "from gpuschedlab.cli.commands.warm import compile_ahead; from gpuschedlab.sim.setup.ahead import compile_rest;"
-        f"compile_rest(); compile_ahead({policy_words[::-1]!r})"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as second:
+    lines = [
+        "from gpuschedlab.cli.commands.warm import compile_ahead",
+        "from gpuschedlab.cli.small_uses import small_uses",
+        "from gpuschedlab.sim.setup.ahead import compile_rest",
+        "compile_rest()",
+        f"compile_ahead((), small_uses() if {with_uses} else None)",
+        f"compile_ahead({policy_words[::-1]!r})",
+    ]
+    with subprocess.Popen([sys.executable, "-c", "\n".join(lines)], stderr=subprocess.DEVNULL) as second:
         try:
             yield
         finally:

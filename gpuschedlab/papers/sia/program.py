@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab._compiled import njit
+from gpuschedlab._compiled import njit, plain_array
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import MultipleChoice
 from gpuschedlab.policies.restarts import restart_factor
@@ -64,14 +64,14 @@ def sia_utility(
         raise SolverError(
             "sia_utility: found power 0, under which all configurations are alike; expected p below or above 0."
         )
-    goodput = np.atleast_2d(np.asarray(goodput, float))
+    goodput = plain_array(np.atleast_2d(goodput), float)
     n = len(goodput)
-    gpus = np.asarray(gpus, float)
-    penalties = np.broadcast_to(np.asarray(penalty, float), n)
+    gpus = plain_array(gpus, float)
+    penalties = plain_array(np.broadcast_to(penalty, n), float)
     if factor is None:
         factor = np.ones(n)
         current = np.full(n, -1)
-    moves = _Moves(np.asarray(current, np.int64), np.asarray(factor, float))
+    moves = _Moves(plain_array(current, np.int64), plain_array(factor, float))
     return _utilities(goodput, gpus, penalties, moves, _Scale(float(power), decimals, CLIP))
 
 
@@ -160,8 +160,8 @@ def sia_steady_for(
     """
     moving = np.asarray(current) >= 0
     moving_count = np.count_nonzero(moving)
-    goodput = np.asarray(goodput, float)[moving]
-    gpus = np.asarray(gpus, float)
+    goodput = plain_array(np.asarray(goodput, float)[moving], float)
+    gpus = plain_array(gpus, float)
     stays = _Moves(np.full(moving_count, -1), np.ones(moving_count))
     as_it_is = _Scale(1.0, -1, np.inf)
     G = _utilities(goodput, gpus, np.zeros(moving_count), stays, as_it_is)  # goodputs over the least
