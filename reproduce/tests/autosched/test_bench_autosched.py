@@ -87,11 +87,11 @@ def test_scatter_is_none_where_jobs_do_not_wait_and_some_where_they_do():
 
 @pytest.fixture
 def small(monkeypatch):
-    """Four hours of a small trace instead of two weeks of a real one."""
+    """Three hours of a small trace instead of two weeks of a real one."""
     whole = generate("venus", days=3, jobs=500, load=1.1, cluster_gpus=64, rng=0)
     whole = whole.with_columns(pl.col("submit") - 2 * DAY)
     history = whole.filter(pl.col("submit") < 0)
-    trace = whole.filter(pl.col("submit").is_between(0, DAY / 6))
+    trace = whole.filter(pl.col("submit").is_between(0, DAY / 8))
     lessons = history.with_columns(pl.col("submit") + 2 * DAY)
     cut = Stretch(history, lessons, trace, Cluster.homogeneous(8, 8), None, 1.1)
     for bench in (autosched, overhead):
