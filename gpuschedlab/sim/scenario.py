@@ -174,9 +174,7 @@ class Scenario:
             return self._twin(checked.copy(), changes)
         changed_scenario = dataclasses.replace(self, **changes)
         if changed_scenario.history is self.history:
-            learnt = ["known", "lessons"]
-            if changed_scenario.estimator is self.estimator:
-                learnt.append("knowledge")
+            learnt = ("known", "knowledge") if changed_scenario.estimator is self.estimator else ("known",)
             changed_scenario._common.update({name: self._common[name] for name in learnt if name in self._common})
         return changed_scenario
 
@@ -273,11 +271,7 @@ class Scenario:
     @property
     def lessons(self) -> pl.DataFrame | None:
         """Frame of the jobs of the history that have ended when the trace begins; None if there are none."""
-        return self._once("lessons", self._ended)
-
-    def _ended(self) -> pl.DataFrame | None:
-        """Return a frame of the known jobs of the history that have ended, or None if there are none."""
-        ended = None if self.known is None else self.known.filter(~pl.col("censored"))
+        ended = None if self.known is None else self._once("lessons", lambda: self.known.filter(~pl.col("censored")))
         return None if ended is None or ended.is_empty() else ended
 
     @property
@@ -308,8 +302,7 @@ class Scenario:
 
     def __getstate__(self):
         self._settle()
-        again = ("prepared", "lessons")  # made anew where it is read
-        learnt = {part_name: learnt_part for part_name, learnt_part in self._common.items() if part_name not in again}
+        learnt = {name: part for name, part in self._common.items() if name not in ("prepared", "lessons")}
         return vars(self) | {"_common": learnt}
 
     def __setstate__(self, parts):
