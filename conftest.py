@@ -16,7 +16,7 @@ from few import ALL
 from hypothesis import HealthCheck, settings
 
 # A worker to a core, each with one thread: threads of OpenMP that wait for one another's cores spin, and take three times as long.
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 # jsonschema, which nbformat imports, compiles the grammar of international addresses where it finds it: seconds, for nothing here.
 sys.modules.setdefault("rfc3987_syntax", None)
 TESTS = Path(__file__).resolve().parent / "tests"

@@ -271,7 +271,7 @@ class Scenario:
     @property
     def lessons(self) -> pl.DataFrame | None:
         """Frame of the jobs of the history that have ended when the trace begins; None if there are none."""
-        ended = None if self.known is None else self.known.filter(~pl.col("censored"))
+        ended = None if self.known is None else self._once("lessons", lambda: self.known.filter(~pl.col("censored")))
         return None if ended is None or ended.is_empty() else ended
 
     @property
@@ -302,7 +302,7 @@ class Scenario:
 
     def __getstate__(self):
         self._settle()
-        learnt = {part_name: learnt_part for part_name, learnt_part in self._common.items() if part_name != "prepared"}
+        learnt = {name: part for name, part in self._common.items() if name not in ("prepared", "lessons")}
         return vars(self) | {"_common": learnt}
 
     def __setstate__(self, parts):

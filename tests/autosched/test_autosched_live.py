@@ -44,8 +44,8 @@ def first(stretch):
     return make(stretch)
 
 
-@pytest.fixture
-def contest(stretch, first, monkeypatch):
+def begun(monkeypatch, stretch, first) -> Contest:
+    """A contest that begins with the offline phase and the best fixed configuration of the first one."""
     best = SimpleNamespace(policy=first.simulations["fixed"].policy)
     found = SimpleNamespace(best=best, leaders=lambda: first.loop.given)
     monkeypatch.setattr("gpuschedlab.autosched.contest.gather", lambda *_, **__: first.samples)
@@ -53,21 +53,32 @@ def contest(stretch, first, monkeypatch):
     return make(stretch)
 
 
-def test_an_hour_is_played_by_all(contest):
-    steps = list(contest.hour())
+@pytest.fixture
+def contest(monkeypatch, stretch, first):
+    return begun(monkeypatch, stretch, first)
+
+
+@pytest.fixture(scope="module")
+def whole(stretch, first):
+    """A contest of which two hours were played without a stop, and the steps of the second: nobody changes it."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        played = begun(monkeypatch, stretch, first)
+        list(played.hour())
+        return played, list(played.hour())
+
+
+def test_an_hour_is_played_by_all(whole):
+    contest, steps = whole
     assert [type(s) for s in steps if isinstance(s, Decision)] == [Decision]
     assert any(isinstance(s, Tuning) and s.trials for s in steps)
-    assert contest.now == HOUR
-    assert {s.now for s in contest.simulations.values()} == {HOUR}
-    assert len(contest.decisions) == 1
+    assert contest.now == 2 * HOUR
+    assert {s.now for s in contest.simulations.values()} == {2 * HOUR}
+    assert len(contest.decisions) == 2
     assert set(contest.averages) == {"time", "default", "fixed", "once", "selftune", "search", "autosched"}
 
 
-def test_an_hour_that_was_stopped_goes_on_where_it_stood(contest, stretch):
+def test_an_hour_that_was_stopped_goes_on_where_it_stood(contest, whole):
     """Wherever it is left, no tuner decides twice, and the results are as if it had not been left."""
-    whole = make(stretch)
-    for _ in range(2):
-        list(whole.hour())
     pauses = 0
     while contest.now < 2 * HOUR:
         hour = contest.hour()
@@ -80,7 +91,7 @@ def test_an_hour_that_was_stopped_goes_on_where_it_stood(contest, stretch):
     assert pauses > 3
     for name, loop in contest.loops.items():
         assert [d.now for d in loop.decisions] == [0.0, HOUR], name
-    assert contest.averages == whole.averages
+    assert contest.averages == whole[0].averages
 
 
 def test_each_tuner_learns_by_itself(contest, stretch):
@@ -90,16 +101,14 @@ def test_each_tuner_learns_by_itself(contest, stretch):
     assert rows[0] > rows[1] == contest.samples.height
 
 
-def test_who_never_tunes_is_as_if_alone(contest, stretch):
-    for _ in range(2):
-        list(contest.hour())
+def test_who_never_tunes_is_as_if_alone(whole, stretch):
     alone = lab.Simulation(
         lab.Scenario(stretch[1], CLUSTER, speeds=default_speeds(CLUSTER), delays=lab.Delays(restart=60.0)),
         lab.Tiresias(),
     )
     alone.advance(2 * HOUR)
     jct = alone.result().jobs["jct"].drop_nulls()
-    assert contest.averages["default"][-1] == pytest.approx(jct.mean())
+    assert whole[0].averages["default"][-1] == pytest.approx(jct.mean())
 
 
 def test_the_forecast_knows_no_future(stretch):
@@ -145,8 +154,8 @@ def test_numbers_of_a_graph():
     assert len(set(drawn.data[0].marker.symbol[:3])) == 3
 
 
-def test_figures_of_a_search_tell_fates_apart_without_colour(contest):
-    list(contest.hour())
+def test_figures_of_a_search_tell_fates_apart_without_colour(whole):
+    contest, _ = whole
     numbers = plots.tried(contest.tuning, contest.policy)
     drawn = plots.figure(numbers)
     symbols = [t.marker.symbol for t in drawn.data[:3]]

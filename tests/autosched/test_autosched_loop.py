@@ -1,5 +1,6 @@
 """AutoSched's closed loop: measuring on a forecast, aggregating it, deciding, and going on where it stopped."""
 
+import copy
 import json
 from dataclasses import dataclass
 from itertools import count
@@ -763,9 +764,10 @@ def test_the_causal_graph_is_learnt_anew_once_a_day(trace, tmp_path, monkeypatch
     past = trace.filter(pl.col("submit") < 20 * HOUR)
     space = Space(lab.Tiresias())
     samples = gather(past, CLUSTER, space, instants=2, configurations=10, delays=DELAYS, rng=0)
+    learnt = train(samples, space)
 
     def begun(**stopped):
-        model = train(samples, space)
+        model = copy.deepcopy(learnt)
         times = []
         monkeypatch.setattr(model, "renew", lambda renew=model.renew: (times.append(len(model.rows)), renew()))
         simulation = lab.Simulation(lab.Scenario(trace, CLUSTER, delays=DELAYS), lab.Tiresias())
@@ -812,10 +814,11 @@ def test_a_stopped_loop_with_all_its_parts_goes_on_as_if_it_had_not(trace, tmp_p
     space = Space(lab.Tiresias())
     scenario = lab.Scenario(trace, CLUSTER, history=history, speeds=default_speeds, delays=DELAYS)
     samples = gather(scenario.past, space, instants=3, configurations=8)
+    learnt = train(samples, space)
 
     def whole_loop(name, resume=False):
         journal = Journal(tmp_path / name, {}, resume=resume)
-        given = {"history": history, "model": train(samples, space), "journal": journal}
+        given = {"history": history, "model": copy.deepcopy(learnt), "journal": journal}
         return attach(
             "autosched", running(trace, at=0.0), tuner=Tuner.thesis(batch=16), interval=3 * HOUR, futures=2, **given
         ), journal

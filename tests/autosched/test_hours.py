@@ -22,6 +22,8 @@ from gpuschedlab.autosched.tuner.measure import reward
 HOUR = 3600.0
 DAYS = LiveDays(days=1, jobs=200, load=1.2)
 TUNING = LiveTuning(evaluations=4)
+DRAWN = 4
+"""Of so many hours one is drawn, and the last one."""
 
 
 def played(tuning=TUNING, hours=np.inf, seed=3) -> RaceHours:
@@ -67,8 +69,9 @@ def _all_stages(found: RaceHours):
         for stage in STAGES:
             numbers = stage.numbers(found, place)
             assert len(numbers) in (1, 2)
-            for each in numbers.values():
-                assert plots.figure(each).layout.title.text
+            if place % DRAWN == 0 or place == len(found) - 1:
+                for each in numbers.values():
+                    assert plots.figure(each).layout.title.text
             sentence = stage.sentence(found, place)
             assert re.search(r"\d|no jobs in the forecast", sentence), (place, stage.name)
             assert sentence.endswith(".")

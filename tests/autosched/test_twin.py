@@ -158,11 +158,11 @@ ATTEMPT = ("job", "start", "end", "gpus", "why")
 
 def test_intervals_hold_as_asked_on_seeds_that_nothing_was_chosen_on(monkeypatch):
     monkeypatch.setattr(worlds, "trace_of", lru_cache(maxsize=1)(worlds.trace_of))  # the jobs of a seed, in each kind
-    seen = [worlds.watch(kind, 715 + i) for i in range(few(1, 4)) for kind in ("slow", "size", "place", "fail")]
+    seen = [worlds.watch(kind, 715 + i) for i in range(few(1, 3)) for kind in ("slow", "size", "place", "fail")]
     least = {"restart": 0.88, "prediction": 0.88, "placement": 0.9, "failure": 0.88, "repair": 0.88}
     for row in worlds.coverage(seen):
         asked = row["worlds"] * least[row["mechanism"].split()[0]]
-        assert row["holds"] >= asked - (2 if ALL else 1), row  # of sixteen worlds two fewer come by chance
+        assert row["holds"] >= asked - 1, row  # of twelve worlds one fewer comes by chance
         if row["mechanism"].startswith("restart"):
             assert row["close"] >= (0.85 * row["worlds"] if ALL else 0.5 * row["worlds"]), row
 
