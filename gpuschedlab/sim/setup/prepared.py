@@ -247,9 +247,8 @@ def text_codes(trace: pl.DataFrame, name: str) -> np.ndarray:
     """Return an array (n,) of small integers for the values of a text column, in order of name; -1 for null or no column."""
     if name not in trace.columns:
         return np.full(trace.height, -1, np.int32)
-    texts = trace[name]
-    text_names = pl.Enum(texts.unique().sort().drop_nulls())
-    codes = texts.cast(text_names).to_physical()
+    text_names = pl.Enum(trace[name].unique().sort().drop_nulls())
+    codes = trace[name].cast(text_names).to_physical()
     if codes.has_nulls():
         codes = codes.cast(pl.Int32).fill_null(-1)
     return codes.to_numpy().astype(np.int32)
