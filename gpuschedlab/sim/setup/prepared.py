@@ -248,10 +248,7 @@ def text_codes(trace: pl.DataFrame, name: str) -> np.ndarray:
     if name not in trace.columns:
         return np.full(trace.height, -1, np.int32)
     text_names = pl.Enum(trace[name].unique().sort().drop_nulls())
-    codes = trace[name].cast(text_names).to_physical()
-    if codes.has_nulls():
-        codes = codes.cast(pl.Int32).fill_null(-1)
-    return codes.to_numpy().astype(np.int32)
+    return trace[name].cast(text_names).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
 
 
 def model_codes(trace: pl.DataFrame, speeds) -> np.ndarray:
