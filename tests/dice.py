@@ -60,18 +60,8 @@ class Dice(Round):
         keep = rng.random(n) < 0.5
         kind = np.where(keep & view.running, view.gpu_type, kind)
         gpus = np.where(keep & view.running, view.running_gpus, gpus)
-        partner = np.full(n, -1)
         merged = rng.random(n) < 0.5
-        for i in range(n):
-            hosts = [h for h in range(i) if gpus[h] > 0 and partner[h] < 0 and h not in partner]
-            if hosts and rng.random() < 0.3:
-                partner[i] = rng.choice(hosts)
-                gpus[i] = gpus[partner[i]]
-                kind[i] = kind[partner[i]]
-            elif gpus[i] <= room[kind[i]]:
-                room[kind[i]] -= gpus[i]
-            else:
-                gpus[i] = 0
+        kind, gpus, partner = self.dealt(rng, kind, gpus, room)
         source = np.where((rng.random(n) < 0.1) & (n > 0), view.index[0] if n else 0, -1)
         source = np.where(view.has_run(source), source, -1)
         return Allocation(
@@ -86,6 +76,25 @@ class Dice(Round):
             reserved={"pool": reserved},
             wake=view.now + float(rng.integers(1, 30)),
         )
+
+    @staticmethod
+    def dealt(rng, kind, gpus, room):
+        """Types, GPUs and partners of jobs that get what they drew while there is room, or share with one before them."""
+        types = kind.tolist()
+        counts = gpus.tolist()
+        left = room.tolist()
+        partner = [-1] * len(types)
+        for i, count in enumerate(counts):
+            hosts = [h for h in range(i) if counts[h] > 0 and partner[h] < 0 and h not in partner]
+            if hosts and rng.random() < 0.3:
+                partner[i] = int(rng.choice(hosts))
+                counts[i] = counts[partner[i]]
+                types[i] = types[partner[i]]
+            elif count <= left[types[i]]:
+                left[types[i]] -= count
+            else:
+                counts[i] = 0.0
+        return np.array(types, int), np.array(counts, float), np.array(partner, int)
 
     def nodes(self, view, rng, kind, gpus, partner):
         """All jobs on nodes drawn at random; those that do not fit on any are left to the rule, as all others then are."""

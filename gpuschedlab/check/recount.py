@@ -193,11 +193,8 @@ class _Account:
             else job_row[delay_column]
             for delay_column in ("switch", "restart")
         )
-        named = [
-            dict(delay_of_model)
-            for _, delay_of_model in delays.kinds
-            if any(isinstance(policy_in_force, Round) for policy_in_force in self._in_force(instant))
-        ]
+        by_rounds = any(isinstance(policy_in_force, Round) for policy_in_force in self._in_force(instant))
+        named = [dict(delay_of_model) for _, delay_of_model in delays.kinds if by_rounds]
         kinds = {delay_of_model.get(job_row.get("model"), delay_of_model.get("*")) for delay_of_model in named} - {None}
         return kinds | {switch + (restart if self.starts else 0.0)}
 

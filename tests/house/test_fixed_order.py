@@ -34,7 +34,7 @@ def test_the_rule_finds_both():
 
 
 def test_groups_and_joins_keep_the_order_of_rows():
-    found = {path.relative_to(PACKAGE).as_posix(): unordered(ast.parse(path.read_text())) for path in sources()}
+    found = {path.relative_to(PACKAGE).as_posix(): unordered(parsed(path)) for path in sources()}
     assert not {name: calls for name, calls in found.items() if calls and name not in COUNTS}
 
 

@@ -12,8 +12,9 @@ NESTED = {"planner"}
 
 
 def called(node: ast.AST) -> str:
-    """Last name of what is called; empty for anything else."""
-    return ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    """Last name of what is called; empty for anything else, and for what has no name."""
+    function = getattr(node, "func", None)
+    return getattr(function, "attr", getattr(function, "id", ""))
 
 
 def is_compiled(function: ast.FunctionDef) -> bool:

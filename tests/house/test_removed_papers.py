@@ -4,6 +4,7 @@
 """
 
 import ast
+import gc
 import importlib
 import json
 import os
@@ -55,13 +56,14 @@ OUTSIDE = ("test_nothing_in_the_package_imports_the_workshop", "test_the_page_fo
 def answers(tmp_path_factory) -> dict[str, str]:
     """What went wrong without each paper. Nothing is compiled: a small run takes a second without."""
     folder = tmp_path_factory.mktemp("removed")
-    shutil.copytree(rules.PACKAGE, folder / "gpuschedlab", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(rules.PACKAGE, folder / "gpuschedlab")
     (folder / "tests" / "house").mkdir(parents=True)
     for file in ("package_files.py", "house/test_architecture.py", "house/test_removed_papers.py"):
         shutil.copy(rules.ROOT / "tests" / file, folder / "tests" / file)
     (folder / "data").symlink_to(rules.ROOT / "data")
     path = [folder, folder / "tests", folder / "tests" / "house"]
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(map(str, path))}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # the copy keeps what Python makes of it, for the next paper
     words = [sys.executable, str(folder / "tests" / "house" / "test_removed_papers.py"), str(folder)]
     done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -142,6 +144,7 @@ def without(paper: str, folder: Path) -> str:
 
 def main(folder: Path):
     """Print what goes wrong, by paper, as JSON."""
+    gc.disable()  # the package is imported a dozen times: looking through it for garbage takes a third of that
     found = {"loaded": {policy: loaded_by(policy) for policy, names in ONE_OF.items() if set(names) <= set(PAPERS)}}
     for paper in APART:
         here = rules.PACKAGE / ("" if paper == "autosched" else "papers") / paper

@@ -105,9 +105,7 @@ def test_every_extra_is_tried():
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_core_simulates_in_an_empty_environment_and_says_what_is_missing(wheel, tmp_path):
-    asked = [sys.executable, "-m", "pip", "download", "--no-deps", "--retries", "0", "-d", str(tmp_path), "packaging"]
-    if subprocess.run(asked, capture_output=True).returncode:
-        pytest.skip("pip reaches no index of packages")
-    found = wheels.attempt(wheel, sys.executable, "core", tmp_path / "core")
+    """All that the core requires is there for pip; `make wheels` installs from the index, in the workflow too."""
+    found = wheels.attempt(wheel, sys.executable, "core", tmp_path / "core", lent=True)
     assert not found.wrong
     assert 100 < found.megabytes < 1000

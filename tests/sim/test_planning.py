@@ -74,9 +74,10 @@ class Planner:
 
     def earliest(self, held, now: float, gpus: float, seconds: float) -> float:
         """First instant at which a job fits for as long as it says."""
+        # More are taken only where a claim begins.
         for begin in sorted({now} | {end for _, end, _ in held if end > now}):
             until = self.slot(begin + seconds)
-            inside = {begin, *(t for a, b, _ in held for t in (a, b) if begin < t < until)}
+            inside = {begin, *(start for start, _, _ in held if begin < start < until)}
             if all(self.taken(held, t) + gpus <= self.gpus for t in inside):
                 return begin
         return INF

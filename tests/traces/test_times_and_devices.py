@@ -1,11 +1,13 @@
 """Times and devices in the words of logs: each unit, form and kind of resource once."""
 
+import datetime as dt
+
 import numpy as np
 import polars as pl
 import pytest
 
 from gpuschedlab.traces.logs.devices import resource_gpus
-from gpuschedlab.traces.logs.instants import limits, spans
+from gpuschedlab.traces.logs.instants import instants, limits, spans
 
 UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
 
@@ -61,3 +63,12 @@ def test_limits_that_are_none_are_infinite_or_not_known():
 def test_devices_of_a_kubernetes_resource(name, gpus, shape):
     found = resource_gpus(name, 2.0)
     assert (found.gpus, found.shape) == (pytest.approx(gpus), shape)
+
+
+def test_offsets_of_dates_in_odd_forms_are_taken_off():
+    """Half past four in UTC, said in four ways of which none is the commonest."""
+    texts = ["2024/5/1 16:30 UTC", "2024-05-01T18:30 +0200", "2024-05-01 11:30-05:00", "2024/05/01T16:30Z"]
+    found = instants(pl.Series(texts), zone="Asia/Tokyo")
+    expected = dt.datetime(2024, 5, 1, 16, 30, tzinfo=dt.UTC).timestamp()
+    assert found["early"].to_list() == found["late"].to_list() == [expected] * 4
+    assert not found["naive"].any()

@@ -1,9 +1,11 @@
 """Explorers of the whole tree: few hooks, and each figure of each by the same path."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
+from package_files import parsed
 from present import present
 
 import gpuschedlab as lab
@@ -17,12 +19,13 @@ WHOLE = ("__init__", "_ipython_display_", "html", "states", "close")
 """Methods that every explorer may extend by what it calls itself: they call those of the base."""
 
 
+@cache
 def explorers() -> dict[str, ast.ClassDef]:
     """Classes of the package and of the scenes that are explorers, or parts of one, by name."""
     paths = [*(ROOT / "gpuschedlab").rglob("*.py"), *(ROOT / "notebooks" / "scenes").glob("*.py")]
     classes = {}
     for path in paths:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 classes[node.name] = node
     found = {"BaseExplorer": classes["BaseExplorer"]}

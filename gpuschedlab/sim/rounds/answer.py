@@ -205,12 +205,9 @@ class Check:
         seconds = np.full(self.n, -1.0)
         kind_names = self.view.start_kinds
         known_kinds = ", ".join(map(repr, kind_names)) or "none"
-        self._demand(
-            np.isin(answered_kinds, ("", *kind_names)),
-            "delay",
-            answered_kinds,
-            f"'' or one of Delays.kinds ({known_kinds})",
-        )
+        known_words = ("", *kind_names)
+        is_known = np.array([kind in known_words for kind in answered_kinds], bool)
+        self._demand(is_known, "delay", answered_kinds, f"'' or one of Delays.kinds ({known_kinds})")
         for start_kind in sorted(set(answered_kinds.tolist()) - {""}):
             jobs_of_kind = np.flatnonzero(answered_kinds == start_kind)
             seconds[jobs_of_kind] = self.view.start_seconds(start_kind, jobs_of_kind)
@@ -287,8 +284,10 @@ class Check:
             fits = (out["type"][job] == cluster.node_type[node]) & (host[job] < 0) & self.view.up[node]
             gpus_of_node = np.bincount(node, node_rows[:, GPUS], cluster.total_nodes)
             fits &= gpus_of_node[node] <= cluster.node_gpus[node] + 1e-9
-            _, which, rows_of_pair, _ = distinct_rows(job_and_node.astype(int))
-            fits &= rows_of_pair[which] == 1
+            pairs = np.sort(job * cluster.total_nodes + node)
+            if (pairs[1:] == pairs[:-1]).any():
+                _, which, rows_of_pair, _ = distinct_rows(job_and_node.astype(int))
+                fits &= rows_of_pair[which] == 1
         if not fits.all():
             bad_row = int(np.flatnonzero(~fits)[0])
             raise self._error(

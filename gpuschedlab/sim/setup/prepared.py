@@ -247,7 +247,7 @@ def text_codes(trace: pl.DataFrame, name: str) -> np.ndarray:
     """Return an array (n,) of small integers for the values of a text column, in order of name; -1 for null or no column."""
     if name not in trace.columns:
         return np.full(trace.height, -1, np.int32)
-    text_names = pl.Enum(trace[name].drop_nulls().unique().sort())
+    text_names = pl.Enum(trace[name].unique().sort().drop_nulls())
     return trace[name].cast(text_names).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
 
 

@@ -183,9 +183,11 @@ def _kept(
     reasons = _reasons(log_rows, raw, waits)
     if options.running == "drop":
         reasons["running"] = pl.col("censored")
-    waiting = []
+    waiting = [log_rows.clear()]
     for reason, condition in reasons.items():
         left_out = log_rows.select(condition.fill_null(False)).to_series()
+        if not left_out.any():
+            continue
         ledger.take(reason, log_rows.filter(left_out))
         if reason in ("waits_again", "never_started"):
             still_waits = log_rows.select(waits.fill_null(False)).to_series()

@@ -56,8 +56,7 @@ def instants(
     texts = texts.filter(pl.select(is_set(texts)).to_series())
     if texts.is_empty():
         return instant_frame.drop("text")
-    instant_text = pl.col("text").str.strip_chars()
-    read = texts.to_frame().select("text", *_read(instant_text, unit, dates, zone))
+    read = _read(texts, unit, dates, zone)
     both = instant_frame.join(read, on="text", how="left", maintain_order="left", suffix="\0rest")
     instant_columns = {reading: pl.coalesce(reading, f"{reading}\0rest") for reading in ("early", "late", "naive")}
     return both.select(**instant_columns)
@@ -106,31 +105,45 @@ def _turned(local: pl.Expr, zone: str | None) -> list[pl.Expr]:
     return [clock_time.dt.epoch("us") / 1e6 for clock_time in both]
 
 
-def _read(instant_text: pl.Expr, unit: float, dates: str | None, zone: str | None) -> list[pl.Expr]:
-    bare_number = instant_text.cast(pl.Float64, strict=False) * unit
-    offset = pl.lit(None, pl.Float64)
+def _read(texts: pl.Series, unit: float, dates: str | None, zone: str | None) -> pl.DataFrame:
+    """Return a frame of the instants of texts in any form, beside their `text`."""
+    # Step by step: as one expression, polars works the same texts out a dozen times.
+    steps = texts.to_frame().with_columns(plain=pl.col("text").str.strip_chars())
+    steps = steps.with_columns(number=pl.col("plain").cast(pl.Float64, strict=False) * unit)
     if dates is not None:
-        local = _parsed(instant_text, dates)
+        steps = steps.with_columns(local=_parsed(pl.col("plain"), dates), offset=pl.lit(None, pl.Float64))
     else:
-        instant_text = instant_text.str.replace(r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]*", "$1-$2-$3 ")
-        instant_text = instant_text.str.replace(r"\s*(Z|UTC|GMT)$", "+00:00")
-        groups = instant_text.str.extract_groups(OFFSET).struct
-        hours = groups.field("2").cast(pl.Float64, strict=False)
-        minutes = groups.field("3").cast(pl.Float64, strict=False)
-        is_west = groups.field("1") == "-"
-        sign = pl.when(is_west).then(-1.0).otherwise(1.0)
-        # The day of a date that stands alone looks like an offset: a time must come before one.
-        has_time = instant_text.str.contains(":")
-        offset = pl.when(has_time).then(sign * (hours * 3600 + minutes * 60))
-        has_offset = offset.is_not_null()
-        without_offset = instant_text.str.replace(OFFSET, "")
-        bare = pl.when(has_offset).then(without_offset).otherwise(instant_text)
-        local = pl.coalesce(_parsed(bare.str.strip_chars(), form) for form in DATES)
-    clock = local.dt.epoch("us") / 1e6
-    offset_seconds = pl.when(offset.is_not_null()).then(clock - offset)
-    early, late = (pl.coalesce(bare_number, offset_seconds, clock_seconds) for clock_seconds in _turned(local, zone))
-    naive = bare_number.is_null() & offset_seconds.is_null() & clock.is_not_null()
-    return [early.alias("early"), late.alias("late"), naive.alias("naive")]
+        steps = _with_offsets(steps)
+        steps = steps.with_columns(local=pl.coalesce(_parsed(pl.col("bare"), form) for form in DATES))
+    early, late = _turned(pl.col("local"), zone)
+    steps = steps.with_columns(clock=pl.col("local").dt.epoch("us") / 1e6, early_in_zone=early, late_in_zone=late)
+    is_offset = pl.col("offset").is_not_null()
+    steps = steps.with_columns(with_offset=pl.when(is_offset).then(pl.col("clock") - pl.col("offset")))
+    is_naive = pl.col("number").is_null() & pl.col("with_offset").is_null() & pl.col("clock").is_not_null()
+    return steps.select(
+        "text",
+        early=pl.coalesce("number", "with_offset", "early_in_zone"),
+        late=pl.coalesce("number", "with_offset", "late_in_zone"),
+        naive=is_naive,
+    )
+
+
+def _with_offsets(steps: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame of texts (`plain`) with the seconds (`offset`) by which each says that it is ahead of UTC, and the rest (`bare`)."""
+    instant_text = pl.col("plain").str.replace(r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]*", "$1-$2-$3 ")
+    steps = steps.with_columns(plain=instant_text.str.replace(r"\s*(Z|UTC|GMT)$", "+00:00"))
+    steps = steps.with_columns(groups=pl.col("plain").str.extract_groups(OFFSET))
+    groups = pl.col("groups").struct
+    hours = groups.field("2").cast(pl.Float64, strict=False)
+    minutes = groups.field("3").cast(pl.Float64, strict=False)
+    is_west = groups.field("1") == "-"
+    sign = pl.when(is_west).then(-1.0).otherwise(1.0)
+    # The day of a date that stands alone looks like an offset: a time must come before one.
+    has_time = pl.col("plain").str.contains(":")
+    steps = steps.with_columns(offset=pl.when(has_time).then(sign * (hours * 3600 + minutes * 60)))
+    without_offset = pl.col("plain").str.replace(OFFSET, "")
+    bare = pl.when(pl.col("offset").is_not_null()).then(without_offset).otherwise("plain")
+    return steps.with_columns(bare=bare.str.strip_chars())
 
 
 def _parsed(text: pl.Expr, form: str) -> pl.Expr:

@@ -162,8 +162,9 @@ def test_nothing_later_than_the_instant_is_seen(busy, tmp_path):
     )  # fmt: skip
     assert not changed["started"].equals(trace["started"])
     other = logged(tmp_path, changed)
+    sites = [Site(site.file) for site in (busy, other)]
     for job in ((), waiting_at(busy, instant)[-1]):
-        answers = [Site(site.file).when(job, instant, plays=6) for site in (busy, other)]
+        answers = [site.when(job, instant, plays=4) for site in sites]
         texts = [f"{answer.summary()}".replace(answer.file, "") for answer in answers]
         assert texts[0] == texts[1]
         assert f"{answers[0]}" == f"{answers[1]}"
@@ -171,7 +172,7 @@ def test_nothing_later_than_the_instant_is_seen(busy, tmp_path):
 
 def test_same_seed_same_bytes(busy):
     instant = busy_instant(busy, 5 * DAY)
-    answers = [Site(busy.file).when(at=instant, plays=4, seed=seed).table.write_json() for seed in (1, 1, 2)]
+    answers = [Site(busy.file).when(at=instant, plays=2, seed=seed).table.write_json() for seed in (1, 1, 2)]
     assert answers[0] == answers[1]
     assert answers[0] != answers[2]
 

@@ -450,7 +450,7 @@ def test_of_jobs_that_nodes_cannot_all_hold_the_first_of_the_order_runs(name):
 @pytest.mark.parametrize("seed", range(3))
 def test_what_found_no_place_is_no_part_of_the_objective(policy, seed):
     """Nodes of 4 and jobs of 3: many are counted in that no node has room for. No objective is above its bound."""
-    trace = with_deadlines(small_trace(50, rng=seed), strict=0.4, slack=(1.1, 3.0), rng=seed)
+    trace = with_deadlines(small_trace(30, rng=seed), strict=0.4, slack=(1.1, 3.0), rng=seed)
     gpus = np.random.default_rng(seed).choice([1.0, 2.0, 3.0], trace.height, p=[0.1, 0.2, 0.7])
     rounds = simulate(
         trace.with_columns(pl.col("submit") * 0.2, gpus=pl.Series(gpus)), Cluster.homogeneous(3, 4), policy

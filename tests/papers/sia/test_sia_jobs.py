@@ -285,8 +285,12 @@ def test_time_sharing_is_no_ruin_of_rigid_jobs(restart):
     alone, shared = (simulate(trace, cluster, Sia(timeshare=tau)).jobs for tau in (0.0, 300.0))
     assert shared["restarts"].sum() == 0
     assert shared["jct"].mean() <= 1.001 * alone["jct"].mean()
-    turns = simulate(trace.with_columns(switch=20.0), cluster, Sia(timeshare=300.0)).jobs
-    assert turns["restarts"].mean() > 5  # where a restart costs little, jobs take turns
+
+
+def test_rigid_jobs_take_turns_where_a_restart_costs_little():
+    trace = jobs([4] * 10, switch=[20.0] * 10)
+    turns = simulate(trace, Cluster.parse("2x4:t4"), Sia(timeshare=300.0)).jobs
+    assert turns["restarts"].mean() > 5
 
 
 @pytest.mark.data
