@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
+from package_files import files_of
+
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr, ast.Raise)
 """Statements of which operations are counted."""
 OPERATIONS = (
@@ -158,7 +160,7 @@ def rooms(package: Path) -> dict[str, list[Path]]:
     """Return the modules of each folder of a package; large folders are divided by their sub-folders."""
     divided = ("papers", "autosched", "traces", "sim", "plots")
     modules: dict[str, list[Path]] = {}
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted(files_of(package, ".py")):
         folders = path.relative_to(package).parts[:-1]
         depth = 2 if folders and folders[0] in divided else 1
         room = "/".join(folders[:depth]) or "files beside the rooms"

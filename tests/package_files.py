@@ -1,6 +1,8 @@
 """Files of the package, and what each imports."""
 
 import ast
+import os
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -8,8 +10,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "gpuschedlab"
 
 
+def files_of(folder: Path, *suffixes: str) -> Iterator[Path]:
+    """Files of a folder that end so; folders of machine code are not looked into, which come and go while tests run."""
+    for parent, folder_names, file_names in os.walk(folder):
+        folder_names[:] = [name for name in folder_names if name != "__pycache__"]
+        yield from (Path(parent, name) for name in file_names if name.endswith(suffixes))
+
+
 def sources() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py"))
+    return sorted(files_of(PACKAGE, ".py"))
 
 
 @cache
@@ -35,7 +44,7 @@ def named(node: ast.AST) -> list[str]:
 
 def modules_imported(folder: Path) -> dict[str, set[str]]:
     """Modules of a folder, and which of its modules each imports, at its top or within a function."""
-    dotted = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in folder.rglob("*.py")}
+    dotted = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in files_of(folder, ".py")}
     paths = {name.removesuffix(".__init__"): path for name, path in dotted.items()}
     graph = {}
     for name, path in paths.items():

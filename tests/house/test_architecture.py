@@ -8,7 +8,17 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from package_files import PACKAGE, ROOT, imported_modules, modules_imported, named, parsed, sources, statements
+from package_files import (
+    PACKAGE,
+    ROOT,
+    files_of,
+    imported_modules,
+    modules_imported,
+    named,
+    parsed,
+    sources,
+    statements,
+)
 
 # Each may import what stands further left, and within its own group as long as no circle comes of it.
 ORDER = (
@@ -141,7 +151,7 @@ def test_the_engine_knows_no_paper():
     papers = re.compile("lucid|themis|autosched|tiresias|gavel|pollux|unisched|chronus|ymir|copter", re.IGNORECASE)
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for path in sorted((PACKAGE / "sim" / "engine").rglob("*.py"))
+        for path in sorted(files_of(PACKAGE / "sim" / "engine", ".py"))
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if papers.search(line)
     ]
@@ -278,8 +288,8 @@ def test_policies_and_estimators_say_where_they_differ():
     silent = []
     seen = 0
     for path in [
-        *sorted((PACKAGE / "policies").rglob("*.py")),
-        *sorted((PACKAGE / "estimators").rglob("*.py")),
+        *sorted(files_of(PACKAGE / "policies", ".py")),
+        *sorted(files_of(PACKAGE / "estimators", ".py")),
     ]:
         for node in parsed(path).body:
             plain = {getattr(base, "id", getattr(base, "attr", "")) for base in getattr(node, "bases", ())}

@@ -18,7 +18,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from density import Density, counts_of, counts_of_file, measure, plainer, rooms, words_of_docstrings
-from package_files import PACKAGE, ROOT
+from package_files import PACKAGE, ROOT, files_of
 
 TABLE = Path(__file__).with_name("density.csv")
 AIMS = Density(operations=2.0, unchained=2.0, packed=0.02, conditionals=50, generic=0.05, letters=0.15, wide=0)
@@ -28,7 +28,7 @@ ROOMS_BESIDE = ("tests", "reproduce")
 
 def beside_the_package() -> list[Path]:
     """Modules of the tests and of the workshop."""
-    return sorted(path for room in ROOMS_BESIDE for path in (ROOT / room).rglob("*.py"))
+    return sorted(path for room in ROOMS_BESIDE for path in files_of(ROOT / room, ".py"))
 
 
 MOST_PACKED = {"package": 0.03, "room": 0.05, "tests": 0.04}
@@ -77,7 +77,7 @@ def test_a_room_only_gets_plainer(room):
 
 
 def test_assignments_are_not_packed():
-    package = measure(counted(PACKAGE.rglob("*.py")))
+    package = measure(counted(files_of(PACKAGE, ".py")))
     assert package.packed <= MOST_PACKED["package"]
     tests = measure(counted(beside_the_package()))
     assert tests.packed <= MOST_PACKED["tests"]
@@ -86,7 +86,7 @@ def test_assignments_are_not_packed():
 def test_docstrings_are_not_cut_short():
     if not (PACKAGE / "papers" / "sia").is_dir():
         pytest.skip("a tree without papers has fewer docstrings")
-    assert words_of_docstrings(counted(PACKAGE.rglob("*.py"))) >= WORDS
+    assert words_of_docstrings(counted(files_of(PACKAGE, ".py"))) >= WORDS
 
 
 def test_figures_do_not_depend_on_where_lines_break(tmp_path):
@@ -177,7 +177,7 @@ def main() -> int:
     now = {room: measure(counted(paths)) for room, paths in rooms(PACKAGE).items()}
     names = [figure.name for figure in fields(Density)]
     print(f"{'room':28}", *(f"{name:>12}" for name in names))
-    package = {"package": measure(counted(PACKAGE.rglob("*.py")))}
+    package = {"package": measure(counted(files_of(PACKAGE, ".py")))}
     tests = {"tests": measure(counted(beside_the_package()))}
     for room, density in (now | package | tests).items():
         print(f"{room:28}", *(f"{value:12.3f}" for value in asdict(density).values()))

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from package_files import files_of
 
 ROOT = Path(__file__).parents[2]
 ARCHAIC = re.compile(r"\b(foretold|told|foreseen|foretells?|whom)\b", re.IGNORECASE)
@@ -14,9 +15,7 @@ MOST = {"what": 25.0, "where": 30.0}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 TEXTS = sorted(
     [
-        *(ROOT / "gpuschedlab").rglob("*.py"),
-        *(ROOT / "gpuschedlab").rglob("*.pyi"),
-        *(ROOT / "gpuschedlab").rglob("*.js"),
+        *files_of(ROOT / "gpuschedlab", ".py", ".pyi", ".js"),
         *(ROOT / "notebooks").glob("*.ipynb"),
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),

@@ -84,7 +84,7 @@ def test_the_laboratory_names_no_paper():
     papers = re.compile(rf"(?<![a-z])({'|'.join(NAMES)})(?![a-z])", re.IGNORECASE)
     named = [
         f"{path.relative_to(rules.ROOT)}: {name}"
-        for path in rules.sources() + sorted(rules.PACKAGE.rglob("*.pyi"))
+        for path in rules.sources() + sorted(rules.files_of(rules.PACKAGE, ".pyi"))
         if not (inside := path.relative_to(rules.PACKAGE).as_posix()).startswith(("papers/", "autosched/", *FORMATS))
         and inside != "_faces.py"  # it says where papers lie
         for name in [path.stem, *names_in(path)]

@@ -12,6 +12,7 @@ from pathlib import Path
 import binder
 import pytest
 import yaml
+from package_files import files_of
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -264,7 +265,7 @@ def test_a_wheel_holds_the_shipped_files(tmp_path):
     }
     assert shipped == found, "what makes the files stays in the checkout"
     assert {p.name.removesuffix(".dist-info").partition("-")[0] for p in there.iterdir()} == {"gpuschedlab"}
-    typed = {p.relative_to(ROOT) for p in (ROOT / "gpuschedlab").rglob("*") if p.suffix in (".pyi", ".typed")}
+    typed = {p.relative_to(ROOT) for p in files_of(ROOT / "gpuschedlab", ".pyi", ".typed")}
     assert {Path("gpuschedlab/py.typed"), Path("gpuschedlab/__init__.pyi")} <= typed
     assert not [path for path in typed if not (there / path).is_file()], "without them, editors complete nothing"
     code = f"from gpuschedlab._data import path; print(*map(path, {sorted(shipped)!r}), sep='\\n')"

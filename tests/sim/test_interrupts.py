@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiled_of_papers import COMPILED
+from package_files import files_of
 from present import whole
 from small_jobs import ONE, jobs
 
@@ -216,7 +217,7 @@ def caught_whole(tree) -> list[tuple[str, ast.Try]]:
 def test_whoever_catches_any_exception_lets_interrupts_through():
     root = HERE.parents[1]
     open_doors = set()
-    for path in sorted((root / "gpuschedlab").rglob("*.py")):
+    for path in sorted(files_of(root / "gpuschedlab", ".py")):
         for name, block in caught_whole(ast.parse(path.read_text(encoding="utf-8"))):
             held = [item.context_expr for node in block.body if isinstance(node, ast.With) for item in node.items]
             if not any(isinstance(e, ast.Call) and getattr(e.func, "id", "") == "interrupts" for e in held):

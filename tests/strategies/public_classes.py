@@ -8,6 +8,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from package_files import files_of
+
 from strategies.of_knobs import has_knobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +46,7 @@ def examples() -> list[str]:
     """Code that is shown to users: examples in docstrings, cells of notebooks, blocks of pages, scripts of the gallery."""
     found = []
     parser = doctest.DocTestParser()
-    for path in sorted((ROOT / "gpuschedlab").rglob("*.py")):
+    for path in sorted(files_of(ROOT / "gpuschedlab", ".py")):
         text = path.read_text(encoding="utf-8")
         found += [example.source for example in parser.get_examples(text)] if ">>> " in text else []
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from package_files import PACKAGE, files_of
 
 import gpuschedlab as lab
 from gpuschedlab.check.samples import small_trace
@@ -378,8 +379,7 @@ def test_a_text_constant_is_no_column(tmp_path):
 
 
 def test_no_text_of_a_user_is_evaluated():
-    folder = Path(lab.__file__).parent / "traces"
-    lines = [line for path in folder.rglob("*.py") for line in path.read_text().splitlines()]
+    lines = [line for path in files_of(PACKAGE / "traces", ".py") for line in path.read_text().splitlines()]
     assert not [line for line in lines if re.search(r"(?<!list\.)\b(eval|exec|__import__|getattr)\(", line)]
 
 

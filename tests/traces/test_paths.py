@@ -1,9 +1,9 @@
 """A path that exists is that file, whatever characters are in its name: polars would take `[ ] * ?` for a pattern."""
 
 import re
-from pathlib import Path
 
 import pytest
+from package_files import PACKAGE, files_of
 
 import gpuschedlab as lab
 
@@ -24,8 +24,6 @@ def test_a_file_with_a_pattern_for_a_name_is_read_itself(tmp_path, name, other, 
 
 def test_no_path_is_given_to_polars_as_a_pattern():
     calls = re.compile(r"pl\.(?:read|scan)_(?:csv|parquet|ndjson|ipc)\((?:path|file)\b(?!\()[^\n]*")
-    found = [
-        (f.name, call) for f in sorted(Path(lab.__file__).parent.rglob("*.py")) for call in calls.findall(f.read_text())
-    ]
+    found = [(f.name, call) for f in sorted(files_of(PACKAGE, ".py")) for call in calls.findall(f.read_text())]
     assert [(name, call) for name, call in found if "glob=False" not in call] == []
     assert found
