@@ -26,8 +26,8 @@ from reproduce.published.numbers import Number, Ours, as_ours
 PINNED = re.compile(r"gpuschedlab\.(sim|cluster|scenarios|traces(?!\.generator)|cli|plots|report|widgets)\b")
 """Rooms whose code does not count, beside the files that lie in no room: those that run every policy, read every log, or only show."""
 
-DRAWN = re.compile(r"\.(figures|explorers?|hours|command|task|logbook)\b")
-"""Modules of a paper that only show what it does, or stand it in the suite."""
+DRAWN = re.compile(r"\.(figures|explorers?|hours|command|task|logbook|compiled)\b")
+"""Modules of a paper that only show what it does, stand it in the suite, or have it compiled ahead."""
 
 FACE = "gpuschedlab.policies"
 READER = ("reproduce.published.data", ROOT / "reproduce" / "published" / "data.py")

@@ -16,6 +16,7 @@ from gpuschedlab import Cluster, Run, simulate
 from gpuschedlab.check import small_trace
 from gpuschedlab.cli import main
 from gpuschedlab.cli.commands.compare import LINEUP
+from gpuschedlab.cli.small_uses import small_uses
 from gpuschedlab.cli.text import metrics_table
 from gpuschedlab.comparison import COLUMNS
 from gpuschedlab.knobs import knobs_of
@@ -298,9 +299,14 @@ def test_check_passes_the_good_and_fails_the_bad(here, capsys):
     assert main(["check", "nobody"]) == 2
 
 
-def test_warm_compiles_every_policy(capsys):
+def test_warm_compiles_every_policy_and_what_none_needs(capsys):
     assert main(["warm", "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"engine", *ALL, "figures", "estimates"}
+    assert set(json.loads(capsys.readouterr().out)) == {"engine", *ALL, "figures", "estimates", *small_uses()}
+
+
+def test_warm_compiles_for_the_policies_that_are_named(capsys):
+    assert main(["warm", "fifo", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"engine", "fifo", "figures", "estimates"}
 
 
 def test_versions(capsys):
