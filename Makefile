@@ -117,6 +117,7 @@ $(READY): requirements.lock pyproject.toml postBuild
 	@echo "$(CURDIR)" > $@
 
 $(CODE): $(READY)
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -q gpuschedlab reproduce notebooks || true
 	@$(BIN)/gpuschedlab warm $(COMPILED) > /dev/null || echo "make: not compiled ahead; the first simulation will take longer" >&2
 	@touch $@
 
