@@ -157,6 +157,12 @@ def solvers() -> dict[str, tuple[str, str]]:
     }
 
 
+@cache
+def _signature(kind: type) -> inspect.Signature:
+    """Return the signature of a kind of solver, kept: every small program asks for it."""
+    return inspect.signature(kind)
+
+
 def _make(solver: str, options: dict):
     """Return the solver of that name, with these options: an object with `solve(program)`."""
     check_kind(solver, str, SolverError, "solve: solver", f"one of {', '.join(solvers())}")
@@ -174,8 +180,8 @@ def _make(solver: str, options: dict):
     module, name = solvers()[word]
     kind = getattr(importlib.import_module(module), name)
     try:
-        inspect.signature(kind).bind(**options)
+        _signature(kind).bind(**options)
     except TypeError as error:
-        known = ", ".join(inspect.signature(kind).parameters)
+        known = ", ".join(_signature(kind).parameters)
         raise SolverError(f"{solver}: {error}; expected options among {known}.") from error
     return kind(**options)

@@ -98,9 +98,10 @@ class Standing:
         best_runs = runs.filter(policy=best_policy).select("seed", theirs="value")
         both = runs.join(best_runs, on="seed", maintain_order="left").sort("seed", maintain_order=True)
         pairs_by_policy = both.partition_by("policy", as_dict=True)
+        no_pairs = both.clear()
         rungs = []
         for rung in means.iter_rows(named=True):
-            differences = _differences_of(pairs_by_policy.get((rung["policy"],), both.clear()))
+            differences = _differences_of(pairs_by_policy.get((rung["policy"],), no_pairs))
             rung["behind"] = None
             if differences is not None:
                 rung["behind"] = mean_interval(differences, means.height)

@@ -13,6 +13,8 @@ from gpuschedlab.metrics.intervals import LEVEL
 
 KNOTS = 4
 """Of the cubic splines of the columns held fixed, and of a setting that is a number."""
+_KNOTS_AT = np.linspace(0.05, 0.95, KNOTS)
+"""Quantiles of the values seen at which they are."""
 FEW = 8
 """Values of a setting up to which each has a mean of its own."""
 LEAST = 40
@@ -257,7 +259,7 @@ def knots_of(seen: np.ndarray) -> np.ndarray:
     """Return an array of the knots of a natural cubic spline, at quantiles of values seen; empty (a line) if these are few."""
     if _are_few(seen):
         return np.empty(0)
-    knots = np.unique(np.quantile(seen, np.linspace(0.05, 0.95, KNOTS)))
+    knots = np.unique(np.quantile(seen, _KNOTS_AT))
     if len(knots) < 3:
         return np.empty(0)
     return knots
@@ -273,12 +275,12 @@ def bends(at: np.ndarray, knots: np.ndarray) -> np.ndarray:
     """Return an array (n, t) of the terms of a natural cubic spline at values (n,), but for the line; empty without knots."""
     if not len(knots):
         return np.empty((len(at), 0))
-    above = np.maximum(at[:, None] - knots, 0.0)
+    above = np.maximum(at - knots[:, None], 0.0)  # a row for each knot: numpy is slow on many short rows
     cubes = above * above * above
     last_knot = knots[-1]
-    differences = cubes[:, :-1] - cubes[:, -1:]
-    slopes = differences / (last_knot - knots[:-1]) / (last_knot - knots[0])
-    return slopes[:, :-1] - slopes[:, -1:]
+    differences = cubes[:-1] - cubes[-1]
+    slopes = differences / (last_knot - knots[:-1, None]) / (last_knot - knots[0])
+    return np.ascontiguousarray((slopes[:-1] - slopes[-1]).T)
 
 
 def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:

@@ -88,8 +88,7 @@ class _NodeFunction:
         return self  # as a function is; a copy would take the whole engine along
 
     def __call__(self, *states) -> float:
-        node_states = tuple(zip(self.argspec, states, strict=True))
-        return self.engine._cpds[self.argspec[0]][states[0]][node_states[1:]]
+        return self.engine._cpds[self.argspec[0]][states[0]][tuple(zip(self.argspec[1:], states[1:], strict=True))]
 
 
 def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float | None = None, **tabu):

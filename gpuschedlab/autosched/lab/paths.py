@@ -102,6 +102,7 @@ class _Equation:
     def __init__(self, column: int, causes: list[int], rows: np.ndarray):
         self.column = column
         self.causes = causes
+        self.products = np.triu_indices(len(causes))
         cause_values = rows[:, causes]
         self.middle = cause_values.mean(axis=0)
         cause_spread = cause_values.std(axis=0)
@@ -120,7 +121,7 @@ class _Equation:
     def _terms(self, log_rows: np.ndarray) -> np.ndarray:
         """Array (n, t) of 1, the causes, their products, and the bends of a spline of each."""
         scaled = (log_rows[:, self.causes] - self.middle) / self.scale
-        first_cause, second_cause = np.triu_indices(len(self.causes))
+        first_cause, second_cause = self.products
         curved = [bends(scaled_cause, knots) for scaled_cause, knots in zip(scaled.T, self.knots, strict=True)]
         return np.column_stack(
             [np.ones(len(log_rows)), scaled, scaled[:, first_cause] * scaled[:, second_cause], *curved]

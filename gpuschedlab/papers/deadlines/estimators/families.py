@@ -143,13 +143,9 @@ def _forward_slopes(errors, parameters) -> np.ndarray:
     base = errors(parameters)
     steps = FORWARD * np.maximum(1.0, np.abs(parameters))
     steps[parameters < 0] *= -1
-    derivatives = np.empty((len(parameters), len(base)))
-    for j, step in enumerate(steps):
-        moved = parameters.copy()
-        moved[j] += step
-        difference = errors(moved) - base
-        derivatives[j] = difference / (moved[j] - parameters[j])
-    return derivatives.T
+    moved = parameters + np.diag(steps)
+    difference = errors(moved.T[:, :, None]) - base  # row j: with parameter j moved
+    return (difference / (np.diag(moved) - parameters)[:, None]).T
 
 
 def _slope(f, x, parameters) -> np.ndarray:
