@@ -22,6 +22,7 @@ import gpuschedlab
 from gpuschedlab import Allocation, View
 from gpuschedlab.cli import main
 from gpuschedlab.errors import LabError
+from gpuschedlab.papers.clusters.starts import log_questions
 
 pytest.importorskip("sphinx", reason="sphinx, of the extra docs, is not installed")
 pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
@@ -53,6 +54,7 @@ def run_page(tmp_path, monkeypatch, capsys):
     module = types.ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", module)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(log_questions, "INSTANTS", 5)  # of a log's earlier questions
 
     def run(text: str) -> str:
         cells = CELL.findall(text)
@@ -74,6 +76,7 @@ def run_page(tmp_path, monkeypatch, capsys):
 
 SMALLER = {
     "ask": {'--at "10.4 d"': '--at "10.4 d" --plays 3', "plays=10": "plays=3"},
+    "explain": {"--days 1 --cluster 8x8 --log": "--days 1 --jobs 1000 --cluster 8x8 --log"},
     "learn": {
         "for generation in range(5)": "for generation in range(2)",
         "rng.standard_normal((10, 5))": "rng.standard_normal((4, 5))",
@@ -85,11 +88,13 @@ SMALLER = {
         "fifo --out mine.html": "fifo --out mine.html --days 1 --jobs 200",
     },
     "own-recipe": {
-        "burst=60/600 --seeds 5": "burst=60/600 --seeds 2",
-        "--days 2 --jobs 500 --cluster 20x8": "--days 0.5 --jobs 50 --cluster 5x8",
-        "days=2,jobs=500,cluster=20x8": "days=0.5,jobs=50,cluster=5x8",
-        "--days 1 --jobs 300": "--days 1 --jobs 100",
+        "burst=60/600 --seeds 5": "burst=60/600 --seeds 2 --workers 1",
+        "--days 2 --jobs 500 --cluster 20x8": "--days 0.5 --jobs 50 --cluster 5x8 --set warm=1",
+        "days=2,jobs=500,cluster=20x8": "days=0.5,jobs=50,cluster=5x8,warm=1",
+        "--days 1 --jobs 300": "--days 1 --jobs 60",
     },
+    "own-tasks": {"needed], 30)": "needed], 10)", "3600, 30)": "1200, 10)", "range(30)": "range(10)"},
+    "sweep-dask": {"--vary thresholds=100/10000": "--workers 1 --vary thresholds=100/10000"},
 }
 """What pages say, and what is run in its place: as many lines, fewer rounds of them, fewer jobs."""
 
