@@ -78,9 +78,10 @@ def await_change(page, before: list[str], which=slice(None)):
     )
 
 
-def test_all_figures_follow_the_policy_and_the_keyboard_and_no_picture_is_seen_beside_them(page, place):
+def check_figures_follow(page, address: str, place: str):
+    """Open an explorer: all figures follow the policy and the keyboard, and no picture is seen beside them."""
     page.add_init_script(f"document.addEventListener('DOMContentLoaded', {BOTH})")
-    open_notebook(page, place[1], "explorer", place[0])
+    open_notebook(page, address, "explorer", place)
     before = page.evaluate(NUMBERS)
     assert len(before) == 2
     assert page.locator(".js-plotly-plot").filter(visible=True).count() == 2
@@ -107,12 +108,12 @@ HURRY = """(handle) => {
 """Moves a slider, and presses a button, before the kernel can answer."""
 
 
-def test_a_button_is_answered_after_the_moves_before_it(page, jupyterlab):
+def check_a_button_is_answered_after_the_moves_before_it(page):
     """The page holds a slider's last move back while the kernel is busy; a click alone would be sent at once."""
     import zipfile
 
-    open_notebook(page, jupyterlab, "explorer")
-    more(page)
+    pick(page, "Tiresias")
+    await_text(page.locator(f"{EXPLORER} .gpuschedlab-said b.now").first, "Tiresias")
     moved = control(page, "next queue after")
     with page.expect_download() as waited:
         moved.locator(".noUi-handle").evaluate(HURRY)
@@ -120,6 +121,34 @@ def test_a_button_is_answered_after_the_moves_before_it(page, jupyterlab):
         code = archive.read("reproduce.py").decode()
     (value,) = re.findall(r"thresholds=\(([\d.e+]+),\)", code)
     assert f"{float(value) / 1000:.0f}k" == moved.locator(".widget-readout").inner_text() != "57.6k"
+
+
+GONE = "() => document.querySelectorAll('.gpuschedlab-explorer .jupyter-widgets-disconnected').length"
+CHAINS = """() => [...document.querySelectorAll('.gpuschedlab-explorer, .gpuschedlab-explorer *')]
+  .filter((each) => getComputedStyle(each, '::before').content.includes('\\uf127')).length"""
+"""Broken chains, which JupyterLab puts before each widget of a kernel that is gone."""
+
+
+def check_a_restarted_kernel_leaves_grey_controls_and_says_so(page):
+    """Restart the kernel in JupyterLab's menu, as the last thing that is done on a page."""
+    page.get_by_role("menuitem", name="Kernel", exact=True).click()
+    page.get_by_text(re.compile("^Restart Kernel…$")).click()
+    page.locator(".jp-Dialog button.jp-mod-warn").click()
+    page.locator(".gpuschedlab-silent .gpuschedlab-silence").get_by_text("gone").wait_for(timeout=30_000)
+    page.wait_for_timeout(1000)
+    assert page.evaluate(GONE) > 20  # widgets of an explorer
+    assert page.evaluate(CHAINS) == 0
+
+
+def test_figures_follow_in_voila(page, voila):
+    check_figures_follow(page, voila, "voila")
+
+
+def test_figures_and_buttons_follow_in_jupyterlab_until_the_kernel_is_gone(page, jupyterlab):
+    check_figures_follow(page, jupyterlab, "jupyterlab")
+    check_a_button_is_answered_after_the_moves_before_it(page)
+    page.set_default_timeout(60_000)
+    check_a_restarted_kernel_leaves_grey_controls_and_says_so(page)
 
 
 @pytest.mark.long
