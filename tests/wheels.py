@@ -88,8 +88,8 @@ def attempt(wheel: Path, python: str, extra: str, folder: Path, compiled: bool =
         run([python, "-m", "venv", "--without-pip", str(venv)], there)
         (site,) = venv.glob("lib/python*/site-packages")
         if lent:
-            (told,) = (path for path in zipfile.Path(wheel).iterdir() if path.name.endswith(".dist-info"))
-            lend(importlib.metadata.PathDistribution(told).requires, site)
+            (metadata,) = (path for path in zipfile.Path(wheel).iterdir() if path.name.endswith(".dist-info"))
+            lend(importlib.metadata.PathDistribution(metadata).requires, site)
         for line in commands(extra) if extra != "core" else ("pip install gpuschedlab",):
             pip, *words = _of_wheel(line, wheel)
             into = ["--python", str(venv / "bin" / "python")]

@@ -1,12 +1,10 @@
 """Small uses of compiled code that no policy with its usual knobs needs: run once, they have it compiled ahead."""
 
-import functools
-import importlib
 from collections.abc import Callable
 
 import polars as pl
 
-from gpuschedlab._faces import modules_of_papers
+from gpuschedlab.parse import loaded_of_papers
 
 
 def use_decisions() -> None:
@@ -45,11 +43,7 @@ def small_uses() -> dict[str, Callable[[], None]]:
     Papers whose own code is compiled have a module `compiled` with a function `use_compiled_code`.
     """
     uses = {"decisions": use_decisions, "speeds": use_speeds}
-    for module_name in modules_of_papers("compiled"):
-        paper = module_name.split(".")[-2]
-        uses[f"{paper}, other code"] = functools.partial(_use_paper, module_name)
+    for module in loaded_of_papers("compiled"):
+        paper = module.__name__.split(".")[-2]
+        uses[f"{paper}, other code"] = module.use_compiled_code
     return uses
-
-
-def _use_paper(module_name: str) -> None:
-    importlib.import_module(module_name).use_compiled_code()

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from package_files import parsed
+from package_files import files_of, parsed
 from present import present
 
 import gpuschedlab as lab
@@ -22,7 +22,7 @@ WHOLE = ("__init__", "_ipython_display_", "html", "states", "close")
 @cache
 def explorers() -> dict[str, ast.ClassDef]:
     """Classes of the package and of the scenes that are explorers, or parts of one, by name."""
-    paths = [*(ROOT / "gpuschedlab").rglob("*.py"), *(ROOT / "notebooks" / "scenes").glob("*.py")]
+    paths = [*files_of(ROOT / "gpuschedlab", ".py"), *(ROOT / "notebooks" / "scenes").glob("*.py")]
     classes = {}
     for path in paths:
         for node in ast.walk(parsed(path)):
